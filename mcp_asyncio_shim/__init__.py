@@ -7,18 +7,19 @@ memory, HTTP/1.1, WebSocket); listening sockets belong to `mcp_trio`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._asgi import AsgiApp, asgi
-from ._client import Client
-from ._connect import connect
-from ._server import run, serve_stdio, serve_streams
+from mcp_core.runtime import names_on_first_use
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recording, SqliteTaskStore
     from mcp_core.runtime.tasks import MemoryTaskStore
 
+    from ._asgi import AsgiApp, asgi
+    from ._client import Client
+    from ._connect import connect
     from ._host import Host
+    from ._server import run, serve_stdio, serve_streams
 
 __all__ = [
     "AsgiApp",
@@ -34,22 +35,18 @@ __all__ = [
     "serve_streams",
 ]
 
+# Imported on first use, so that a program loads its half only.
+_MODULES = {
+    "mcp_core.adapters": ("Recording", "SqliteTaskStore"),
+    "mcp_core.runtime.tasks": ("MemoryTaskStore",),
+    "._asgi": ("AsgiApp", "asgi"),
+    "._client": ("Client",),
+    "._connect": ("connect",),
+    "._host": ("Host",),
+    "._server": ("run", "serve_stdio", "serve_streams"),
+}
 
-def __getattr__(name: str) -> Any:
-    # Hosts, stores and recorders are imported on first use: a server starts faster without them.
-    if name == "Host":
-        from ._host import Host
-
-        return Host
-    if name in ("Recording", "SqliteTaskStore"):
-        from mcp_core import adapters
-
-        return getattr(adapters, name)
-    if name == "MemoryTaskStore":
-        from mcp_core.runtime.tasks import MemoryTaskStore
-
-        return MemoryTaskStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = names_on_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -13,12 +13,14 @@ import codecs
 import re
 from typing import Final
 
+from mcp_core._patterns import compile_on_first_use
+
 __all__ = ["ByteEscaper", "escape_text", "hidden_characters", "shorten_text"]
 
 # Controls (C0, DEL, C1), line and paragraph separators, halves of surrogate pairs, and the
 # characters that Unicode renders as nothing (Default_Ignorable_Code_Point): bidirectional controls,
 # zero-width characters, tags, variation selectors. U+FFF9 to U+FFFB annotate other text.
-_HIDDEN: Final = re.compile(
+_HIDDEN: Final = compile_on_first_use(
     "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"

@@ -6,8 +6,7 @@ Declare tools, resources and prompts on a `Server`, and `run` it over stdio; `co
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mcp_core import (
     AuthRequired,
@@ -26,61 +25,11 @@ from mcp_core import (
     ToolError,
     __version__,
 )
-from mcp_core.registry import (
-    AcceptedElicitation,
-    Audio,
-    CacheHint,
-    CancelledElicitation,
-    Context,
-    CurrentTask,
-    DeclarationError,
-    DeclinedElicitation,
-    ElicitationResult,
-    File,
-    Form,
-    Image,
-    InvalidPageVisit,
-    Middleware,
-    PageVisit,
-    Proceed,
-    PromptOptions,
-    ResourceNotFound,
-    ResourceOptions,
-    RootsContext,
-    SampledConversation,
-    Server,
-    TaskOptions,
-    Tasks,
-    ToolOptions,
-    UrlElicitationRequired,
-)
-from mcp_core.runtime import (
-    CallOptions,
-    Changes,
-    ClientTask,
-    InvalidTaskReference,
-    TaskState,
-    TypedToolResult,
-    UnexpectedResult,
-    answer_form,
-)
-from mcp_core.tasks import TaskLimits
+from mcp_core.runtime import names_on_first_use
 from mcp_core.types import CallToolResult, InputRequiredResult
-from mcp_trio.streams._child import Grace
-from mcp_trio.streams._memory import memory_pair
 
 from . import _logging as _logging
 from . import types
-from ._client import Client
-from ._connect import (
-    ClientOptions,
-    connect,
-    connect_http,
-    connect_stdio,
-    connect_stream,
-    connect_websocket,
-)
-from ._server import run, serve_listeners, serve_stdio, serve_stream
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recording, SqliteTaskStore
@@ -93,13 +42,65 @@ if TYPE_CHECKING:
         Secret,
     )
     from mcp_core.http import PlainResponse
+    from mcp_core.registry import (
+        AcceptedElicitation,
+        Audio,
+        CacheHint,
+        CancelledElicitation,
+        Context,
+        CurrentTask,
+        DeclarationError,
+        DeclinedElicitation,
+        ElicitationResult,
+        File,
+        Form,
+        Image,
+        InvalidPageVisit,
+        Middleware,
+        PageVisit,
+        Proceed,
+        PromptOptions,
+        ResourceNotFound,
+        ResourceOptions,
+        RootsContext,
+        SampledConversation,
+        Server,
+        TaskOptions,
+        Tasks,
+        ToolOptions,
+        UrlElicitationRequired,
+    )
+    from mcp_core.runtime import (
+        CallOptions,
+        Changes,
+        ClientTask,
+        InvalidTaskReference,
+        TaskState,
+        TypedToolResult,
+        UnexpectedResult,
+        answer_form,
+    )
     from mcp_core.runtime.tasks import MemoryTaskStore
-    from mcp_trio.auth._authorization import LoginConfig
-    from mcp_trio.auth._keyring import KeyringStorage
-    from mcp_trio.auth._storage import FileStorage, MemoryStorage, TokenStorage
-    from mcp_trio.host._host import Host
-    from mcp_trio.http_server._asgi import AsgiApp, asgi
-    from mcp_trio.http_server._serve import HttpAddress, run_http, serve_http
+    from mcp_core.tasks import TaskLimits
+
+    from ._client import Client
+    from ._connect import (
+        ClientOptions,
+        connect,
+        connect_http,
+        connect_stdio,
+        connect_stream,
+        connect_websocket,
+    )
+    from ._server import run, serve_listeners, serve_stdio, serve_stream
+    from .auth._authorization import LoginConfig
+    from .auth._keyring import KeyringStorage
+    from .auth._storage import FileStorage, MemoryStorage, TokenStorage
+    from .host._host import Host
+    from .http_server._asgi import AsgiApp, asgi
+    from .http_server._serve import HttpAddress, run_http, serve_http
+    from .streams._child import Grace
+    from .streams._memory import memory_pair
 
 __all__ = [
     "AcceptedElicitation",
@@ -191,37 +192,79 @@ __all__ = [
     "types",
 ]
 
-# HTTP, authorization, hosts and stores are imported on first use: a stdio server starts faster.
-_ON_FIRST_USE = {
-    "ApiKeys": "mcp_core.auth",
-    "AsgiApp": ".http_server._asgi",
-    "AuthorizationFailed": "mcp_core.auth",
-    "ClientProfile": "mcp_core.auth",
-    "FileStorage": ".auth._storage",
-    "Host": ".host._host",
-    "HttpAddress": ".http_server._serve",
-    "JwtVerifier": "mcp_core.auth",
-    "KeyringStorage": ".auth._keyring",
-    "LoginConfig": ".auth._authorization",
-    "MemoryStorage": ".auth._storage",
-    "MemoryTaskStore": "mcp_core.runtime.tasks",
-    "OAuthResourceServer": "mcp_core.auth",
-    "PlainResponse": "mcp_core.http",
-    "Recording": "mcp_core.adapters",
-    "Secret": "mcp_core.auth",
-    "SqliteTaskStore": "mcp_core.adapters",
-    "TokenStorage": ".auth._storage",
-    "asgi": ".http_server._asgi",
-    "run_http": ".http_server._serve",
-    "serve_http": ".http_server._serve",
+# Server, client, HTTP, hosts and stores load when used: a program pays for its half only.
+_MODULES = {
+    "mcp_core.adapters": ("Recording", "SqliteTaskStore"),
+    "mcp_core.auth": (
+        "ApiKeys",
+        "AuthorizationFailed",
+        "ClientProfile",
+        "JwtVerifier",
+        "OAuthResourceServer",
+        "Secret",
+    ),
+    "mcp_core.http": ("PlainResponse",),
+    "mcp_core.registry": (
+        "AcceptedElicitation",
+        "Audio",
+        "CacheHint",
+        "CancelledElicitation",
+        "Context",
+        "CurrentTask",
+        "DeclarationError",
+        "DeclinedElicitation",
+        "ElicitationResult",
+        "File",
+        "Form",
+        "Image",
+        "InvalidPageVisit",
+        "Middleware",
+        "PageVisit",
+        "Proceed",
+        "PromptOptions",
+        "ResourceNotFound",
+        "ResourceOptions",
+        "RootsContext",
+        "SampledConversation",
+        "Server",
+        "TaskOptions",
+        "Tasks",
+        "ToolOptions",
+        "UrlElicitationRequired",
+    ),
+    "mcp_core.runtime": (
+        "CallOptions",
+        "Changes",
+        "ClientTask",
+        "InvalidTaskReference",
+        "TaskState",
+        "TypedToolResult",
+        "UnexpectedResult",
+        "answer_form",
+    ),
+    "mcp_core.runtime.tasks": ("MemoryTaskStore",),
+    "mcp_core.tasks": ("TaskLimits",),
+    "._client": ("Client",),
+    "._connect": (
+        "ClientOptions",
+        "connect",
+        "connect_http",
+        "connect_stdio",
+        "connect_stream",
+        "connect_websocket",
+    ),
+    "._server": ("run", "serve_listeners", "serve_stdio", "serve_stream"),
+    ".auth._authorization": ("LoginConfig",),
+    ".auth._keyring": ("KeyringStorage",),
+    ".auth._storage": ("FileStorage", "MemoryStorage", "TokenStorage"),
+    ".host._host": ("Host",),
+    ".http_server._asgi": ("AsgiApp", "asgi"),
+    ".http_server._serve": ("HttpAddress", "run_http", "serve_http"),
+    ".streams._child": ("Grace",),
+    ".streams._memory": ("memory_pair",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    module = _ON_FIRST_USE.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module, __name__), name)
+__getattr__ = names_on_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,8 @@
    the block propagate unchanged.
 2. Options of the conversation are those of `ClientConfigOptions`, for every transport. The
    parameters here are particular to one kind of transport.
-3. The HTTP modules are imported on first use: a stdio client does not load them.
+3. The modules of HTTP, and those of a server, are imported on first use: a stdio client does not
+   load them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ import os
 import secrets
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_core.registry import Server
 from mcp_core.runtime import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
@@ -37,8 +37,6 @@ from mcp_trio.streams._trace import TraceCallback, TracedStream
 from ._client import Client
 from ._nursery import open_quiet_nursery
 from ._runtime import check_trio
-from ._server import serve_conversation
-from ._tasks import open_server
 
 if TYPE_CHECKING:
     import ssl
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from mcp_core import Connection, Event
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.auth import ClientProfile
+    from mcp_core.registry import Server
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
     from mcp_trio.streams._child import ChildProcess, Stderr
     from mcp_trio.streams._link import Link
@@ -121,9 +120,12 @@ def connect(
         raise ValueError(
             "prior_knowledge is for a server at http://: others negotiate the protocol"
         )
-    if isinstance(target, Server):
-        check_keywords(options, ClientOptions, "connect()")
-        return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
+    if not isinstance(target, str) and not hasattr(target, "__iter__"):
+        from mcp_core.registry import Server
+
+        if isinstance(target, Server):
+            check_keywords(options, ClientOptions, "connect()")
+            return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         check_keywords_of(options, connect_http, "connect()")
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
@@ -139,7 +141,7 @@ def connect(
             f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
         )
     check_keywords_of(options, connect_stdio, "connect()")
-    return connect_stdio(target, **options)
+    return connect_stdio(cast("Sequence[str | os.PathLike[str]]", target), **options)
 
 
 @shows_keywords(ClientOptions)
@@ -489,6 +491,9 @@ async def connect_websocket(
 
 @asynccontextmanager
 async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterator[Client]:
+    from ._server import serve_conversation
+    from ._tasks import open_server
+
     client_end, server_end = memory_pair()
     # The lifespan is entered here, so that its exception reaches the caller. In the server task it
     # would only show as a lost connection.

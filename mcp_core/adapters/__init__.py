@@ -5,7 +5,9 @@ Each is loaded on first use: a program rarely has all of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mcp_core._on_first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from ._last_deadline import LastDeadline as LastDeadline
@@ -30,25 +32,21 @@ __all__ = [
     "TraceDirectory",
 ]
 
+_MODULES = {
+    "._last_deadline": ("LastDeadline",),
+    "._recorder": (
+        "CannotRecord",
+        "ChildRecorder",
+        "LineRecorder",
+        "Recorder",
+        "Recording",
+        "StreamRecorder",
+    ),
+    "._sqlite": ("SqliteTaskStore",),
+    "._trace_directory": ("TraceDirectory",),
+}
 
-def __getattr__(name: str) -> Any:
-    if name == "SqliteTaskStore":
-        from ._sqlite import SqliteTaskStore
-
-        return SqliteTaskStore
-    if name == "TraceDirectory":
-        from ._trace_directory import TraceDirectory
-
-        return TraceDirectory
-    if name == "LastDeadline":
-        from ._last_deadline import LastDeadline
-
-        return LastDeadline
-    if name in __all__:
-        from . import _recorder
-
-        return getattr(_recorder, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = names_on_first_use(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

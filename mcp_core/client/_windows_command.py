@@ -11,8 +11,9 @@ Sources: CreateProcessW, and "Parsing C++ command-line arguments", in the docume
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
+
+from mcp_core._patterns import compile_on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,13 +25,15 @@ _STARTABLE: Final = (".com", ".exe", ".bat", ".cmd")
 _ENOENT: Final = 2
 _BATCH: Final = (".bat", ".cmd")
 # These mean nothing to `cmd.exe`, so an argument of them needs no quotes.
-_PLAIN: Final = re.compile(r"[A-Za-z0-9#$*+\-./:?@\\_]+")
+_PLAIN: Final = compile_on_first_use(r"[A-Za-z0-9#$*+\-./:?@\\_]+")
 # `%` starts a variable, in quotes too. A quote ends the quotes, and a line break the command.
-_UNSAFE: Final = re.compile(r'["%\r\n\0]')
+_UNSAFE: Final = compile_on_first_use(r'["%\r\n\0]')
 
 
 class UnsafeArgument(ValueError):
     """An argument of a batch file that cannot be passed on unchanged."""
+
+    __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
 
 
 def windows_command(

@@ -23,8 +23,6 @@ from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocol
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.revisions._capabilities import is_declared
 from mcp_core.revisions._methods import INPUTS
-from mcp_core.urls._addresses import is_loopback_host
-from mcp_core.urls._page import PageUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -156,6 +154,8 @@ def _find_question_error(question: t.InputRequest) -> str | None:
 def _find_page_error(url: str) -> str | None:
     # The client hands the URL to a browser, perhaps through a shell, and the user decides by its
     # host: only a URL that all readers understand alike is passed on.
+    from mcp_core.urls._page import PageUrl  # on first use: pages are rare
+
     try:
         PageUrl.parse(url)
     except ValueError as exc:
@@ -172,6 +172,9 @@ def find_page_error(url: str) -> str | None:
     error = _find_page_error(url)
     if error is not None:
         return error
+    from mcp_core.urls._addresses import is_loopback_host
+    from mcp_core.urls._page import PageUrl
+
     page = PageUrl.parse(url)
     host = page.host.rstrip(".")
     if page.scheme == "https" or is_loopback_host(host) or host.endswith(".localhost"):

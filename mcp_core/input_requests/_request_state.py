@@ -16,13 +16,13 @@ before it, in base64url too.
 from __future__ import annotations
 
 import hmac
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Raw, Struct
 
 from mcp_core._errors import Fault, LocalProtocolError, RemoteProtocolError
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["InvalidRequestState", "KeyRing", "StateBinding"]
 
 _VERSION: Final = b"1"
-_KEY_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_KEY_NAME: Final = compile_on_first_use(r"[A-Za-z0-9_-]{1,32}")
 _MIN_KEY_SIZE: Final = 32  # bytes; the length of the digest, as RFC 2104 (section 3) recommends
 # Derives our key from the user's: they may sign other things with theirs, which must not be valid
 # here.

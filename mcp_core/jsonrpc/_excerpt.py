@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
+from mcp_core._patterns import compile_on_first_use
+
 if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
@@ -23,23 +25,23 @@ __all__ = ["EXCERPT_SIZE", "Excerpt", "show_bytes"]
 EXCERPT_SIZE: Final = 1024
 _SHOWN: Final = 80  # bytes of a peer's output that an error repeats
 
-_OBJECT: Final = re.compile(rb'\{\s*"')
-_BATCH: Final = re.compile(rb"\s*\[\s*\{")
-_KEY: Final = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
-_SCALAR: Final = re.compile(
+_OBJECT: Final = compile_on_first_use(rb'\{\s*"')
+_BATCH: Final = compile_on_first_use(rb"\s*\[\s*\{")
+_KEY: Final = compile_on_first_use(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*')
+_SCALAR: Final = compile_on_first_use(
     rb'("(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null)\s*([,}])'
 )
 # One of these members and those after it, to the end of the message.
-_LAST_ID: Final = re.compile(
+_LAST_ID: Final = compile_on_first_use(
     rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*'
     rb'((?:,\s*"(?:jsonrpc|method)"\s*:\s*"(?:[^"\\]|\\.)*"\s*)*)\}\s*'
 )
-_LAST_METHOD: Final = re.compile(
+_LAST_METHOD: Final = compile_on_first_use(
     rb'"method"\s*:\s*"(?:[^"\\]|\\.)*"\s*'
     rb'(?:,\s*"(?:jsonrpc|id)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?[0-9]+)\s*)*\}\s*'
 )
 # An id that needs no JSON decoder: text without escapes, or an integer below 10^15, which is exact.
-_ID: Final = re.compile(rb'"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]{0,14})')
+_ID: Final = compile_on_first_use(rb'"[^"\\\x00-\x1f]*"|-?(?:0|[1-9][0-9]{0,14})')
 
 
 class Excerpt(Struct, gc=False):

@@ -9,18 +9,19 @@ section 3.3.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core._patterns import compile_on_first_use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["trace_context"]
 
-_TRACEPARENT: Final = re.compile(
+_TRACEPARENT: Final = compile_on_first_use(
     r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?P<more>-.*)?"
 )
-_VISIBLE: Final = re.compile(r"[\x20-\x7e]*")
+_VISIBLE: Final = compile_on_first_use(r"[\x20-\x7e]*")
 _TRACESTATE_LIMIT: Final = 512  # characters that every tracer has to pass on; more may be dropped
 _BAGGAGE_LIMIT: Final = 8192
 

@@ -7,7 +7,6 @@ line of the declaration. Nothing here runs during a call.
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.revisions._config import META_LABEL
 from mcp_core.types import Annotations, Icon
 
@@ -33,10 +33,10 @@ __all__ = [
 
 MAX_SHOWN: Final = 128  # characters of an unknown name that an error message repeats
 
-_TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_TOOL_NAME = compile_on_first_use(r"[A-Za-z0-9_.-]{1,128}")
 # RFC 3986, section 3: a scheme, a colon, and nothing that has to be percent-encoded.
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f-\x9f\"<>\\^`{|}]*")
-_META_KEY = re.compile(
+_URI = compile_on_first_use(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f-\x9f\"<>\\^`{|}]*")
+_META_KEY = compile_on_first_use(
     rf"(?:{META_LABEL}(?:\.{META_LABEL})*/)?(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
 )
 _PACKAGE = __name__.rpartition(".")[0]

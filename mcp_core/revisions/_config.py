@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._limits import CLIENT_LIMITS, Limits
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, encode
 
 from ._capabilities import is_declared, supported_methods, without_change_notifications
@@ -42,7 +42,7 @@ PROBE_TIMEOUT: Final = 15.0
 # A label of the prefix of a key of `_meta`. The name of an extension is such a key, with a prefix
 # (2026-07-28, basic/index).
 META_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_EXTENSION: Final = re.compile(
+_EXTENSION: Final = compile_on_first_use(
     rf"{META_LABEL}(?:\.{META_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
 )
 

@@ -53,7 +53,6 @@ from ._client_callbacks import (
     wait_for_end,
 )
 from ._listen import Subscription, SubscriptionClient
-from ._typed_results import TypedToolResult, result_reader
 from .client_tasks._calls import TaskCalls
 from .client_tasks._hosted import HostedTasks
 from .client_tasks._poller import TaskPoller
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._job import Job
+    from ._typed_results import TypedToolResult
 
 __all__ = ["AbstractClient"]
 
@@ -370,6 +370,8 @@ class AbstractClient(TaskCalls):
         """
         if returns is None:
             return await self._call(self._tool_call(name, arguments, options), options)
+        from ._typed_results import result_reader  # with the registry, which a client may not need
+
         reader = result_reader(returns)
         result = await self._call(self._tool_call(name, arguments, options), options)
         return reader.read(name, result)

@@ -10,8 +10,6 @@ import abc
 import itertools
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
-from ._middleware import run_sampling, run_task_input
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
@@ -125,10 +123,14 @@ class Runtime(abc.ABC):
 
     def sample_with_tools(self, sampling: ToolSampling) -> Coroutine[Any, Any, SampledConversation]:
         """Run the rounds of `sampling`, a `Context.sample_with_tools`, and return their result."""
+        from ._middleware import run_sampling  # on first use: a client has no handlers
+
         return run_sampling(sampling, self)
 
     def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
         """Request `task_input` for a handler that runs as a task, and return its result."""
+        from ._middleware import run_task_input  # as above
+
         return run_task_input(task_input)
 
     async def detach(self, job: DetachableJob | None) -> bool:

@@ -37,6 +37,8 @@ class UnexpectedResult(McpTrioError):
         result: the result as it arrived.
     """
 
+    __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
+
     def __init__(self, message: str, result: CallToolResult) -> None:
         super().__init__(message)
         self.result = result

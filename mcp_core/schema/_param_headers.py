@@ -15,12 +15,12 @@ How a header value is encoded is in `http`, and so is which side made an error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import UNSET, Raw, UnsetType
 
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, InvalidPayload, encode, has_duplicates, reader
 
 from ._json_schema import DATA_KEYWORDS, SCHEMA_MAP_KEYWORDS
@@ -55,11 +55,11 @@ MAX_NAME: Final = 128
 # Characters of the names of the properties that lead to a mirrored one. A client keeps them.
 MAX_PATH: Final = 1024
 
-HEADER_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_TOKEN: Final = compile_on_first_use(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TYPES: Final = ("string", "integer", "boolean")
 # Integers up to 2**53, with a fraction for clients that have only floats. No other notation: a
 # header that can be read in several ways matches nothing.
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?")
+_NUMBER: Final = compile_on_first_use(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?")
 
 # Arguments that are not an object have no members. Rejecting them is the task of the tool call.
 _read_members = reader(dict[str, Raw] | list[Raw] | str | float | bool | None)  # type: ignore[arg-type]

@@ -12,10 +12,11 @@ Sources: RFC 3986; security best practices of modelcontextprotocol.io (Server-Si
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
+
+from mcp_core._patterns import compile_on_first_use
 
 from ._url import DEFAULT_PORTS, effective_port
 
@@ -44,15 +45,15 @@ MAX_URL: Final = 8192  # characters
 
 # The characters of RFC 3986: no space, control character, quote or backslash. A URL of these cannot
 # become an option, a second header or a command of the program that opens it.
-_CHARACTERS: Final = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+_CHARACTERS: Final = compile_on_first_use(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 # RFC 1123 names, with underscores, which some hosts have. The dot at the end of a full name is
 # legal.
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST: Final = re.compile(rf"(?=.{{1,254}}$){_LABEL}(?:\.{_LABEL})*\.?")
-_AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
+_HOST: Final = compile_on_first_use(rf"(?=.{{1,254}}$){_LABEL}(?:\.{_LABEL})*\.?")
+_AUTHORITY: Final = compile_on_first_use(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 # A last label that makes browsers and `inet_aton` read the whole host as a number (WHATWG URL, ends
 # in a number): 2130706433, 0x7f000001, 127.1 and 0177.0.0.1 are 127.0.0.1.
-_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
+_NUMBER: Final = compile_on_first_use(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 
 # IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our
 # own: that of the standard library differs between Python releases.

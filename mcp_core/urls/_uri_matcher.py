@@ -19,11 +19,12 @@ A value does not tell what it leads to: a symbolic link, for example, is not vis
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
+
+from mcp_core._patterns import compile_on_first_use
 
 from ._uri_template import (
     BROKEN_TRIPLET,
@@ -41,10 +42,10 @@ _MAX_MEMBERS = 256  # of a list: a member costs more than its characters
 # to percent-encode them.
 _SEGMENT_END = "/?#"
 # Joined to a directory on Windows, such a segment is a path on another drive.
-_DRIVE = re.compile(r"[A-Za-z]:")
+_DRIVE = compile_on_first_use(r"[A-Za-z]:")
 # A NUL ends a path in C. A line break begins another header, or line of a log; others, up to C1,
 # steer a terminal.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = compile_on_first_use(r"[\x00-\x1f\x7f-\x9f]")
 
 Values = dict[str, str | list[str]]
 

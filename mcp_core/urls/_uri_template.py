@@ -6,7 +6,6 @@ the RFC does not define, is `UriMatcher`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
+from mcp_core._patterns import compile_on_first_use
 
 __all__ = [
     "BROKEN_TRIPLET",
@@ -30,12 +30,13 @@ _UNRESERVED = "-._~"  # besides letters and digits, which `quote` never encodes
 RESERVED = ":/?#[]@!$&'()*+,;="
 
 # All patterns are constant and take linear time.
-_VARSPEC = re.compile(
+_VARSPEC = compile_on_first_use(
     r"((?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*)(\*|:[1-9][0-9]{0,3})?"
 )
-_TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
-BROKEN_TRIPLET = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_FORBIDDEN_LITERAL = re.compile(r"[\x00-\x20\x7f-\x9f\"<>\\^`|]")  # `'` is allowed by erratum 6937
+_TRIPLET = compile_on_first_use(r"(%[0-9A-Fa-f]{2})")
+BROKEN_TRIPLET = compile_on_first_use(r"%(?![0-9A-Fa-f]{2})")
+# `'` is allowed by erratum 6937.
+_FORBIDDEN_LITERAL = compile_on_first_use(r"[\x00-\x20\x7f-\x9f\"<>\\^`|]")
 
 
 class InvalidUriTemplate(McpTrioError, ValueError):

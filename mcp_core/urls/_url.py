@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from msgspec import Struct
+
+from mcp_core._patterns import compile_on_first_use
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -24,10 +25,10 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 # White space and control characters. `urlsplit` silently removes some of them, so they are looked
 # for in the text itself.
-_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f]")
+_FORBIDDEN: Final = compile_on_first_use(r"[\x00-\x20\x7f]")
 # All that RFC 3986 allows in a path or a query, and `%`: what is encoded already stays as it is.
 _SAFE: Final = "/?%:@!$&'()*+,;=~-._[]"
-_QUERY_START: Final = re.compile("[?#]")
+_QUERY_START: Final = compile_on_first_use("[?#]")
 _MAX_SHOWN: Final = 120  # characters of a URL in an error
 
 

@@ -87,8 +87,10 @@ ON_FIRST_USE: Final = {
 }
 
 # In these files only, so that a user without tests, or without a web framework, does not need it.
+# The core's names that are imported on first use come from one place.
 BY_FILES: Final = {
     "fastapi": ("examples/fastapi_guard.py",),
+    "importlib": ("mcp_core/_on_first_use.py",),
     "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
     "starlette": ("examples/fastapi_guard.py",),
 }
@@ -104,6 +106,8 @@ LAYERS: Final = (
         "_version",
         "_limits",
         "_nesting",
+        "_on_first_use",
+        "_patterns",
         "_secret_patterns",
         "_text",
         "types",
@@ -121,7 +125,8 @@ LAYERS: Final = (
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `mcp_core/__init__.py` exports what an embedder of a `Connection` needs: nothing above that layer.
 LAYER_OF_ROOT: Final = LAYER_OF["connection"]
-SAME_LAYER: Final = frozenset({("types", "_errors")})  # `ToolError` is raised by a decoded result
+# `ToolError` is raised by a decoded result.
+SAME_LAYER: Final = frozenset({("types", "_errors"), ("_text", "_patterns")})
 # A folder that may import a part of another folder of its layer.
 PART_OF_SAME_LAYER: Final = {"trace": "mcp_core.http.wire"}  # a trace has what HTTP has on the wire
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from mcp_core._patterns import LatePattern
 from tests.layering.rules import PACKAGES
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
                 continue
             for key, value in vars(importlib.import_module(name)).items():
                 found = value.values() if isinstance(value, dict) else [value]
-                yield from (
-                    (f"{name}.{key}", each) for each in found if isinstance(each, re.Pattern)
-                )
+                for each in found:
+                    if isinstance(each, LatePattern):
+                        yield f"{name}.{key}", re.compile(*each.source)
+                    elif isinstance(each, re.Pattern):
+                        yield f"{name}.{key}", each
 
 
 def is_mistaken(pattern: str | bytes, flags: int = 0) -> bool:

@@ -7,6 +7,7 @@ load anything before we are asked.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,9 +61,38 @@ SQLITE = {
     for driver in ("mcp_trio", "mcp_asyncio_shim")
 }
 SERVE_HTTP = "from mcp_trio import serve_http"
+CORE = """
+    connection input_requests jsonrpc messages revisions schema subscriptions types
+""".split()
+SERVER_PACKAGES = "registry registry.entries registry.functions registry.tasks tasks".split()
+STREAMS = "streams streams._link streams._stdio streams._threads".split()
+SERVER_MODULES = [
+    *STREAMS,
+    *"_nursery _runtime _server _tasks streams._dispatch".split(),
+]
+CLIENT_MODULES = [
+    *STREAMS,
+    *"_client _connect _nursery _runtime".split(),
+    *"streams._child streams._child_pipes streams._memory streams._trace".split(),
+]
+# What each half of `mcp_trio` loads beside `import mcp_trio`: packages of the core, modules of
+# `mcp_trio`. To load more costs every program of this kind, so it needs a reason.
+HALVES = {
+    "import mcp_trio": ([], []),
+    "from mcp_trio import Server": (SERVER_PACKAGES, []),
+    "from mcp_trio import Server, run, serve_stdio": (
+        [*SERVER_PACKAGES, "runtime.tasks"],
+        SERVER_MODULES,
+    ),
+    "from mcp_trio import Client, connect, connect_stdio": (
+        ["client", "runtime.client_tasks", "tasks"],
+        CLIENT_MODULES,
+    ),
+}
 STATEMENTS = [
     *dict.fromkeys(f"import {name}" for name in [*PUBLIC, *ON_FIRST_USE]),
     *(RUNTIME, *SQLITE.values(), SERVE_HTTP),
+    *list(HALVES)[1:],
 ]
 
 
@@ -119,3 +149,65 @@ def test_stdio_server_loads_no_http(loaded_by: Loaded) -> None:
     http = {"h11", "mcp_core.http", "truststore"}
     assert not loaded_by["import mcp_trio"] & http
     assert loaded_by[SERVE_HTTP] & http == {"h11", "mcp_core.http"}
+
+
+def halves(modules: set[str]) -> tuple[set[str], set[str]]:
+    """Return what of `modules` `HALVES` lists: packages of the core, and modules of `mcp_trio`."""
+    names = {name.removeprefix("mcp_core.") for name in modules if name.startswith("mcp_core.")}
+    packages = {name for name in names if not name.rpartition(".")[2].startswith("_")}
+    ours = {name.removeprefix("mcp_trio.") for name in modules if name.startswith("mcp_trio.")}
+    return packages - {*CORE, "runtime"}, ours - {"_logging", "types"}
+
+
+@pytest.mark.parametrize("statement", HALVES)
+def test_each_half_of_mcp_trio_loads_only_its_own(statement: str, loaded_by: Loaded) -> None:
+    packages, modules = HALVES[statement]
+    assert halves(loaded_by[statement]) == (set(packages), set(modules))
+
+
+def test_mcp_trio_without_its_names_does_not_load_trio(loaded_by: Loaded) -> None:
+    assert "trio" not in loaded_by["import mcp_trio"] | loaded_by["from mcp_trio import Server"]
+    assert not loaded_by["import mcp_trio"] & {"mcp_core.runtime._service", "dataclasses"}
+
+
+CALLED = """
+import sys, trio
+from mcp_trio import connect
+
+async def main():
+    async with connect([sys.executable, "-c", {server!r}], inherit_env=True) as client:
+        assert (await client.call_tool("add", {{"a": 1, "b": 2}})).structured_content == 3
+    print(*sys.modules)
+
+trio.run(main)
+"""
+SERVER = """
+import sys
+from mcp_trio import Server, run
+
+server = Server("adder")
+
+@server.tool
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
+
+run(server)
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.process
+def test_one_call_over_stdio_loads_only_both_halves() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED.format(server=SERVER)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+    )
+    packages, modules = HALVES["from mcp_trio import Client, connect, connect_stdio"]
+    assert halves(set(done.stdout.split())) == (set(packages), set(modules))
+    packages, modules = HALVES["from mcp_trio import Server, run, serve_stdio"]
+    # At the end of stdin it sets a deadline for what a handler may have left in threads.
+    assert halves(set(done.stderr.split())) == ({*packages, "adapters"}, set(modules))

@@ -7,15 +7,21 @@ import pickle
 import re
 import traceback
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+import mcp_asyncio_shim
 import mcp_core
+import mcp_core.adapters
 import mcp_core.registry
 import mcp_core.runtime
 import mcp_core.types
+import mcp_core.urls
 import mcp_trio
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = ["README.md", *(str(page.relative_to(ROOT)) for page in ROOT.glob("docs/**/*.md"))]
@@ -68,6 +74,26 @@ def test_dir_is_all_of_the_public_names() -> None:
     assert dir(mcp_trio) == sorted(mcp_trio.__all__)
     assert all(hasattr(mcp_trio, name) for name in mcp_trio.__all__)
     assert not [name for name in mcp_trio.__all__ if name.startswith("_") and name != "__version__"]
+
+
+@pytest.mark.parametrize(
+    "package", [mcp_trio, mcp_asyncio_shim, mcp_core.adapters, mcp_core.runtime, mcp_core.urls]
+)
+def test_names_on_first_use_are_declared_and_kept(package: ModuleType) -> None:
+    assert set(package.__all__) >= {name for names in package._MODULES.values() for name in names}
+    for name in package.__all__:
+        assert getattr(package, name) is vars(package)[name]
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'x'"):
+        package.x  # noqa: B018
+
+
+def test_exceptions_of_the_runtime_show_their_public_path() -> None:
+    found = [getattr(mcp_core.runtime, name) for name in mcp_core.runtime.__all__]
+    errors = [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
+    assert len(errors) == 3
+    for error in errors:
+        assert error.__module__ == "mcp_core.runtime"
+        assert pickle.loads(pickle.dumps(error)) is error
 
 
 def test_exceptions_show_and_pickle_by_their_public_path() -> None:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mcp_core._errors import Fault
 from mcp_core._keywords import check_keywords
@@ -32,12 +32,13 @@ from mcp_core.types import (
     ResourceTemplate,
     Result,
 )
-from mcp_core.urls._uri_matcher import UriMatcher
-from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
 
 from ._completion import Completers
 from ._invocation import Invocation, reject_coroutine
 from ._last_modified import LastModified, PresentTime, with_last_modified
+
+if TYPE_CHECKING:
+    from mcp_core.urls._uri_matcher import UriMatcher
 
 __all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
@@ -170,6 +171,10 @@ class TemplateEntry(_AnyResourceEntry):
     def __init__(
         self, template: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
     ) -> None:
+        # On first use: most servers have no template.
+        from mcp_core.urls._uri_matcher import UriMatcher
+        from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
+
         super().__init__(function, options, threads)
         self.uri = template
         unchecked = options.get("unchecked", ())

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import re
 from binascii import b2a_base64
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.types import (
     Annotations,
     AudioContent,
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # RFC 6838, section 4.2
-_MIME_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:\s*;.*)?")
+_MIME_TYPE = compile_on_first_use(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:\s*;.*)?")
 # File formats whose MIME subtype has another name.
 _SUBTYPES: Final = {"jpg": "jpeg", "svg": "svg+xml", "mp3": "mpeg", "m4a": "mp4", "ico": "x-icon"}
 

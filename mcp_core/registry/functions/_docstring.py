@@ -12,6 +12,8 @@ import inspect
 import re
 from typing import Final
 
+from mcp_core._patterns import compile_on_first_use
+
 __all__ = ["read_docstring"]
 
 _PARAMETERS: Final = frozenset(
@@ -30,15 +32,15 @@ _DROPPED: Final = frozenset(
     {"returns", "return", "yields", "yield", "raises", "raise", "receives", "warns"}
 )
 
-_FIELD = re.compile(
+_FIELD = compile_on_first_use(
     r":(param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)"
 )
-_OTHER_FIELD = re.compile(
+_OTHER_FIELD = compile_on_first_use(
     r":(type|return|returns|rtype|raise|raises|except|exception|yield|yields)\b[^:]*:"
 )
-_GOOGLE_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)")
-_NUMPY_ENTRY = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
-_UNDERLINE = re.compile(r"-{3,}\s*")
+_GOOGLE_ENTRY = compile_on_first_use(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)")
+_NUMPY_ENTRY = compile_on_first_use(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
+_UNDERLINE = compile_on_first_use(r"-{3,}\s*")
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 import warnings
 from collections.abc import Callable, Iterator
@@ -86,7 +85,9 @@ def _parts(annotation: Any) -> Iterator[Any]:
         # `Annotated[T, ...]` has T as its origin, and the metadata among its arguments.
         is_annotated = typing.get_origin(part) is typing.Annotated
         waiting += [part.__origin__] if is_annotated else typing.get_args(part)
-        if dataclasses.is_dataclass(part) or typing.is_typeddict(part) or hasattr(part, "_fields"):
+        # As `dataclasses.is_dataclass`, which takes longer to import than all of `registry.tasks`.
+        is_dataclass = hasattr(part, "__dataclass_fields__")
+        if is_dataclass or typing.is_typeddict(part) or hasattr(part, "_fields"):
             try:
                 waiting += typing.get_type_hints(part, include_extras=True).values()
             except Exception:  # noqa: BLE001, S112 - annotations are code, checked later

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError, McpTrioError
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ClientTask", "InvalidTaskReference", "TaskReference", "TaskState", "TaskSteps"]
 
 _PREFIX: Final = "mcp-task:1:"
-_REFERENCE: Final = re.compile(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
+_REFERENCE: Final = compile_on_first_use(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 # Seconds. Servers that name no interval are asked once a second. One that asks for a shorter one
 # than 50 ms would keep both sides busy with asking.
 _DEFAULT_INTERVAL: Final = 1.0
@@ -37,6 +38,8 @@ _MAX_TTL: Final = 1e9
 
 class InvalidTaskReference(McpTrioError, ValueError):
     """The text is no reference of a task, or one that was cut or altered."""
+
+    __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
 
 
 class TaskReference(Struct, frozen=True):
