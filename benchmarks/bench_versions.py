@@ -12,7 +12,8 @@ lies wholly above 1.02.
 
 | kind | what is measured |
 |---|---|
-| `import` | a Python that does nothing but `import mcp_trio` |
+| `import` | a Python that only imports what a server needs: `from mcp_trio import Server, run` |
+| `client_import` | the same for a client: `from mcp_trio import Client, connect` |
 | `memory` | a `tools/call` between a client and a server in one process |
 | `pipe` | a `tools/call` over stdio, both processes |
 | `post` | a `tools/call` of 2026-07-28 over HTTP, the server with a load of raw bytes |
@@ -34,8 +35,15 @@ import tracemalloc
 from pathlib import Path
 from typing import Any, Final
 
-KINDS: Final = ("import", "memory", "pipe", "post", "session")
-_UNITS: Final = {"import": "ms", "memory": "µs", "pipe": "µs", "post": "µs", "session": "bytes"}
+KINDS: Final = ("import", "client_import", "memory", "pipe", "post", "session")
+_UNITS: Final = {
+    "import": "ms",
+    "client_import": "ms",
+    "memory": "µs",
+    "pipe": "µs",
+    "post": "µs",
+    "session": "bytes",
+}
 # Calls or sessions in a turn, of which the first tenth warms up and is not measured.
 _COUNTS: Final = {"memory": 4_000, "pipe": 3_000, "post": 4_000, "session": 2_000}
 _T_95: Final = 2.1  # Student's t for 20 turns; for more turns it is a little lower
@@ -185,8 +193,13 @@ async def _session(count: int) -> float:
 
 def _measure(kind: str) -> None:
     """Print one figure of the checkout on the path."""
+    # What is measured, from outside. The names are imported on first use.
     if kind == "import":
-        import mcp_trio  # noqa: F401 - this is what is measured, from outside
+        from mcp_trio import Server, run  # noqa: F401
+
+        return
+    if kind == "client_import":
+        from mcp_trio import Client, connect  # noqa: F401
 
         return
     import trio
@@ -205,7 +218,7 @@ def measure(kind: str, checkout: Path) -> float:
     words = [sys.executable, __file__, "--measure", kind]
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if kind == "import":
+    if kind in ("import", "client_import"):
         return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return float(done.stdout)
 
@@ -251,7 +264,7 @@ def main() -> None:
         named = {"old": old, "new": new, "ratio": mean, "low": low, "high": high}
         figures |= {f"{kind}_{name}": value for name, value in named.items()}
         print(
-            f"{kind:8} {old:9.1f} {new:9.1f} {_UNITS[kind]:5} ratio {mean:.3f} ({low:.3f} to"
+            f"{kind:13} {old:9.1f} {new:9.1f} {_UNITS[kind]:5} ratio {mean:.3f} ({low:.3f} to"
             f" {high:.3f}){'  more' if low > 1.02 else ''}",
             flush=True,
         )
