@@ -25,9 +25,12 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 _encode: Final = msgspec.json.Encoder().encode
 # In the output of `_encode_sorted`: what may differ from RFC 8785, outside strings or inside. A
 # number with a fraction or exponent, or of 16 and more digits; null, which may stand for NaN; a
-# character above U+FFFF, which UTF-16 sorts before U+E000.
-_MAY_DIFFER: Final = re.compile(rb"(?:^|[:\[,])(?:-?\d+[.eE]|-?\d{16}|null)|[\xf0-\xf4]")
+# character above U+FFFF, which UTF-16 sorts before U+E000. Two patterns that begin with a set of
+# bytes are searched for five times as fast as one that does not.
+_NUMBER_OR_NULL: Final = re.compile(rb"[:\[,](?:-?\d+[.eE]|-?\d{16}|null)")
+_BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 
+_BEGINNINGS: Final = frozenset((b"{", b"[", b'"', b"t", b"f"))  # not those of numbers and null
 _TOO_DEEP: Final = "the JSON is nested too deeply"
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 # ECMA-262, Number::toString: values from 1e-6 to below 1e21 have no exponent.
@@ -53,7 +56,8 @@ def canonical_json(value: Any) -> bytes:
     is_suspect = encoded.count(b"[") + encoded.count(b"{") > MAX_NESTING
     if is_suspect and depth_exceeds(msgspec.json.decode(encoded)):
         raise ValueError(_TOO_DEEP)
-    if _MAY_DIFFER.search(encoded) is None:
+    has_number = encoded[:1] not in _BEGINNINGS or _NUMBER_OR_NULL.search(encoded)
+    if not has_number and (encoded.isascii() or not _BEYOND_BMP.search(encoded)):
         return encoded
     parts: list[bytes] = []
     _write(msgspec.to_builtins(value), parts)

@@ -79,6 +79,7 @@ _MAX_EDITED: Final = 40
 _MAX_SHARING: Final = 4  # names of one server that are kept for one entry
 
 _WORD: Final = re.compile(r"[\w-]+(?:[./][\w-]+)*")
+_PART: Final = re.compile(r"[\w-]+")  # of a word
 # A name such as `search` is a word of any text. It counts as a mention in quotes only.
 _DISTINCT: Final = re.compile(r"[\w./-]*(?:[_./\d-]|[a-z][A-Z])[\w./-]*")
 _QUOTES: Final = "`'\"“”‘’«»"
@@ -143,10 +144,13 @@ class ToolNames:
 
     def find_mentions(self, server: str, text: str) -> Iterator[QualifiedName]:
         """Yield the tools of servers other than `server` that `text` names, each once."""
+        known = self._same.keys()
+        if known.isdisjoint(_WORD.findall(text)) and known.isdisjoint(_PART.findall(text)):
+            return  # nearly all texts name no tool, and this is ten times faster
         found = set()
         for match in _WORD.finditer(text):
             # A path such as server/tool counts by its parts too.
-            for word in {match[0], *re.split(r"[./]", match[0])}:
+            for word in {match[0], *_PART.findall(match[0])}:
                 names = self._same.get(word, ())
                 other = _of_another(names, server)
                 if other is None or other in found or any(each.server == server for each in names):

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -39,6 +39,8 @@ _KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
     "resource templates": "resource template",
 }
 _MAX_PROBLEM: Final = 300  # characters
+# Definitions whose digests are computed in one step. They take some milliseconds.
+_STEP: Final = 50
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -141,17 +143,27 @@ class ServerCatalog:
         if text and len(text.encode("utf-8", "surrogatepass")) > self._limits.definition:
             text = None
         self._instructions = text or ""
-        self._set_definitions("instructions", [text] if text else [])
+        for _ in self._set_definitions("instructions", [text] if text else []):
+            pass
         self._compare()
 
     def set_list(self, name: CatalogList, items: Sequence[Any]) -> None:
         """Replace the list `name` by `items`. A list above its limit is a problem instead."""
+        for _ in self.set_list_in_steps(name, items):
+            pass
+
+    def set_list_in_steps(self, name: CatalogList, items: Sequence[Any]) -> Iterator[None]:
+        """Replace the list `name` by `items` as `set_list` does, in steps of 50 new definitions.
+
+        The last step replaces the list. Iterate to the end, and let other tasks run in between: the
+        digests of a long list take a tenth of a second.
+        """
         limit = getattr(self._limits, name.replace(" ", "_"))
         if len(items) > limit:
             self.set_problem(name, f"the server lists {len(items)}, and the limit is {limit}")
             return
         try:
-            self._set_definitions(_KINDS.get(name), items)
+            yield from self._set_definitions(_KINDS.get(name), items)
         except ValueError as exc:
             self.set_problem(name, f"a definition cannot be compared: {exc}")
             return
@@ -246,8 +258,8 @@ class ServerCatalog:
             if self.state("resource template", uri) == "pinned"
         ]
 
-    def _set_definitions(self, kind: DefinitionKind | None, items: Sequence[Any]) -> None:
-        """Compute the definitions of a list.
+    def _set_definitions(self, kind: DefinitionKind | None, items: Sequence[Any]) -> Iterator[None]:
+        """Compute the definitions of a list, in steps.
 
         Raises:
             ValueError: a definition, or all together, are too large, or cannot be compared.
@@ -266,10 +278,18 @@ class ServerCatalog:
         if size > limits.definitions:
             raise ValueError(f"{size} bytes in all, and the limit is {limits.definitions}")
         known = self._known.get(kind, {})
-        found = {
-            data: known[data] if data in known else define(item)
-            for data, item in zip(encoded, items, strict=True)
-        }
+        found: dict[bytes, Definition] = {}
+        computed = 0
+        for data, item in zip(encoded, items, strict=True):
+            if data in found:
+                continue
+            definition = known.get(data)
+            if definition is None:
+                if computed and computed % _STEP == 0:
+                    yield
+                definition = define(item)
+                computed += 1
+            found[data] = definition
         self._known[kind] = found
         self._definitions[kind] = tuple(found[data] for data in encoded)
 

@@ -178,6 +178,11 @@ class Consent:
             return None
         return DefinitionsQuestion.about(catalog.server, comparison, tools)
 
+    @property
+    def asks_about_definitions(self) -> bool:
+        """True if there is a callback that asks the user about definitions."""
+        return self._options.get("on_approve_definitions") is not None
+
     async def ask_about_definitions(self, question: DefinitionsQuestion) -> bool:
         """Ask the user about definitions, and return True if they may be used."""
         ask = self._options.get("on_approve_definitions")

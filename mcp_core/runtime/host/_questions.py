@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ __all__ = [
     "DefinitionsQuestion",
     "ServerQuestion",
 ]
+
+_STEP: Final = 20  # definitions whose warnings are found in one step
 
 
 class ServerQuestion(Struct, frozen=True, kw_only=True):
@@ -82,14 +84,27 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
             tools: the tools of all servers, to find imitations. `ToolNames` of many tools can be
                 used for several questions.
         """
-        question = cls(server=server, comparison=comparison, warnings={})
+        *_, question = cls.in_steps(server, comparison, tools)
+        return question
+
+    @classmethod
+    def in_steps(
+        cls, server: str, comparison: PinComparison, tools: Iterable[QualifiedName]
+    ) -> Iterator[DefinitionsQuestion]:
+        """Yield the question that `about` returns, with the warnings of 20 definitions more each.
+
+        The last one is complete. Let others run between the steps: the warnings about 500 tools
+        with long texts take half a second. The arguments are as for `about`.
+        """
         names = tools if isinstance(tools, ToolNames) else ToolNames(tools)
-        found = {
-            each.key: warnings
-            for each in question.definitions
-            if (warnings := find_warnings(each, server, names))
-        }
-        return replace(question, warnings=found)
+        question = cls(server=server, comparison=comparison, warnings={})
+        definitions, found = question.definitions, {}
+        for at in range(0, len(definitions), _STEP):
+            yield question
+            for each in definitions[at : at + _STEP]:
+                if warnings := find_warnings(each, server, names):
+                    found[each.key] = warnings
+        yield replace(question, warnings=found)
 
     def only(self, kind: DefinitionKind, name: str) -> DefinitionsQuestion | None:
         """Return the question about one definition, or None if that is not asked about.

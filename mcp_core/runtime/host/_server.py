@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from mcp_core.client._options import ClientConfigOptions
     from mcp_core.host._launch import ServerLaunch
-    from mcp_core.host._pins import DefinitionKind
+    from mcp_core.host._pins import DefinitionKind, PinComparison
     from mcp_core.runtime._client import AbstractClient
 
     from ._changes import HostChangeKind
@@ -105,8 +105,10 @@ class HostOfServers(Protocol):
     async def inputs_of(self, source: ServerSource) -> Mapping[str, str]:
         """Return what the user has entered for a server, after asking for what is missing."""
 
-    def definitions_question(self, catalog: ServerCatalog) -> DefinitionsQuestion | None:
-        """Return what is to be asked about the definitions of a server, or None."""
+    async def prepare_question(
+        self, server: HostedServer, comparison: PinComparison
+    ) -> DefinitionsQuestion:
+        """Return the question about what is new or has changed, with steps for other tasks."""
 
     def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
         """Take note that a server is in another state."""
@@ -577,7 +579,8 @@ class HostedServer:
                 denied = self.source.find_tool_denial
                 self.withheld = tuple(tool.name for tool in items if denied(tool.name) is not None)
                 items = [tool for tool in items if denied(tool.name) is None]
-            self.catalog.set_list(name, items)
+            for _ in self.catalog.set_list_in_steps(name, items):
+                await self._runtime.sleep(0)
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
         """Take note that the lists are complete for now: pin them, or ask about changes.
@@ -627,14 +630,14 @@ class HostedServer:
             return  # an open question stays as it is: its user must not answer another one
         digests = frozenset(each.digest for each in comparison.new)
         digests |= {new.digest for _, new in comparison.changed}
-        if digests <= self._asked:
+        if digests <= self._asked or comparison.is_first_sight:
             return
-        question = self._host.definitions_question(self.catalog)
-        if question is None:
-            return
+        if not self._host.consent.asks_about_definitions:
+            return  # there is no callback, and warnings take long to find
         self._questions_left -= 1
 
         async def ask() -> None:
+            question = await self._host.prepare_question(self, comparison)
             if await self._host.consent.ask_about_definitions(question):
                 self._asking = None  # the answer must be stored: nothing abandons this job any more
                 await self.approve_definitions(question)

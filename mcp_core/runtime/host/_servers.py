@@ -20,15 +20,16 @@ from mcp_core.revisions._dialects import ALL
 
 from ._changes import HostChange, HostChangeKind, HostChanges
 from ._consent import Consent, answer_of
+from ._questions import DefinitionsQuestion
 from ._runtime import HostRuntime, Signal
 from ._server import HostedServer
 
 if TYPE_CHECKING:
+    from mcp_core.host._pins import PinComparison
     from mcp_core.host._supervision import ServerStatus
     from mcp_core.host.catalog._server import ServerCatalog
 
     from ._options import ApprovalStore, HostLimits, HostOptions
-    from ._questions import DefinitionsQuestion
     from ._source import ServerSource
 
 __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
@@ -234,6 +235,20 @@ class HostedServers:
     def definitions_question(self, catalog: ServerCatalog) -> DefinitionsQuestion | None:
         """Return what is to be asked about the definitions of a server, or None."""
         return self.consent.question_about(catalog, self.catalog.tool_names())
+
+    async def prepare_question(
+        self, server: HostedServer, comparison: PinComparison
+    ) -> DefinitionsQuestion:
+        """Return the question about what is new or has changed, with steps for other tasks."""
+        steps = DefinitionsQuestion.in_steps(
+            server.source.name, comparison, self.catalog.tool_names()
+        )
+        question = None
+        for step in steps:
+            await self.runtime.sleep(0)
+            question = step
+        assert question is not None
+        return question
 
     def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
         """Take note that a server is in another state."""
