@@ -7,7 +7,9 @@ Conversations are in `asgi.py`, and byte for byte the same. What only one driver
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +46,8 @@ from tests.asgi import (
 from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.helpers import stateless_request
-from tests.core.http.router_harness import GET, HOST, D, initialize, request
+from tests.core.http.router_harness import GET, HOST, POST, D, initialize, request
+from tests.core.http.server.test_asgi import scope
 from tests.core.http.server.test_auth import guard
 
 if TYPE_CHECKING:
@@ -98,6 +101,36 @@ def test_asgi_conversation_has_the_same_bytes_with_both_drivers(
     output = transcript(loop.run(main()))
     assert output
     assert output == transcript(trio.run(scenario, mcp_trio.asgi))
+
+
+def test_request_that_is_over_frees_what_the_server_has_buffered(driver: Driver) -> None:
+    """A server has the rest of a refused body behind `receive`, until that is freed."""
+
+    class Receive:
+        async def __call__(self) -> dict[str, Any]:
+            return {"type": "http.request", "body": b"x", "more_body": True}
+
+    options = HttpOptions(host_origin_policy=HostOriginPolicy(None), limits=HttpLimits(bodies=1000))
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def main() -> None:
+        app = import_module(driver.package).AsgiApp(Neutral().server, "/mcp", options)
+        async with serve_app(app):
+            receive = Receive()
+            is_alive = weakref.ref(receive)
+            await app(scope(headers=POST), receive, send)
+            assert sent[0]["status"] == 503
+            del receive
+            assert is_alive() is None
+
+    gc.disable()
+    try:
+        driver.run(main)
+    finally:
+        gc.enable()
 
 
 # -- Recording -------------------------------------------------------------------------------------

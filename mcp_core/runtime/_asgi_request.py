@@ -138,6 +138,10 @@ class AsgiRequest:
         finally:
             # Also after cancellation: the router must not keep an exchange that has no task.
             self._disconnect()
+            # They hold what the server has buffered of the body, perhaps much of it if it was
+            # refused. The request and its exchange refer to each other, and so wait for the
+            # garbage collector.
+            del self._receive, self._send
 
     async def _stream_response(self) -> None:
         async with self._runtime.run_beside(self._receive_until_over):
