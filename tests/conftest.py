@@ -63,6 +63,7 @@ STARTS_PROGRAMS = [
         test_conftest
         test_last_deadline
         test_other_system
+        test_held_bodies
         test_task_flood
         testing/hostile/test_child_attacks
         testing/test_find_faults

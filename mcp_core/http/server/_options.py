@@ -85,10 +85,10 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     session_bytes: int = 4 * 1024 * 1024
     # Their memory, for all sessions.
     all_bytes: int = 256 * 1024 * 1024
-    # Bytes of request bodies that have begun and are not complete, of all clients. With the holes
-    # that they leave in the heap, they take less than 128 MiB. A body that arrives in one piece
-    # does not count.
-    bodies: int = 96 * 1024 * 1024
+    # Bytes of request bodies that have begun and are not complete, of all clients. A server takes
+    # up to twice as much for them, at most 128 MiB: there are holes in the heap, and beneath `asgi`
+    # the HTTP server buffers too. A body that arrives in one piece does not count.
+    bodies: int = 64 * 1024 * 1024
     # How long one body may take. Node.js allows as much for a whole request: a body of 4 MiB needs
     # 14 KiB a second.
     body_time: float = 5 * 60.0
