@@ -149,6 +149,50 @@ def test_file_that_was_moved_where_no_new_one_is_possible_goes_on(tmp_path: Path
 
 
 @POSIX
+def test_file_after_one_that_was_moved_has_the_whole_limit(tmp_path: Path) -> None:
+    path, moved = tmp_path / "x", tmp_path / "x.1"
+    recorder = open_file(Recording(path=path, file_limit=1_000_000))
+    record = recorder.stream()
+    half = b"-" * 700_000  # more than half of what a file takes
+    record.sent(b"first" + half + b"\n")
+    wait_for(b"first", path)
+    path.rename(moved)
+    record.sent(b"second\n")
+    wait_until(path.exists)
+    wait_for(b"second", path)
+    record.sent(b"third" + half + b"\n")
+    recorder.close()
+    note, *rest = read_lines(path)
+    assert note.kind == "note"
+    assert [(line.raw or line.kind or "")[:6] for line in rest] == ["second", "third-"]
+
+
+@POSIX
+def test_file_that_was_moved_where_a_new_one_is_impossible_is_logged_each_time(
+    tmp_path: Path,
+) -> None:
+    log = Log()
+    place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
+    place.mkdir()
+    recorder = open_file(place / "x", log)
+    record = recorder.stream()
+    record.sent(b"first\n")
+    wait_for(b"first", place / "x")
+    for count in (1, 2):
+        place.rename(elsewhere)
+        record.sent(b"lost %d\n" % count)
+        wait_for(b"lost %d" % count, elsewhere / "x")
+        assert len(log.texts) == count
+        place.mkdir()
+        record.sent(b"found %d\n" % count)
+        wait_until((place / "x").exists)
+        wait_for(b"found %d" % count, place / "x")
+        (elsewhere / "x").unlink()
+        elsewhere.rmdir()
+    recorder.close()
+
+
+@POSIX
 def test_file_that_was_moved_is_replaced_in_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
