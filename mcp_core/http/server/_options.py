@@ -86,8 +86,9 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     # Their memory, for all sessions.
     all_bytes: int = 256 * 1024 * 1024
     # Bytes of request bodies that have begun and are not complete, of all clients. A server takes
-    # up to twice as much for them, at most 128 MiB: there are holes in the heap, and beneath `asgi`
-    # the HTTP server buffers too. A body that arrives in one piece does not count.
+    # up to twice as much for them, 128 MiB: there are holes in the heap. Beneath `asgi`, the HTTP
+    # server has buffers of its own for each connection. A body that arrives in one piece does not
+    # count.
     bodies: int = 64 * 1024 * 1024
     # How long one body may take. Node.js allows as much for a whole request: a body of 4 MiB needs
     # 14 KiB a second.
