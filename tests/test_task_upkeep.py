@@ -456,9 +456,9 @@ def test_failing_store_is_one_line_for_each_cause_and_minute(
 ) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
-        running = [await client.create("wait") for _ in range(20)]
-        held = [await client.create("work", held=True) for _ in range(5)]
-        asking = [await client.create("ask") for _ in range(5)]
+        running = [await client.create("wait") for _ in range(4)]
+        held = [await client.create("work", held=True) for _ in range(2)]
+        asking = [await client.create("ask") for _ in range(2)]
         for task_id in asking:
             await client.until(task_id, "input_required")
         caplog.clear()

@@ -340,6 +340,7 @@ DETECTED_LATER = {
     "connection-cancel_related",
     "exchange-_find_session",
     "headers-header_matches",
+    "tasks-TRANSITIONS",
     "tasks-_find_error",
     "token-verify",
 }
