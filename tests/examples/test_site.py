@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from websockets.sync.client import ClientConnection
 
-pytestmark = pytest.mark.interop
+# Building the site takes a minute of CPU.
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 WIDTHS: Final = {"phone": 390, "desktop": 1280}
 OPTIONS: Final = (
