@@ -164,7 +164,8 @@ def _docs_of_class(cls: type) -> list[str]:
     """Return the docstrings of a class and its bases, and of their constructors."""
     found: list[str | None] = []
     for base in _own_bases(cls):
-        found += [vars(base).get("__doc__"), getattr(vars(base).get("__init__"), "__doc__", None)]
+        # Not of None: since Python 3.13 it has a docstring.
+        found += [each.__doc__ for each in (base, vars(base).get("__init__")) if each is not None]
     generated = rf"{re.escape(cls.__name__)}\("  # a dataclass without a docstring gets one
     docs = [inspect.cleandoc(doc) for doc in found if doc and not re.match(generated, doc)]
     return docs + [text for base in _typed_dict_bases(cls, docs) for text in _docs_of_class(base)]
