@@ -41,10 +41,10 @@ class Runs:
         ([(0, {"a": 0.01})], 0),
         ([(0, {"a": 0.5, "b": 0.2})], 0),
         ([(1, {"a": 9.0})], 1),  # a failure is reported first
-        ([(0, {"a": 0.6}), (0, {"a": 0.4})], 0),
-        ([(0, {"a": 0.6}), (0, {"a": 0.6}), (0, {"a": 0.4})], 0),
-        ([(0, {"a": 0.6, "b": 0.7}), (0, {"a": 0.6, "b": 0.1}), (0, {"a": 0.1, "b": 0.7})], 0),
-        ([(0, {"a": 0.6}), *[(0, {"a": 0.6})] * REPEATS], 1),
+        ([(0, {"a": 1.2}), (0, {"a": 0.4})], 0),
+        ([(0, {"a": 1.2}), (0, {"a": 1.2}), (0, {"a": 0.4})], 0),
+        ([(0, {"a": 1.2, "b": 1.4}), (0, {"a": 1.2, "b": 0.1}), (0, {"a": 0.1, "b": 1.4})], 0),
+        ([(0, {"a": 1.2}), *[(0, {"a": 1.2})] * REPEATS], 1),
     ],
 )
 def test_run_fails_for_a_test_that_is_expensive_each_time(
@@ -60,8 +60,8 @@ def test_run_fails_for_a_test_that_is_expensive_each_time(
 
 
 def test_test_has_more_time_on_a_slow_machine() -> None:
-    assert run([], Runs((0, {"a": 0.6}), (0, {"a": 0.9})), lambda: 2.0) == 0
-    assert run([], Runs(*[(0, {"a": 1.1})] * (1 + REPEATS)), lambda: 2.0) == 1
+    assert run([], Runs((0, {"a": 1.2}), (0, {"a": 1.9})), lambda: 2.0) == 0
+    assert run([], Runs(*[(0, {"a": 2.1})] * (1 + REPEATS)), lambda: 2.0) == 1
     assert slowdown() >= 1.0
 
 
