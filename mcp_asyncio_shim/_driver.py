@@ -164,8 +164,8 @@ class TimeLimit:
     """A block that ends at `deadline`, by the clock of the loop, without an exception.
 
     `asyncio.timeout` up to Python 3.11.2 takes its own end for a cancellation in a task that was
-    cancelled before, and such a task is what waits for the end of handlers and processes. None as
-    `deadline` is no limit.
+    cancelled before, and such a task is what waits for the end of handlers and processes. With
+    None as `deadline` the block may take any time.
     """
 
     __slots__ = ("_cancellations", "_deadline", "_loop", "_task", "_timer", "expired")
@@ -204,7 +204,7 @@ class TimeLimit:
 
 
 def move_on_after(seconds: float | None) -> TimeLimit:
-    """Return the limit of a block that begins now; None is no limit."""
+    """Return a limit that counts from now. With None the block may take any time."""
     loop = asyncio.get_running_loop()
     return TimeLimit(None if seconds is None else loop.time() + seconds)
 

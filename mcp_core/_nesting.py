@@ -21,7 +21,7 @@ _CONTAINERS: Final = (dict, list)
 def depth_exceeds(value: Any, limit: int = MAX_NESTING) -> bool:
     """Return True if decoded JSON has more than `limit` levels of objects and arrays.
 
-    An empty one is no level, nor is a scalar. This doesn't recurse.
+    Empty ones and scalars don't count. This doesn't recurse.
     """
     level = [value]
     for _ in range(limit + 1):

@@ -26,6 +26,6 @@ class LatePattern:
 def compile_on_first_use(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern with the attributes of `re.compile(pattern, flags)`.
 
-    It is no argument for functions of `re`. A fault in the pattern is raised at the first use.
+    Functions of `re` don't take it. The first use raises an error in the pattern.
     """
     return cast("re.Pattern[AnyStr]", LatePattern(pattern, flags))

@@ -31,7 +31,7 @@ class HeldCalls:
         return f"<HeldCalls: {len(self._calls)} of {self._size} bytes>"
 
     def find_excess(self, record: TaskRecord) -> TaskLimitName | None:
-        """Return the limit in the way of the call of a new record, None if there is none."""
+        """Return which limit refuses a new record's call, or None if it fits."""
         quota = self._limits.quota(record.quota_key, durable=False)
         # As many again may be expired or cancelled, and not have ended yet.
         if len(self._calls) >= 2 * quota.total:

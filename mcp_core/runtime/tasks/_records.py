@@ -124,7 +124,7 @@ class TaskRecords:
             try:
                 stored = await self._change(before, after)
             except TaskQuotaExceeded as exc:
-                # The record stays, and what has the task failed is told. Its bytes are free.
+                # The record stays and says why the task failed. Its bytes are free.
                 error = Fail(self._no_room(after, exc))
                 after = transition(before, error, self._runtime.wall_time(), self.limits)
                 stored = await self.store.change(key, before.serial, after)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 __all__ = ["StoreReports"]
 
 _INTERVAL: Final = 60.0  # seconds between two lines about one cause
-# Causes that are told apart. Texts of exceptions may differ each time; then one more line a minute
-# says so.
+# How many causes get lines of their own. The text of an exception may differ each time: further
+# causes share one line a minute.
 _MAX_CAUSES: Final = 16
 _OTHER: Final = ("other causes", "")
 
