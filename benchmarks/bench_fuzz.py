@@ -32,15 +32,15 @@ HERE: Final = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from mcp_core import ALL  # noqa: E402
-from mcp_trio.fuzz._campaign import Campaign, CampaignOptions  # noqa: E402
-from mcp_trio.fuzz._http import UrlTarget  # noqa: E402
-from mcp_trio.fuzz._probe import probe  # noqa: E402
-from mcp_trio.fuzz._session import is_modern  # noqa: E402
-from mcp_trio.fuzz._stdio import CommandTarget  # noqa: E402
-from mcp_trio.fuzz._steps import CaseChoices, CaseSource  # noqa: E402
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions  # noqa: E402
+from mcp_trio.oracle.fuzz._http import UrlTarget  # noqa: E402
+from mcp_trio.oracle.fuzz._probe import probe  # noqa: E402
+from mcp_trio.oracle.fuzz._session import is_modern  # noqa: E402
+from mcp_trio.oracle.fuzz._stdio import CommandTarget  # noqa: E402
+from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource  # noqa: E402
 
 if TYPE_CHECKING:
-    from mcp_trio.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._play import TargetLike
 
 SERVER: Final = (sys.executable, "-m", "mcp_trio", "run", str(HERE.parent / "examples/greeter.py"))
 GOALS: Final = {"modern": 300, "legacy": 150, "http": 200}

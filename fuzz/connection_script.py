@@ -52,14 +52,14 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from mcp_core.subscriptions._server import LISTS, Change
-from mcp_trio.testing.strategies._messages import (
+from mcp_core.protocol.subscriptions._server import LISTS, Change
+from mcp_trio.oracle.strategies._messages import (
     CLIENT_CAPABILITIES,
     SERVER_CAPABILITIES,
     meta_of,
     result_of,
 )
-from mcp_trio.testing.strategies._values import encoded, example
+from mcp_trio.oracle.strategies._values import encoded, example
 
 __all__ = ["CUSTOM", "OPTIONS", "Case", "ConnectionScript", "Step", "config_of"]
 

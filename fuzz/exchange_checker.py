@@ -19,8 +19,8 @@ from mcp_core.http import Body, Conversation, End, Endpoint, Exchange, Head
 from mcp_core.http.server._session import Session
 from mcp_core.http.server._stream import _MESSAGE, _STREAM, EventStream
 from mcp_core.http.wire._sse import SseDecoder, SseEvent
-from mcp_trio.testing.strategies._messages import VERSIONS
-from mcp_trio.testing.strategies._values import encoded
+from mcp_trio.oracle.strategies._messages import VERSIONS
+from mcp_trio.oracle.strategies._values import encoded
 
 __all__ = ["CLIENTS", "MARK", "ExchangeChecker", "FuzzClient", "ObservedExchange", "ToolCall"]
 

@@ -41,9 +41,9 @@ from mcp_core import (
 )
 from mcp_core.registry import Server
 from mcp_core.runtime import Runtime, Service
-from mcp_trio.testing.strategies._messages import CLIENT_CAPABILITIES, meta_of
-from mcp_trio.testing.strategies._mutations import damage, damaged
-from mcp_trio.testing.strategies._values import encoded, json_objects, json_values, texts, weighted
+from mcp_trio.oracle.strategies._messages import CLIENT_CAPABILITIES, meta_of
+from mcp_trio.oracle.strategies._mutations import damage, damaged
+from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts, weighted
 
 # revision; method; name or URI; the encoded arguments, None for none
 Case: TypeAlias = tuple[str, str, str, bytes | None]

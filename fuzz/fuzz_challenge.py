@@ -25,7 +25,7 @@ from mcp_core.auth.client._challenge import (
     parse_auth_challenge,
     parse_challenges,
 )
-from mcp_trio.testing.strategies._values import weighted
+from mcp_trio.oracle.strategies._values import weighted
 
 # a scheme; its token68, if it has one; or else its parameters
 Intended: TypeAlias = tuple[str, str | None, list[tuple[str, str]]]

@@ -22,10 +22,10 @@ from fuzz.connection_model import ACKNOWLEDGED, CANCELLED
 from fuzz.connection_script import CUSTOM, OPTIONS, Case, ConnectionScript, Step
 from fuzz.targets import Target, committed_cases
 from mcp_core import Role
-from mcp_core.subscriptions._server import LISTS
-from mcp_trio.testing.strategies._messages import VERSIONS, messages, meta_of, methods, objects
-from mcp_trio.testing.strategies._mutations import damaged, malformed, reordered
-from mcp_trio.testing.strategies._values import encoded, scripts, weighted
+from mcp_core.protocol.subscriptions._server import LISTS
+from mcp_trio.oracle.strategies._messages import VERSIONS, messages, meta_of, methods, objects
+from mcp_trio.oracle.strategies._mutations import damaged, malformed, reordered
+from mcp_trio.oracle.strategies._values import encoded, scripts, weighted
 
 # The script is repeated with its bytes in about this many chunks.
 CHUNKS: Final = 200

@@ -20,9 +20,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.exchange_checker import CLIENTS
 from fuzz.router_script import LIMITS, Case, RouterScript, Step
 from fuzz.targets import Target
-from mcp_trio.testing.strategies._messages import VERSIONS, messages
-from mcp_trio.testing.strategies._mutations import damaged, malformed
-from mcp_trio.testing.strategies._values import encoded, scripts, weighted
+from mcp_trio.oracle.strategies._messages import VERSIONS, messages
+from mcp_trio.oracle.strategies._mutations import damaged, malformed
+from mcp_trio.oracle.strategies._values import encoded, scripts, weighted
 
 
 def check(case: Case) -> Iterable[str]:

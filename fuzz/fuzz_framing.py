@@ -1,7 +1,7 @@
 # Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line
 # over the limit is reported at the limit and at its end; memory and time grow at most linearly with
 # the input.
-"""Newline framing by `mcp_core.jsonrpc`. Nothing may be raised, for any input.
+"""Newline framing by `mcp_core.protocol.jsonrpc`. Nothing may be raised, for any input.
 
 The oracle is `bytes.split` of the whole input.
 """
@@ -19,10 +19,10 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fuzz.targets import Target
 from fuzz.timing import run_within
-from mcp_core.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
-from mcp_core.jsonrpc._framing import LineBuffer
-from mcp_trio.testing.strategies._mutations import damage, split
-from mcp_trio.testing.strategies._values import weighted
+from mcp_core.protocol.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
+from mcp_core.protocol.jsonrpc._framing import LineBuffer
+from mcp_trio.oracle.strategies._mutations import damage, split
+from mcp_trio.oracle.strategies._values import weighted
 
 # limit; chunks; how many times they are repeated; how many lines are read after each chunk, 0 for
 # all

@@ -27,9 +27,9 @@ from mcp_core.http.wire._mcp_headers import (
     encode_value,
     request_headers,
 )
-from mcp_core.schema._param_headers import param_headers
-from mcp_trio.testing.strategies._mutations import damage
-from mcp_trio.testing.strategies._values import encoded, json_objects, json_values, texts, weighted
+from mcp_core.protocol.schema._param_headers import param_headers
+from mcp_trio.oracle.strategies._mutations import damage
+from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts, weighted
 
 # the tool's schema; its name; arguments; edits of the headers: operation, index, value
 Case: TypeAlias = tuple[Any, str, Any, list[tuple[str, int, bytes]]]

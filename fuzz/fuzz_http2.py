@@ -22,8 +22,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fuzz.targets import Target
 from mcp_core.http import FrameWatch, RequestHead, encode_request_head, request_head
-from mcp_trio.testing.strategies._mutations import damage, split
-from mcp_trio.testing.strategies._values import weighted
+from mcp_trio.oracle.strategies._mutations import damage, split
+from mcp_trio.oracle.strategies._values import weighted
 
 # whether a client sends it; chunks; how many times they are repeated; a list of headers
 Case: TypeAlias = tuple[bool, list[bytes], int, list[tuple[bytes, bytes]]]

@@ -1,7 +1,7 @@
 # Invariant: bytes are an Envelope or a BadMessage, never anything else. The standard library's JSON
 # agrees which of the two. A decoded message that is encoded again decodes the same, on one line. An
 # id keeps its type.
-"""The bytes of one message, decoded and encoded by `mcp_core.jsonrpc`.
+"""The bytes of one message, decoded and encoded by `mcp_core.protocol.jsonrpc`.
 
 The oracle is `fuzz.reference_parser`. It is unsure only where JSON parsers may differ, and even
 then nothing but a `BadMessage` may be raised.
@@ -20,7 +20,7 @@ from msgspec import UNSET
 from fuzz.reference_parser import Classification, classify, classify_batch
 from fuzz.targets import Target
 from mcp_core import Role
-from mcp_core.jsonrpc._codec import (
+from mcp_core.protocol.jsonrpc._codec import (
     BadMessage,
     Envelope,
     decode,
@@ -32,9 +32,9 @@ from mcp_core.jsonrpc._codec import (
     split_batch,
     strip_white_space,
 )
-from mcp_trio.testing.strategies._messages import VERSIONS, messages
-from mcp_trio.testing.strategies._mutations import damaged, malformed
-from mcp_trio.testing.strategies._values import encoded, json_values, weighted
+from mcp_trio.oracle.strategies._messages import VERSIONS, messages
+from mcp_trio.oracle.strategies._mutations import damaged, malformed
+from mcp_trio.oracle.strategies._values import encoded, json_values, weighted
 
 ID_LIMIT: Final = 256
 METHOD_LIMIT: Final = 256

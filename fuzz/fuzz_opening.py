@@ -20,15 +20,15 @@ from msgspec import Raw
 from fuzz.targets import Target
 from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError
 from mcp_core import types as t
-from mcp_core.connection._negotiation import (
+from mcp_core.protocol.connection._negotiation import (
     OpeningReply,
     OpeningRequest,
     negotiate_version,
     opening_params,
 )
-from mcp_trio.testing.strategies._messages import CLIENT_CAPABILITIES, objects, result_of
-from mcp_trio.testing.strategies._mutations import damaged
-from mcp_trio.testing.strategies._values import encoded, json_values, weighted
+from mcp_trio.oracle.strategies._messages import CLIENT_CAPABILITIES, objects, result_of
+from mcp_trio.oracle.strategies._mutations import damaged
+from mcp_trio.oracle.strategies._values import encoded, json_values, weighted
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]

@@ -20,8 +20,8 @@ from fuzz.pair import Case, PairScript, negotiated_version
 from fuzz.targets import Target
 from mcp_core import ALL, Method, Role
 from mcp_core import types as t
-from mcp_trio.testing.strategies._messages import VERSIONS, methods, objects
-from mcp_trio.testing.strategies._values import scripts, weighted
+from mcp_trio.oracle.strategies._messages import VERSIONS, methods, objects
+from mcp_trio.oracle.strategies._values import scripts, weighted
 
 # Messages that a connection sends and handles itself.
 _INTERNAL_METHODS: Final = frozenset(

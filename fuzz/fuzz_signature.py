@@ -28,8 +28,8 @@ from fuzz.targets import Target
 from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
-from mcp_trio.testing.strategies._mutations import damage
-from mcp_trio.testing.strategies._values import encoded, json_values, weighted
+from mcp_trio.oracle.strategies._mutations import damage
+from mcp_trio.oracle.strategies._values import encoded, json_values, weighted
 
 # A type: its name in `NAMED`, or a constructor and what it is made of.
 Spec: TypeAlias = Any

@@ -19,8 +19,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder, encode_event
-from mcp_trio.testing.strategies._mutations import damage, split
-from mcp_trio.testing.strategies._values import weighted
+from mcp_trio.oracle.strategies._mutations import damage, split
+from mcp_trio.oracle.strategies._values import weighted
 
 # limit; chunks; how many times they are repeated; events to encode: data, id, type, retry
 Case: TypeAlias = tuple[

@@ -22,7 +22,7 @@ from msgspec import UNSET
 from fuzz.targets import Target
 from fuzz.task_model import CREATED, LIMITS, Step, TaskModel, new_record, play, steps
 from mcp_core import DIALECTS, Dialect
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import FINAL_STATUSES, TaskRecord, decode_record, encode_record
 from mcp_core.tasks._views import (
     cancel_task_result,
@@ -32,8 +32,8 @@ from mcp_core.tasks._views import (
     task_outcome,
     task_status_params,
 )
-from mcp_trio.testing.strategies._mutations import damaged, malformed
-from mcp_trio.testing.strategies._values import scripts, weighted
+from mcp_trio.oracle.strategies._mutations import damaged, malformed
+from mcp_trio.oracle.strategies._values import scripts, weighted
 
 # A record as a store may hand it back, None for a new task; pauses and steps.
 Case: TypeAlias = tuple[bytes | None, list[tuple[float, Step]]]

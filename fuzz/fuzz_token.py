@@ -26,8 +26,8 @@ from joserfc.jws import JWSRegistry
 from fuzz.targets import Target
 from mcp_core.auth import AuthDenial, Grant, JwtVerifier, OAuthResourceServer
 from mcp_core.auth.client._challenge import parse_auth_challenge
-from mcp_trio.testing.strategies._mutations import damage
-from mcp_trio.testing.strategies._values import encoded, json_values, weighted
+from mcp_trio.oracle.strategies._mutations import damage
+from mcp_trio.oracle.strategies._values import encoded, json_values, weighted
 
 # Header and claims, as JSON or not.
 Parts: TypeAlias = tuple[bytes, bytes]

@@ -19,8 +19,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from fuzz.targets import Target
 from fuzz.timing import run_within
 from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
-from mcp_trio.testing.strategies._mutations import damage
-from mcp_trio.testing.strategies._values import weighted
+from mcp_trio.oracle.strategies._mutations import damage
+from mcp_trio.oracle.strategies._values import weighted
 
 # template; values to expand; a URI to match; how many times its middle is repeated, to make it long
 Case: TypeAlias = tuple[str, dict[str, Any], str, int]

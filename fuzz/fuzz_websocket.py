@@ -18,8 +18,8 @@ from wsproto import frame_protocol
 
 from fuzz.targets import Target
 from mcp_core.http import Close, Ping, Pong, Text, WebSocket, WebSocketAction, WebSocketFrames
-from mcp_trio.testing.strategies._mutations import damage, split
-from mcp_trio.testing.strategies._values import weighted
+from mcp_trio.oracle.strategies._mutations import damage, split
+from mcp_trio.oracle.strategies._values import weighted
 
 Case: TypeAlias = list[bytes]  # chunks
 

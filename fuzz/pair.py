@@ -52,7 +52,7 @@ from mcp_core import (
     TaskCreated,
 )
 from mcp_core import types as t
-from mcp_trio.testing.strategies._values import encoded, example
+from mcp_trio.oracle.strategies._values import encoded, example
 
 __all__ = ["Case", "PairScript", "negotiated_version"]
 

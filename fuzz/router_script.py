@@ -72,10 +72,10 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.http.server._session import Session
-from mcp_core.subscriptions._server import LISTS
+from mcp_core.protocol.subscriptions._server import LISTS
 from mcp_core.types import RequestId
-from mcp_trio.testing.strategies._messages import VERSIONS, meta_of
-from mcp_trio.testing.strategies._values import encoded
+from mcp_trio.oracle.strategies._messages import VERSIONS, meta_of
+from mcp_trio.oracle.strategies._values import encoded
 
 __all__ = ["CLIENTS", "LIMITS", "Case", "RouterScript", "Step"]
 

@@ -28,7 +28,7 @@ from mcp_core.tasks import (
     TaskRecord,
     transition,
 )
-from mcp_trio.testing.strategies._values import encoded, json_objects, texts, weighted
+from mcp_trio.oracle.strategies._values import encoded, json_objects, texts, weighted
 
 __all__ = [
     "CREATED",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_core.runtime import names_on_first_use
+from mcp_core.drivers import names_on_first_use
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recording, SqliteTaskStore

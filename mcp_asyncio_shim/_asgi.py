@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
 from mcp_core import ConnectionClosed, http
+from mcp_core.drivers import shows_keywords
 from mcp_core.runtime import (
     AUTH_CHECK_TIMEOUT,
     LAST_GRACE,
@@ -16,7 +17,6 @@ from mcp_core.runtime import (
     AsgiApplication,
     AsgiRequest,
     run_auth_check,
-    shows_keywords,
 )
 
 from ._driver import ConnectionDriver, in_new_context, move_on_after

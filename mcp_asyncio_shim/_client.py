@@ -10,7 +10,8 @@ import secrets
 import time
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from mcp_core.runtime import AbstractClient, PendingCall
+from mcp_core.drivers import PendingCall
+from mcp_core.runtime import AbstractClient
 
 from ._driver import TimeLimit
 from ._runtime import logger
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Config, Connection, Event
-    from mcp_core.runtime import CallOptions, CallSteps, ClientConfigOptions, Job
+    from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions
+    from mcp_core.runtime import Job
 
     from ._http_transport import _HttpTransport
     from ._link import Link

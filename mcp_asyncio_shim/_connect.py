@@ -20,14 +20,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
 from mcp_core import ConnectFailed
-from mcp_core.registry import Server
-from mcp_core.runtime import (
+from mcp_core.drivers import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
     client_config,
-    client_context,
     shows_keywords,
 )
+from mcp_core.registry import Server
+from mcp_core.runtime import client_context
 
 from ._client import Client
 from ._driver import move_on_after
@@ -128,7 +128,7 @@ async def connect(
     client_config(options)  # an invalid option must not replace a trace
     known: frozenset[str] = frozenset()
     if record is not None:
-        from mcp_core.runtime import launch_secrets
+        from mcp_core.drivers import launch_secrets
 
         inherited = os.environ if inherit_env else None
         known = launch_secrets(env=env, headers=headers, inherited=inherited)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from mcp_core.drivers import check_keywords, shows_keywords
 from mcp_core.registry import Server
-from mcp_core.runtime import check_keywords, shows_keywords
 from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
 
 from ._connect import connect
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core.adapters import TraceDirectory
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerLaunch
-    from mcp_core.runtime import ClientConfigOptions, EventLike, Job
+    from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ClientConnection
 
     from ._connect import Target

@@ -26,14 +26,9 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ConnectFailed
-from mcp_core.runtime import (
-    READ_SIZE,
-    ByteEscaper,
-    ProcessTree,
-    UnsafeArgument,
-    child_environment,
-    windows_command,
-)
+from mcp_core.drivers import ByteEscaper
+from mcp_core.processes import ProcessTree, UnsafeArgument, child_environment, windows_command
+from mcp_core.runtime import READ_SIZE
 
 from ._driver import move_on_after
 from ._threads import open_thread_streams

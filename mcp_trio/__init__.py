@@ -25,7 +25,7 @@ from mcp_core import (
     ToolError,
     __version__,
 )
-from mcp_core.runtime import names_on_first_use
+from mcp_core.drivers import names_on_first_use
 from mcp_core.types import CallToolResult, InputRequiredResult
 
 from . import _logging as _logging
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         OAuthResourceServer,
         Secret,
     )
+    from mcp_core.drivers import CallOptions, answer_form
     from mcp_core.http import PlainResponse
     from mcp_core.registry import (
         AcceptedElicitation,
@@ -71,14 +72,12 @@ if TYPE_CHECKING:
         UrlElicitationRequired,
     )
     from mcp_core.runtime import (
-        CallOptions,
         Changes,
         ClientTask,
         InvalidTaskReference,
         TaskState,
         TypedToolResult,
         UnexpectedResult,
-        answer_form,
     )
     from mcp_core.runtime.tasks import MemoryTaskStore
     from mcp_core.tasks import TaskLimits

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import trio
 
 from mcp_core import MessageRejected
-from mcp_core.runtime import AbstractClient, PendingCall
+from mcp_core.drivers import PendingCall
+from mcp_core.runtime import AbstractClient
 
 from ._runtime import start_job
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp_core import Config, Connection, Event
-    from mcp_core.runtime import CallOptions, CallSteps, ClientConfigOptions, Job
+    from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions
+    from mcp_core.runtime import Job
 
 __all__ = ["Client", "ClientTransport"]
 

@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Unpack, cast
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_core.runtime import (
+from mcp_core.drivers import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
-    ClientContext,
     check_keywords,
     check_keywords_of,
     client_config,
-    client_context,
     shows_keywords,
 )
+from mcp_core.runtime import ClientContext, client_context
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._link import StreamTransport
 from mcp_trio.streams._memory import memory_pair
@@ -525,7 +524,7 @@ def _open_recorder(
     record = options.get("record")
     if record is None:
         return nullcontext()
-    from mcp_core.runtime import launch_secrets
+    from mcp_core.drivers import launch_secrets
     from mcp_trio.recording._open import open_recorder
 
     inherited = os.environ if inherit_env else None

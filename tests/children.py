@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_core.client import _child_environment
+from mcp_core.processes import _child_environment
 
 __all__ = ["inherit_python_path"]
 

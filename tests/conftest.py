@@ -104,10 +104,10 @@ STARTS_PROGRAMS = [
         trio_/cli/use/test_read
         trio_/cli/use/test_task_line
         trio_/cli/use/test_tasks
-        trio_/fuzz/test_bad_targets
-        trio_/fuzz/test_faults
+        trio_/oracle/fuzz/test_bad_targets
+        trio_/oracle/fuzz/test_faults
         trio_/host/test_host_http
-        trio_/proxy/test_stdio
+        trio_/oracle/proxy/test_stdio
         trio_/streams/test_child_tree
         trio_/test_main
         trio_/test_processes

@@ -130,7 +130,7 @@ def test_stored_report_of_check_is_a_baseline(capsys: pytest.CaptureFixture[str]
 
 def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
-    from mcp_trio.fuzz._report import read_cases, read_known
+    from mcp_trio.oracle.fuzz._report import read_cases, read_known
 
     assert read_known((STORED / "fuzz.json").read_text("utf-8"))
     shutil.copy(STORED / "fuzz.json", tmp_path / "report.json")

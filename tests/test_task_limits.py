@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from mcp_core.connection._connection import Connection
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.tasks import TaskLimits
 from tests.asgi import serve_app

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from mcp_core.auth import Grant, OAuthResourceServer
-from mcp_core.jsonrpc._body import estimate_memory
+from mcp_core.protocol.jsonrpc._body import estimate_memory
 from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.tasks import TaskLimits
 from mcp_core.tasks._record import quota_key

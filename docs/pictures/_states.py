@@ -10,8 +10,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
-from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestPhase, State
 from mcp_core.host import SERVER_TRANSITIONS, ServerEvent, ServerState
+from mcp_core.protocol.connection._state import LIFECYCLE, REQUEST, RequestPhase, State
 from mcp_core.tasks import TRANSITIONS
 from mcp_core.types import TaskStatus
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
 from mcp_core.tasks._layout import join_record, split_record
 from mcp_core.tasks._leases import LeaseObserver, WorkerLease

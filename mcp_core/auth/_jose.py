@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core._errors import McpTrioError
 from mcp_core._nesting import depth_exceeds
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

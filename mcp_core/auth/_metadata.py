@@ -20,7 +20,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, quote_plus
 
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 
 from ._errors import AuthorizationFailed
 from ._secret import MIN_SECRET_LENGTH, RedactedStruct, Secret

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from mcp_core.revisions._dialects import LATEST
+from mcp_core.protocol.revisions._dialects import LATEST
 from mcp_core.urls._addresses import find_url_error, same_origin_redirect
 from mcp_core.urls._url import redacted_url
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import encode
-from mcp_core.revisions._methods import METHODS
+from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.revisions._methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,9 +29,9 @@ from msgspec import Struct
 
 from mcp_core._errors import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core._keywords import check_keywords
-from mcp_core.jsonrpc._codec import encode
-from mcp_core.messages._events import InputRequested, ProgressReceived, TaskCreated
-from mcp_core.messages._pending import PendingRequest
+from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.messages._events import InputRequested, ProgressReceived, TaskCreated
+from mcp_core.protocol.messages._pending import PendingRequest
 
 if TYPE_CHECKING:
     from mcp_core import types as t

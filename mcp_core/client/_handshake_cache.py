@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-from mcp_core.messages._events import Peer
-from mcp_core.revisions._dialects import ALL, DIALECTS
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.messages._events import Peer
+from mcp_core.protocol.revisions._dialects import ALL, DIALECTS
 from mcp_core.urls._url import effective_port
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from mcp_core._errors import LocalProtocolError
 from mcp_core._keywords import check_keywords
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._version import __version__
-from mcp_core.input_requests._kinds import FormSchema, check_response, form_schema
-from mcp_core.revisions._config import PROBE_TIMEOUT, Config
-from mcp_core.revisions._dialects import ALL
-from mcp_core.revisions._methods import TASKS
+from mcp_core.protocol.input_requests._kinds import FormSchema, check_response, form_schema
+from mcp_core.protocol.revisions._config import PROBE_TIMEOUT, Config
+from mcp_core.protocol.revisions._dialects import ALL
+from mcp_core.protocol.revisions._methods import TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core._limits import Limits
-    from mcp_core.messages._events import Peer
+    from mcp_core.protocol.messages._events import Peer
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.types import ToolAnnotations
 
 from ._launch import ServerLaunch, digest_launch

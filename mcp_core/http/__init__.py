@@ -73,8 +73,8 @@ from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
 from mcp_core.http.wire._recorder import WebSocketRecorderLike as WebSocketRecorderLike
 from mcp_core.http.wire._websocket import Close, Ping, Pong, Text, WebSocket, WebSocketAction
 from mcp_core.http.wire._websocket_frames import WebSocketFrames
-from mcp_core.schema._param_headers import ParamHeaders as ParamHeaders
-from mcp_core.schema._param_headers import param_headers
+from mcp_core.protocol.schema._param_headers import ParamHeaders as ParamHeaders
+from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.urls._url import Url
 
 __all__ = [

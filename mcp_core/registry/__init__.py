@@ -7,6 +7,7 @@ serves a `Server` by means of `mcp_core.runtime.Service`, which calls the declar
 from __future__ import annotations
 
 from mcp_core._errors import show_public_path
+from mcp_core.protocol.revisions._config import CacheHint
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.entries._prompts import PromptOptions
 from mcp_core.registry.entries._resources import ResourceOptions
@@ -14,7 +15,6 @@ from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.registry.tasks._options import TaskOptions
 from mcp_core.registry.tasks._tasks import CurrentTask, Tasks
-from mcp_core.revisions._config import CacheHint
 
 from ._context import Context
 from ._errors import DeclarationError, ResourceNotFound, UrlElicitationRequired

@@ -12,9 +12,9 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core.input_requests._capabilities import can_answer
-from mcp_core.input_requests._kinds import find_error, find_page_error
-from mcp_core.input_requests._rounds import MAX_ROUNDS
+from mcp_core.protocol.input_requests._capabilities import can_answer
+from mcp_core.protocol.input_requests._kinds import find_error, find_page_error
+from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
 from mcp_core.registry.functions._function import Injected
 
 from ._errors import DeclarationError
@@ -27,9 +27,9 @@ from ._trace_context import trace_context
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from mcp_core.connection._connection import Connection
-    from mcp_core.input_requests._capabilities import CapabilityName
-    from mcp_core.messages._events import GrantLike, Peer
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.input_requests._capabilities import CapabilityName
+    from mcp_core.protocol.messages._events import GrantLike, Peer
     from mcp_core.types import LoggingLevel, RequestId
 
     from ._input_requests import InputCollector, RequestHost

@@ -20,8 +20,8 @@ import msgspec.inspect as mi
 from msgspec import NODEFAULT, Struct
 
 from mcp_core import types as t
-from mcp_core.input_requests._kinds import find_error, form_schema
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.input_requests._kinds import find_error, form_schema
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
 from .functions._pydantic import PydanticType, uses_pydantic

@@ -28,19 +28,19 @@ from mcp_core._errors import (
     RemoteProtocolError,
     ToolError,
 )
-from mcp_core.connection._state import ENDING_STATES
-from mcp_core.input_requests._kinds import INPUT_REQUESTS
-from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.input_requests._rounds import (
+from mcp_core.protocol.connection._state import ENDING_STATES
+from mcp_core.protocol.input_requests._kinds import INPUT_REQUESTS
+from mcp_core.protocol.input_requests._request_state import InvalidRequestState
+from mcp_core.protocol.input_requests._rounds import (
     ServerRoundTrips,
     retry_delay,
     to_request,
     without_undeclared_context,
 )
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.messages._pending import PendingRequest
-from mcp_core.revisions._capabilities import is_declared
-from mcp_core.revisions._methods import Role
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.messages._pending import PendingRequest
+from mcp_core.protocol.revisions._capabilities import is_declared
+from mcp_core.protocol.revisions._methods import Role
 from mcp_core.types import (
     ElicitParams,
     ElicitRequest,
@@ -57,9 +57,14 @@ from ._trace_context import trace_context
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping
 
-    from mcp_core.connection._connection import Connection
-    from mcp_core.input_requests._rounds import ErrorFinder
-    from mcp_core.messages._events import Peer, ProgressReceived, RequestReceived, TaskCreated
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.input_requests._rounds import ErrorFinder
+    from mcp_core.protocol.messages._events import (
+        Peer,
+        ProgressReceived,
+        RequestReceived,
+        TaskCreated,
+    )
     from mcp_core.types import InputRequest, RequestId
 
     from ._errors import UrlElicitationRequired

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.registry.entries._last_modified import OnError
     from mcp_core.registry.entries._prompts import PromptEntry
     from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry

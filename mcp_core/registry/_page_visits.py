@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
-from mcp_core.input_requests._request_state import InvalidRequestState, StateBinding
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.input_requests._request_state import InvalidRequestState, StateBinding
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.input_requests._request_state import KeyRing
-    from mcp_core.input_requests._rounds import ServerRoundTrips
+    from mcp_core.protocol.input_requests._request_state import KeyRing
+    from mcp_core.protocol.input_requests._rounds import ServerRoundTrips
 
 __all__ = ["VISIT_LIFETIME", "InvalidPageVisit", "PageVisit", "make_visit", "verify_visit"]
 

@@ -30,9 +30,9 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mcp_core.protocol.revisions._config import CacheHint
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.entries._last_modified import OnError, PresentTime
-    from mcp_core.revisions._config import CacheHint
-    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CacheableResult
 
 __all__ = ["PAGE_SIZE", "Entry", "ListPages"]

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, McpError, ToolError, single
-from mcp_core.input_requests._kinds import find_error
-from mcp_core.input_requests._rounds import MAX_ROUNDS
-from mcp_core.jsonrpc._codec import encode, reader
+from mcp_core.protocol.input_requests._kinds import find_error
+from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
+from mcp_core.protocol.jsonrpc._codec import encode, reader
 from mcp_core.registry.entries._tools import ToolEntry, ToolInvocation
 
 from ._errors import DeclarationError, UrlElicitationRequired

@@ -19,7 +19,11 @@ from msgspec import Raw, Struct
 from mcp_core._errors import Fault
 from mcp_core._keywords import shows_keywords
 from mcp_core._limits import Limits
-from mcp_core.input_requests._request_state import KeyRing
+from mcp_core.protocol.input_requests._request_state import KeyRing
+from mcp_core.protocol.revisions._config import Config
+from mcp_core.protocol.revisions._dialects import ALL, dialects_of
+from mcp_core.protocol.revisions._methods import TASKS
+from mcp_core.protocol.subscriptions._server import Change, changes
 from mcp_core.registry.entries._completion import Completer
 from mcp_core.registry.entries._custom_methods import CustomMethodEntry
 from mcp_core.registry.entries._invocation import Invocation
@@ -27,10 +31,6 @@ from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
 from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.registry.tasks._tasks import Tasks
-from mcp_core.revisions._config import Config
-from mcp_core.revisions._dialects import ALL, dialects_of
-from mcp_core.revisions._methods import TASKS
-from mcp_core.subscriptions._server import Change, changes
 from mcp_core.types import (
     Icon,
     Implementation,
@@ -54,9 +54,9 @@ from ._roots import RootsHook, check_hook
 from ._validation import check_icons
 
 if TYPE_CHECKING:
-    from mcp_core.messages._events import RequestReceived
-    from mcp_core.revisions._config import CacheHint
-    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.protocol.messages._events import RequestReceived
+    from mcp_core.protocol.revisions._config import CacheHint
+    from mcp_core.protocol.schema._param_headers import ParamHeaders
 
 __all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 

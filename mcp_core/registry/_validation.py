@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mcp_core._patterns import compile_on_first_use
-from mcp_core.revisions._config import META_LABEL
+from mcp_core.protocol.revisions._config import META_LABEL
 from mcp_core.types import Annotations, Icon
 
 from ._errors import DeclarationError

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps as CallSteps
     from mcp_core.client._calls import CallWait as CallWait
     from mcp_core.client._calls import PendingCall as PendingCall
-    from mcp_core.client._child_environment import child_environment as child_environment
     from mcp_core.client._handshake_cache import HandshakeCache as HandshakeCache
     from mcp_core.client._handshake_cache import server_key as server_key
     from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
@@ -30,13 +29,14 @@ if TYPE_CHECKING:
     from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
     from mcp_core.client._options import answer_form as answer_form
     from mcp_core.client._options import client_config as client_config
-    from mcp_core.client._process_tree import ProcessTree as ProcessTree
-    from mcp_core.client._reload import ReloadRelay as ReloadRelay
     from mcp_core.client._status import ConnectionStatus as ConnectionStatus
-    from mcp_core.client._windows_command import UnsafeArgument as UnsafeArgument
-    from mcp_core.client._windows_command import windows_command as windows_command
-    from mcp_core.messages._pending import PendingRequest as PendingRequest
-    from mcp_core.messages._pending import deliver as deliver
+    from mcp_core.processes._child_environment import child_environment as child_environment
+    from mcp_core.processes._process_tree import ProcessTree as ProcessTree
+    from mcp_core.processes._reload import ReloadRelay as ReloadRelay
+    from mcp_core.processes._windows_command import UnsafeArgument as UnsafeArgument
+    from mcp_core.processes._windows_command import windows_command as windows_command
+    from mcp_core.protocol.messages._pending import PendingRequest as PendingRequest
+    from mcp_core.protocol.messages._pending import deliver as deliver
 
     from ._asgi_app import AsgiApplication as AsgiApplication
     from ._asgi_request import AsgiRequest as AsgiRequest
@@ -142,7 +142,7 @@ _MODULES = {
     "mcp_core._secret_patterns": ("is_secret_field",),
     "mcp_core._text": ("ByteEscaper", "shorten_text"),
     "mcp_core.client._calls": ("CallOptions", "CallSteps", "CallWait", "PendingCall"),
-    "mcp_core.client._child_environment": ("child_environment",),
+    "mcp_core.processes._child_environment": ("child_environment",),
     "mcp_core.client._handshake_cache": ("HandshakeCache", "server_key"),
     "mcp_core.client._options": (
         "CallbackOptions",
@@ -151,11 +151,11 @@ _MODULES = {
         "answer_form",
         "client_config",
     ),
-    "mcp_core.client._process_tree": ("ProcessTree",),
-    "mcp_core.client._reload": ("ReloadRelay",),
+    "mcp_core.processes._process_tree": ("ProcessTree",),
+    "mcp_core.processes._reload": ("ReloadRelay",),
     "mcp_core.client._status": ("ConnectionStatus",),
-    "mcp_core.client._windows_command": ("UnsafeArgument", "windows_command"),
-    "mcp_core.messages._pending": ("PendingRequest", "deliver"),
+    "mcp_core.processes._windows_command": ("UnsafeArgument", "windows_command"),
+    "mcp_core.protocol.messages._pending": ("PendingRequest", "deliver"),
     "._asgi_app": ("AsgiApplication",),
     "._asgi_request": ("AsgiRequest", "AsgiRuntime"),
     "._client": ("AbstractClient",),

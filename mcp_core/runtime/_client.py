@@ -26,9 +26,9 @@ from mcp_core.client._cache import ResultCache
 from mcp_core.client._calls import CallOptions, PagedList, complete_argument
 from mcp_core.client._options import check_level
 from mcp_core.client._status import ConnectionStatus
-from mcp_core.connection._connection import Connection
-from mcp_core.input_requests._rounds import ClientRoundTrips
-from mcp_core.messages._events import (
+from mcp_core.protocol.connection._connection import Connection
+from mcp_core.protocol.input_requests._rounds import ClientRoundTrips
+from mcp_core.protocol.messages._events import (
     ChangesMissed,
     ConnectionClosed,
     InputRequested,
@@ -38,11 +38,11 @@ from mcp_core.messages._events import (
     RequestReceived,
     TaskCreated,
 )
-from mcp_core.messages._pending import IgnoredRequest, connection_lost
-from mcp_core.revisions._capabilities import is_declared
-from mcp_core.revisions._methods import Role
-from mcp_core.schema._output_schemas import OutputSchemas
-from mcp_core.subscriptions._server import UPDATED, Change, changes
+from mcp_core.protocol.messages._pending import IgnoredRequest, connection_lost
+from mcp_core.protocol.revisions._capabilities import is_declared
+from mcp_core.protocol.revisions._methods import Role
+from mcp_core.protocol.schema._output_schemas import OutputSchemas
+from mcp_core.protocol.subscriptions._server import UPDATED, Change, changes
 
 from ._callback_queue import CallbackQueue
 from ._client_callbacks import (
@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from mcp_core._errors import ConnectionLost
     from mcp_core.client._calls import CallSteps, Params, PendingCall
     from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.messages._events import Event, Peer
-    from mcp_core.revisions._config import Config
+    from mcp_core.protocol.messages._events import Event, Peer
+    from mcp_core.protocol.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._job import Job

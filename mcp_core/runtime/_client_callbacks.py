@@ -27,7 +27,7 @@ from mcp_core import types as t
 from mcp_core._errors import ConnectionLost, Fault, McpError, RemoteProtocolError, single
 from mcp_core.client._calls import CallWait
 from mcp_core.client._options import roots_result
-from mcp_core.input_requests._kinds import (
+from mcp_core.protocol.input_requests._kinds import (
     check_input_request,
     check_response,
     form_schema,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps, PendingCall
     from mcp_core.client._options import CallbackOptions
     from mcp_core.client._status import ConnectionStatus
-    from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.types import RequestId
 
     from .client_tasks._hosted import HostedTasks

@@ -10,9 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
-from mcp_core.connection._pump import Pump
 from mcp_core.http.client._pool import Pool, PoolDecision, keep_alive_seconds
 from mcp_core.http.wire._messages import Body, End, Head, RequestHead
+from mcp_core.protocol.connection._pump import Pump
 
 from ._job import Job
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp_core.http.client._options import AuthAttemptLike, HttpCall
     from mcp_core.http.wire._messages import Action
     from mcp_core.http.wire._recorder import ExchangeRecorderLike, HttpRecorderLike
-    from mcp_core.messages._events import Event
+    from mcp_core.protocol.messages._events import Event
 
     from ._runtime import EventLike
 

@@ -26,7 +26,7 @@ from mcp_core.types import ErrorData, InputRequiredResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.registry._context import Context
     from mcp_core.registry._input_requests import InputCollector, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling, ToolUse

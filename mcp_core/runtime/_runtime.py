@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob

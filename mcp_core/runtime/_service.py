@@ -23,21 +23,21 @@ from mcp_core._errors import (
     McpError,
     single,
 )
-from mcp_core.connection._state import State
-from mcp_core.input_requests._capabilities import can_answer
-from mcp_core.input_requests._request_state import InvalidRequestState
-from mcp_core.messages._events import (
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.input_requests._capabilities import can_answer
+from mcp_core.protocol.input_requests._request_state import InvalidRequestState
+from mcp_core.protocol.messages._events import (
     ConnectionClosed,
     NotificationReceived,
     RequestCancelled,
     RequestReceived,
 )
-from mcp_core.messages._pending import deliver
+from mcp_core.protocol.messages._pending import deliver
+from mcp_core.protocol.subscriptions._server import LISTEN
 from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
-from mcp_core.subscriptions._server import LISTEN
 from mcp_core.tasks._record import quota_key
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
@@ -56,10 +56,10 @@ from ._runtime import LAST_GRACE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import Event, Peer
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import Event, Peer
+    from mcp_core.protocol.subscriptions._server import Change
     from mcp_core.registry._server import Server
-    from mcp_core.subscriptions._server import Change
     from mcp_core.types import RequestId, SubscriptionFilter
 
     from ._runtime import Runtime

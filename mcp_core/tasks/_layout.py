@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from mcp_core.jsonrpc._codec import InvalidPayload, check_object, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, check_object, encode, reader
 
 from ._record import TaskKey, TaskQuota, TaskRecord, decode_record, encode_record
 

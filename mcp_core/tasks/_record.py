@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.types import ClientCapabilities, ErrorData, Implementation, InputRequest, TaskStatus
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, LocalProtocolError
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.types import ErrorData, InputRequest, TaskStatus
 
 from ._record import TaskLimits, TaskRecord

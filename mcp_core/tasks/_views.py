@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.jsonrpc._codec import MAX_SAFE_INTEGER, encode, reader
+from mcp_core.protocol.jsonrpc._codec import MAX_SAFE_INTEGER, encode, reader
 from mcp_core.types import TaskStatus
 
 from ._states import INTERNAL_ERROR
@@ -27,7 +27,7 @@ from ._states import INTERNAL_ERROR
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.protocol.revisions._dialects import Dialect
 
     from ._record import TaskLimits, TaskRecord
 

@@ -6,7 +6,6 @@ from ._channels import ChildChannel as ChildChannel
 from ._channels import StreamChannel as StreamChannel
 from ._channels import WebSocketChannel as WebSocketChannel
 from ._encoder import TraceEncoder as TraceEncoder
-from ._finding import Finding as Finding
 from ._format import FORMAT_VERSION as FORMAT_VERSION
 from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
 from ._format import DamagedLine as DamagedLine
@@ -26,9 +25,14 @@ from ._format import read_line as read_line
 from ._format import read_trace as read_trace
 from ._http_channel import ConversationNumbers as ConversationNumbers
 from ._http_channel import HttpChannel as HttpChannel
-from ._judge import Judge as Judge
 from ._messages import MessageSplitter as MessageSplitter
 from ._redaction import Redactor as Redactor
+from .judge._finding import Finding as Finding
+from .judge._judge import Judge as Judge
+from .judge.rows import CHECKED_LEVELS as CHECKED_LEVELS
+from .judge.rows import ROWS as ROWS
+from .judge.rows import Requirement as Requirement
+from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
 from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
 from .replay._client import ReplayClient as ReplayClient
 from .replay._diff import ChangedValue as ChangedValue
@@ -48,10 +52,6 @@ from .replay._recorded import load_trace as load_trace
 from .replay._server import ReplayOutput as ReplayOutput
 from .replay._server import ReplayServer as ReplayServer
 from .replay._server import ReplaySession as ReplaySession
-from .rows import CHECKED_LEVELS as CHECKED_LEVELS
-from .rows import ROWS as ROWS
-from .rows import Requirement as Requirement
-from .rules import JUDGED_ROWS as JUDGED_ROWS
 
 __all__ = [
     "CHECKED_LEVELS",

@@ -16,9 +16,9 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
-from mcp_core.jsonrpc._excerpt import Excerpt, show_bytes
-from mcp_core.jsonrpc._framing import LineBuffer
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._excerpt import Excerpt, show_bytes
+from mcp_core.protocol.jsonrpc._framing import LineBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import escape_text
-from mcp_core.runtime import shorten_text
+from mcp_core.drivers import shorten_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_core import types as t
-from mcp_core.runtime import is_secret_field, shorten_text
+from mcp_core.drivers import is_secret_field, shorten_text
 from mcp_core.urls import PageUrl
 
 from ._arguments import NO_MATCH, parse_value

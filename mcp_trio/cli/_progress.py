@@ -9,7 +9,7 @@ import math
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.runtime import shorten_text
+from mcp_core.drivers import shorten_text
 
 from ._errors import one_line
 

@@ -37,7 +37,7 @@ from mcp_core import (
     TaskCancelled,
 )
 from mcp_core.auth import AuthorizationFailed
-from mcp_core.runtime import launch_secrets, shorten_text
+from mcp_core.drivers import launch_secrets, shorten_text
 from mcp_core.urls import PageUrl
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from mcp_core import Peer
     from mcp_core.adapters import Recording
-    from mcp_core.runtime import CallOptions
+    from mcp_core.drivers import CallOptions
     from mcp_core.types import LoggingLevel, LoggingMessageParams, ServerCapabilities, Tool
     from mcp_trio._client import Client
     from mcp_trio._connect import ClientOptions

@@ -14,7 +14,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.runtime import answer_form, shorten_text
+from mcp_core.drivers import answer_form, shorten_text
 from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import parse_object

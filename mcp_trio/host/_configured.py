@@ -18,8 +18,9 @@ from ._prepared_launch import prepare_launch
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import MergedServers, ServerLaunch, ServerPolicy
-    from mcp_core.runtime import AbstractClient, ClientConfigOptions
+    from mcp_core.runtime import AbstractClient
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 
-from mcp_core.runtime import check_keywords, shows_keywords
+from mcp_core.drivers import check_keywords, shows_keywords
 from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio, start_job

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import escape_text
+from mcp_core.drivers import launch_secrets
 from mcp_core.host import (
     ConfigProblem,
     InvalidConfig,
@@ -31,7 +32,7 @@ from mcp_core.host import (
     make_launch,
     parse_env_file,
 )
-from mcp_core.runtime import UnsafeArgument, child_environment, launch_secrets, windows_command
+from mcp_core.processes import UnsafeArgument, child_environment, windows_command
 from mcp_trio._files import read_regular_file
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from mcp_core import Peer
     from mcp_core.adapters import Recording
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerLaunch
-    from mcp_core.runtime import AbstractClient, ClientConfigOptions
+    from mcp_core.runtime import AbstractClient
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
     from mcp_trio.auth._authorization import LoginConfig

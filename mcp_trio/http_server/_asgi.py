@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import trio
 
+from mcp_core.drivers import shows_keywords
 from mcp_core.http import HttpOptions, ServeOptions
-from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest, shows_keywords
+from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest
 from mcp_trio._tasks import open_server
 
 from ._driver import open_http_server_driver

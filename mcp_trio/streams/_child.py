@@ -31,13 +31,8 @@ import trio
 from trio.abc import ReceiveStream
 
 from mcp_core import ConnectFailed, escape_text
-from mcp_core.runtime import (
-    ByteEscaper,
-    ProcessTree,
-    UnsafeArgument,
-    child_environment,
-    windows_command,
-)
+from mcp_core.drivers import ByteEscaper
+from mcp_core.processes import ProcessTree, UnsafeArgument, child_environment, windows_command
 
 if TYPE_CHECKING:
     from trio.lowlevel import FdStream  # not there on Windows

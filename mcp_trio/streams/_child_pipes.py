@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.abc import ReceiveStream
 
-from mcp_core.runtime import ByteEscaper
+from mcp_core.drivers import ByteEscaper
 
 from ._threads import ThreadSendStream
 

@@ -13,8 +13,8 @@ from mcp_core import ConnectFailed, escape_text
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-    from mcp_trio.fuzz._case import Outcome
-    from mcp_trio.fuzz._session import TargetSession
+    from mcp_trio.oracle.fuzz._case import Outcome
+    from mcp_trio.oracle.fuzz._session import TargetSession
 
 __all__ = ["find_client_faults", "find_faults"]
 
@@ -56,7 +56,7 @@ def find_faults(
             ends or stays silent before its first response.
         ValueError: a step has a name that this version does not know.
     """
-    from mcp_trio.fuzz._play import STEP_NAMES
+    from mcp_trio.oracle.fuzz._play import STEP_NAMES
 
     played = list(steps)
     _check_names(played, STEP_NAMES)
@@ -87,18 +87,18 @@ async def _find(
     response_timeout: float,
 ) -> dict[str, str]:
     from mcp_trio._nursery import open_quiet_nursery
-    from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz._play import Player
-    from mcp_trio.fuzz._probe import probe
-    from mcp_trio.fuzz._session import is_modern
-    from mcp_trio.fuzz._stdio import CommandTarget
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._play import Player
+    from mcp_trio.oracle.fuzz._probe import probe
+    from mcp_trio.oracle.fuzz._session import is_modern
+    from mcp_trio.oracle.fuzz._stdio import CommandTarget
 
     echo = Echo()
     await echo.begin()
     async with open_quiet_nursery() as nursery:
         played: Any
         if isinstance(target, str):
-            from mcp_trio.fuzz._http import UrlTarget
+            from mcp_trio.oracle.fuzz._http import UrlTarget
 
             played = UrlTarget(target, nursery, headers=dict(headers or {}))
             modern = [each[1] for each in steps if each[0] == "open" and is_modern(each[1])]
@@ -142,7 +142,7 @@ async def _reason_for_silence(
     A case can ask for nothing, or for errors only. Then a plain conversation decides.
     """
     from mcp_core import ALL
-    from mcp_trio.fuzz._session import is_modern
+    from mcp_trio.oracle.fuzz._session import is_modern
 
     ends = any(step[0] in _ENDING for step in steps)
     if not outcome.answered and (outcome.is_owed or (session.ended and not ends)):
@@ -157,7 +157,7 @@ async def _reason_for_silence(
 
 
 def _describe_silence(session: TargetSession) -> str:
-    from mcp_trio.fuzz._session import RECONNECTED
+    from mcp_trio.oracle.fuzz._session import RECONNECTED
 
     for request in session.requests:
         error = request.answer.get("error") if request.answer is not None else None
@@ -221,9 +221,9 @@ async def _find_client(
     cwd: str | os.PathLike[str] | None,
     response_timeout: float,
 ) -> dict[str, str]:
-    from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz.client._client_play import ClientPlayer
-    from mcp_trio.fuzz.client._client_target import ClientTarget
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
+    from mcp_trio.oracle.fuzz.client._client_target import ClientTarget
 
     echo = Echo()
     await echo.begin()

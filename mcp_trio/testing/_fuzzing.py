@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import trio
 
     from mcp_core.registry import Server
-    from mcp_trio.fuzz._campaign import FuzzFinding
-    from mcp_trio.fuzz._probe import Offers
+    from mcp_trio.oracle.fuzz._campaign import FuzzFinding
+    from mcp_trio.oracle.fuzz._probe import Offers
 
 __all__ = ["FuzzFindings", "fuzz_server"]
 
@@ -79,11 +79,11 @@ async def fuzz_server(
         TypeError: `target` is a `Server`.
         ValueError: the server has no tool of a name in `allow`, or is on another machine.
     """
-    from mcp_trio.fuzz._campaign import Campaign, CampaignOptions
-    from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz._probe import probe
-    from mcp_trio.fuzz._report import report_document, write_findings
-    from mcp_trio.fuzz._steps import CaseChoices, CaseSource
+    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._probe import probe
+    from mcp_trio.oracle.fuzz._report import report_document, write_findings
+    from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 
     shutil.rmtree(directory, ignore_errors=True)  # of an earlier run
     echo = Echo()
@@ -111,7 +111,7 @@ async def fuzz_server(
 
 def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:
     if isinstance(target, str):
-        from mcp_trio.fuzz._http import UrlTarget, is_loopback
+        from mcp_trio.oracle.fuzz._http import UrlTarget, is_loopback
 
         if not is_loopback(target):
             raise ValueError(
@@ -121,7 +121,7 @@ def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:
         return UrlTarget(target, nursery, headers=dict(options.pop("headers", {})), **options)
     if not isinstance(target, (list, tuple)):
         raise TypeError(f"the fuzzer needs a command or a URL, not {type(target).__name__}")
-    from mcp_trio.fuzz._stdio import CommandTarget
+    from mcp_trio.oracle.fuzz._stdio import CommandTarget
 
     return CommandTarget([os.fspath(word) for word in target], nursery, **options)
 
@@ -132,7 +132,7 @@ def _tools(offers: Offers, allowed: set[str]) -> list[str]:
     Raises:
         ValueError: the server has no tool of a name in `allowed`.
     """
-    from mcp_trio.fuzz._probe import may_call_by_hint
+    from mcp_trio.oracle.fuzz._probe import may_call_by_hint
 
     tools = [each for each in offers.tools if isinstance(each.get("name"), str)]
     unknown = allowed - {each["name"] for each in tools}

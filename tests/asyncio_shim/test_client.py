@@ -14,8 +14,8 @@ import mcp_trio
 from mcp_asyncio_shim import Client, connect
 from mcp_asyncio_shim._link import Link
 from mcp_core import ALL, CallTimeout, ConnectionLost, PeerError
+from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.registry import Context, Server
-from mcp_core.runtime import ClientConfigOptions, client_config
 from mcp_core.types import TextContent
 from tests.asyncio_shim.loop import Wire, run
 from tests.conformance.everything_server import everything

@@ -11,8 +11,8 @@ import pytest
 from mcp_asyncio_shim import connect
 from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError
 from mcp_core import types as t
+from mcp_core.drivers import answer_form
 from mcp_core.registry import Context, Server
-from mcp_core.runtime import answer_form
 from tests.asyncio_shim.loop import run
 from tests.core.helpers import VERSIONS, A, B, C, D, E
 

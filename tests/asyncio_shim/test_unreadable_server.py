@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mcp_asyncio_shim import _stdio, connect
-from mcp_core.connection import _unreadable
+from mcp_core.protocol.connection import _unreadable
 from mcp_trio.testing.hostile import hostile_command
 from tests.asyncio_shim.loop import run_with_processes
 from tests.unreadable import ROWS, options

@@ -33,7 +33,7 @@ from mcp_core import (
     Role,
 )
 from mcp_core import types as t
-from mcp_core.revisions._dialects import Dialect
+from mcp_core.protocol.revisions._dialects import Dialect
 from tests.core.helpers import (
     INITIALIZED,
     VERSIONS,

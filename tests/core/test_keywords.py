@@ -10,8 +10,8 @@ import pytest
 import mcp_asyncio_shim
 import mcp_trio
 from mcp_core._keywords import check_keywords
+from mcp_core.drivers import CallOptions
 from mcp_core.http import HttpOptions
-from mcp_core.runtime import CallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

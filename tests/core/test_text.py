@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_core import escape_text
 from mcp_core._text import hidden_characters, shorten_text
-from mcp_core.runtime import ByteEscaper
+from mcp_core.drivers import ByteEscaper
 
 ESCAPED = [
     # a text, and what is shown of it

@@ -9,8 +9,8 @@ import pytest
 
 from mcp_core import McpError
 from mcp_core import types as t
+from mcp_core.drivers import client_config
 from mcp_core.registry import Context, Server
-from mcp_core.runtime import client_config
 from tests.harness import either
 from tests.harness.peer import Peer
 

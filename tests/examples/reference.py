@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import DIALECTS
-from mcp_core.revisions._methods import INPUTS, METHODS, Role
+from mcp_core.protocol.revisions._methods import INPUTS, METHODS, Role
 from mcp_core.types._revisions import GATES, R_2024_11_05, REVISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mcp_core.revisions._dialects import Dialect
-    from mcp_core.revisions._methods import Method
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.protocol.revisions._methods import Method
 
 YES, NO = "yes", ""
 _STRUCTURED: Final = {"none": "", "object": "object", "any": "any JSON"}

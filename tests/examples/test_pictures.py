@@ -13,10 +13,10 @@ from docs.pictures import PICTURES, _chart, _states
 from docs.pictures._recorder import CLIENT, SERVER, Recorder, Step, describe
 from docs.pictures._svg import PANEL, TINT, WIDTH, text_width
 from mcp_core import Connection, Role, State
-from mcp_core.connection._state import LIFECYCLE, REQUEST, RequestAction, RequestPhase
 from mcp_core.host import SERVER_TRANSITIONS, ServerEvent
+from mcp_core.protocol.connection._state import LIFECYCLE, REQUEST, RequestAction, RequestPhase
+from mcp_core.protocol.revisions._methods import Step as LifecycleStep
 from mcp_core.registry import Server
-from mcp_core.revisions._methods import Step as LifecycleStep
 from mcp_core.tasks import TRANSITIONS
 from tests.examples.pages import PAGES, ROOT, read
 

@@ -16,7 +16,7 @@ from mcp_core import CLIENT_LIMITS, DIALECTS, Fault, Limits, McpTrioError, Rate
 from mcp_core.client._options import ClientConfigOptions
 from mcp_core.host import CatalogLimits
 from mcp_core.http import HttpLimits
-from mcp_core.revisions._config import PROBE_TIMEOUT
+from mcp_core.protocol.revisions._config import PROBE_TIMEOUT
 from mcp_core.runtime import Runtime
 from mcp_core.runtime.host import HostLimits, HostOptions
 from mcp_core.runtime.host._servers import HOST_TIMEOUT

@@ -18,7 +18,7 @@ from fuzz import engines
 from fuzz.engines import CaseTimeout, check_case, run_atheris, run_hypothesis
 from fuzz.targets import Target, as_row, load, read_case, target_names
 from fuzz.timing import run_within
-from mcp_core.jsonrpc import _codec
+from mcp_core.protocol.jsonrpc import _codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

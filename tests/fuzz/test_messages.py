@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fuzz.reference_parser import classify
 from mcp_core import DIALECTS, LATEST, Role
-from mcp_trio.testing.strategies._messages import VERSIONS, messages, responses
-from mcp_trio.testing.strategies._mutations import damaged, malformed, reordered, split
-from mcp_trio.testing.strategies._values import encoded
+from mcp_trio.oracle.strategies._messages import VERSIONS, messages, responses
+from mcp_trio.oracle.strategies._mutations import damaged, malformed, reordered, split
+from mcp_trio.oracle.strategies._values import encoded
 
 
 @pytest.mark.parametrize("role", list(Role))

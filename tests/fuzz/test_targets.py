@@ -32,22 +32,22 @@ from mcp_core.auth._jose import Jws
 from mcp_core.auth.client import _challenge
 from mcp_core.auth.server import _grant, _protected_resource
 from mcp_core.auth.server._dpop_replay import ReplayCache
-from mcp_core.connection import _negotiation
-from mcp_core.connection._requests import IncomingRequests, OutgoingRequests
 from mcp_core.http.server._checks import NO_SESSION
 from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._exchange import Exchange, ResponseMode
 from mcp_core.http.server._session import Session
 from mcp_core.http.server._stream import EventLog, EventStream
 from mcp_core.http.wire import _http2_frames, _http2_headers, _mcp_headers, _sse, _websocket_frames
-from mcp_core.jsonrpc import _codec, _framing
-from mcp_core.jsonrpc._body import parse_body
-from mcp_core.messages import _outbox
+from mcp_core.protocol.connection import _negotiation
+from mcp_core.protocol.connection._requests import IncomingRequests, OutgoingRequests
+from mcp_core.protocol.jsonrpc import _codec, _framing
+from mcp_core.protocol.jsonrpc._body import parse_body
+from mcp_core.protocol.messages import _outbox
+from mcp_core.protocol.schema import _param_headers
 from mcp_core.registry.functions import _schema, _signature
-from mcp_core.schema import _param_headers
 from mcp_core.tasks import Complete, TaskRecord, _record, _states, _views
 from mcp_core.urls import _uri_matcher
-from mcp_trio.testing.strategies._messages import VERSIONS
+from mcp_trio.oracle.strategies._messages import VERSIONS
 from tests.levels import long
 
 NAMES = target_names()

@@ -13,10 +13,10 @@ import trio
 
 from mcp_core import ALL, ConnectFailed
 from mcp_trio.cli import main
-from mcp_trio.fuzz._campaign import CampaignOptions
-from mcp_trio.fuzz.client._client_campaign import ClientCampaign
-from mcp_trio.fuzz.client._client_target import ClientTarget
-from mcp_trio.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
+from mcp_trio.oracle.fuzz._campaign import CampaignOptions
+from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
+from mcp_trio.oracle.fuzz.client._client_target import ClientTarget
+from mcp_trio.oracle.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
 from mcp_trio.testing import find_client_faults
 from tests.fuzz_targets.broken_client import FAULTS
 

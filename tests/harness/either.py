@@ -26,7 +26,7 @@ import mcp_trio
 from mcp_asyncio_shim import _server as asyncio_server
 from mcp_asyncio_shim import _tasks as asyncio_tasks
 from mcp_asyncio_shim._link import Link
-from mcp_core.runtime import client_config
+from mcp_core.drivers import client_config
 from mcp_trio import _server as trio_server
 from mcp_trio import _tasks as trio_tasks
 from tests import virtual_time

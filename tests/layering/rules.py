@@ -74,10 +74,10 @@ PUBLIC: Final = frozenset(
 # Other packages may import what `MAY_IMPORT` says.
 ON_FIRST_USE: Final = {
     "joserfc": "mcp_core/auth/_jose.py",
-    "jsonschema": "mcp_core/schema/_json_schema.py",
+    "jsonschema": "mcp_core/protocol/schema/_json_schema.py",
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
-    "referencing": "mcp_core/schema/_json_schema.py",
+    "referencing": "mcp_core/protocol/schema/_json_schema.py",
     "shtab": "mcp_trio/cli/serve/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/edit/_toml_edit.py",
@@ -95,7 +95,7 @@ BY_FILES: Final = {
     "starlette": ("examples/fastapi_guard.py",),
 }
 # An extra: the strategies, and the one file that draws cases of them.
-HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/fuzz/_steps.py")
+HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/oracle/fuzz/_steps.py")
 
 # The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
 # of one layer do not import each other, except as `SAME_LAYER` notes.
@@ -174,9 +174,9 @@ NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__ait
 # Passes `async with` on, and raises where a user forgot it and wrote `await`.
 IS_CONTEXT_MANAGER: Final = ("mcp_core/runtime/_client_context.py",)
 
-COMPARES_VERSIONS: Final = ("mcp_core/revisions/_dialects.py",)
+COMPARES_VERSIONS: Final = ("mcp_core/protocol/revisions/_dialects.py",)
 CATCHES_MSGSPEC: Final = (
-    "mcp_core/jsonrpc/_codec.py",
+    "mcp_core/protocol/jsonrpc/_codec.py",
     "mcp_core/registry/functions/_signature.py",
     "mcp_core/registry/functions/_types.py",
     "mcp_core/auth/_metadata.py",
@@ -186,9 +186,9 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/streams/_child_pipes.py",  # to our stderr, which no connection uses
     "mcp_trio/streams/_trace.py",  # is itself a stream: it passes on what a writer sends through it
     "mcp_trio/recording/_stream.py",  # the same
-    "mcp_trio/proxy/_stdio.py",  # passes on what it reads
-    "mcp_trio/proxy/_http_connection.py",  # the same, and one connection at a time
-    "mcp_trio/proxy/_http_exchange.py",
+    "mcp_trio/oracle/proxy/_stdio.py",  # passes on what it reads
+    "mcp_trio/oracle/proxy/_http_connection.py",  # the same, and one connection at a time
+    "mcp_trio/oracle/proxy/_http_exchange.py",
     "mcp_trio/_websocket.py",
     "mcp_trio/auth/_loopback.py",
     "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
@@ -197,13 +197,13 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/http_server/_h2_connection.py",
     "mcp_trio/http_client/_h11_connection.py",
     "mcp_trio/http_client/_h2_connection.py",
-    "mcp_trio/fuzz/_http.py",  # writes what no client would
-    "mcp_trio/fuzz/_stdio.py",  # writes what no connection would
-    "mcp_trio/fuzz/client/_lines.py",  # the same
-    "mcp_trio/fuzz/client/_http.py",  # the same
+    "mcp_trio/oracle/fuzz/_http.py",  # writes what no client would
+    "mcp_trio/oracle/fuzz/_stdio.py",  # writes what no connection would
+    "mcp_trio/oracle/fuzz/client/_lines.py",  # the same
+    "mcp_trio/oracle/fuzz/client/_http.py",  # the same
     # The peers of a replay, which have no connection: each stream has one task that writes.
-    "mcp_trio/replay/_stream.py",
-    "mcp_trio/replay/_http_server.py",
+    "mcp_trio/oracle/replay/_stream.py",
+    "mcp_trio/oracle/replay/_http_server.py",
     "mcp_trio/testing/_peer.py",  # the peer, played by a task of a test
     "mcp_trio/testing/hostile/_client_attacks.py",  # the same
     "mcp_trio/testing/hostile/_server.py",  # the same

@@ -29,7 +29,10 @@ ALLOWED: Final = {
         "'attack'",
     ): "that a call times out is one way to survive",
     ("tests/trio_/cancelling.py", "move_on_after"): "all who use it have a mock clock",
-    ("tests/trio_/fuzz/targets.py", "subprocess.run"): "for tests with a timeout of their own",
+    (
+        "tests/trio_/oracle/fuzz/targets.py",
+        "subprocess.run",
+    ): "for tests with a timeout of their own",
     (
         "tests/trio_/http_client/test_transport_sockets.py",
         "trio.sleep",

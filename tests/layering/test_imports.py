@@ -93,19 +93,24 @@ REFUSED = [
     ),
     (
         "imports_are_allowed",
-        "mcp_core/schema/_json_schema.py",
+        "mcp_core/protocol/schema/_json_schema.py",
         "import jsonschema",
         "instead of on first use",
     ),
     (
         "imports_are_allowed",
-        "mcp_core/schema/_json_schema.py",
+        "mcp_core/protocol/schema/_json_schema.py",
         "class A:\n    import referencing",
         "on first use",
     ),
     ("imports_are_allowed", "mcp_trio/_x.py", "import asyncio", "imports asyncio"),
     ("imports_are_allowed", "mcp_trio/testing/_x.py", "import pytest", "imports pytest"),
-    ("imports_are_allowed", "mcp_trio/fuzz/_x.py", "import hypothesis", "imports hypothesis"),
+    (
+        "imports_are_allowed",
+        "mcp_trio/oracle/fuzz/_x.py",
+        "import hypothesis",
+        "imports hypothesis",
+    ),
     (
         "imports_are_allowed",
         "mcp_trio/_x.py",
@@ -145,19 +150,19 @@ REFUSED = [
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "import mcp_core.jsonrpc._codec",
-        "private mcp_core.jsonrpc._codec",
+        "import mcp_core.protocol.jsonrpc._codec",
+        "private mcp_core.protocol.jsonrpc._codec",
     ),
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core.jsonrpc._codec import decode",
+        "from mcp_core.protocol.jsonrpc._codec import decode",
         "_codec.decode",
     ),
     (
         "private_names_stay_at_home",
         "mcp_trio/_x.py",
-        "from mcp_core.jsonrpc import _codec",
+        "from mcp_core.protocol.jsonrpc import _codec",
         "jsonrpc._codec",
     ),
     (
@@ -170,7 +175,7 @@ REFUSED = [
         "private_names_stay_at_home",
         "mcp_asyncio_shim/_x.py",
         "from mcp_core import messages",
-        "imports mcp_core.messages, which is in no public package",
+        "imports mcp_core.protocol.messages, which is in no public package",
     ),
     (
         "private_names_stay_at_home",
@@ -194,7 +199,7 @@ REFUSED = [
         "layers_point_downwards",
         "mcp_core/types/_x.py",
         "from ..revisions._methods import METHODS",
-        "imports mcp_core.revisions._methods.METHODS from a higher",
+        "imports mcp_core.protocol.revisions._methods.METHODS from a higher",
     ),
     (
         "layers_point_downwards",
@@ -230,60 +235,60 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/urls/_x.py",
-        "from mcp_core.jsonrpc._codec import decode",
+        "from mcp_core.protocol.jsonrpc._codec import decode",
         "do not know each other",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/jsonrpc/_x.py",
+        "mcp_core/protocol/jsonrpc/_x.py",
         "from ..urls import Url",
         "do not know each other",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/jsonrpc/_x.py",
+        "mcp_core/protocol/jsonrpc/_x.py",
         "from ..revisions._config import Config",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/revisions/_config.py",
+        "mcp_core/protocol/revisions/_config.py",
         "import mcp_core.registry",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/revisions/_x.py",
+        "mcp_core/protocol/revisions/_x.py",
         "from ..messages._outbox import Outbox",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/messages/_x.py",
+        "mcp_core/protocol/messages/_x.py",
         "from ..schema._json_schema import JsonSchema",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/schema/_x.py",
+        "mcp_core/protocol/schema/_x.py",
         "from ..subscriptions import _server",
         "do not know each other",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/subscriptions/_x.py",
+        "mcp_core/protocol/subscriptions/_x.py",
         "from ..connection import _connection",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/connection/_connection.py",
+        "mcp_core/protocol/connection/_connection.py",
         "from ..http import Endpoint",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/connection/_x.py",
+        "mcp_core/protocol/connection/_x.py",
         "from ..client._calls import PendingCall",
         "a higher layer",
     ),
@@ -651,12 +656,12 @@ PASSED = [
     ),
     (
         "imports_are_allowed",
-        "mcp_core/schema/_json_schema.py",
+        "mcp_core/protocol/schema/_json_schema.py",
         "def f():\n    from jsonschema.exceptions import E",
     ),
     (
         "imports_are_allowed",
-        "mcp_core/schema/_json_schema.py",
+        "mcp_core/protocol/schema/_json_schema.py",
         "if TYPE_CHECKING:\n    from referencing import X",
     ),
     (
@@ -688,7 +693,7 @@ PASSED = [
     (
         "private_names_stay_at_home",
         "mcp_core/http/_x.py",
-        "from mcp_core.connection._connection import Connection",
+        "from mcp_core.protocol.connection._connection import Connection",
     ),
     (
         "imports_are_allowed",
@@ -720,17 +725,17 @@ PASSED = [
     ("layers_point_downwards", "mcp_core/urls/_x.py", "from ._url import Url"),
     (
         "layers_point_downwards",
-        "mcp_core/revisions/_methods.py",
+        "mcp_core/protocol/revisions/_methods.py",
         "from ..jsonrpc._codec import reader\nfrom . import _dialects",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/subscriptions/_x.py",
+        "mcp_core/protocol/subscriptions/_x.py",
         "from ..messages._pending import PendingRequest",
     ),
     (
         "layers_point_downwards",
-        "mcp_core/connection/_connection.py",
+        "mcp_core/protocol/connection/_connection.py",
         "from .. import types as t\nfrom ..schema import _json_schema",
     ),
     (
@@ -812,7 +817,7 @@ PASSED = [
     ("the_core_only_computes", "mcp_trio/_x.py", "print(open('x').read())"),
     (
         "versions_are_compared_in_one_place",
-        "mcp_core/revisions/_dialects.py",
+        "mcp_core/protocol/revisions/_dialects.py",
         "row.since <= version < row.until",
     ),
     ("versions_are_compared_in_one_place", "mcp_core/_x.py", "meta.protocol_version is None"),
@@ -828,12 +833,12 @@ PASSED = [
     ),
     (
         "msgspec_errors_are_caught_in_one_place",
-        "mcp_core/jsonrpc/_codec.py",
+        "mcp_core/protocol/jsonrpc/_codec.py",
         "from msgspec import DecodeError",
     ),
     (
         "msgspec_errors_are_caught_in_one_place",
-        "mcp_core/schema/_json_schema.py",
+        "mcp_core/protocol/schema/_json_schema.py",
         "jsonschema.ValidationError",
     ),
     (

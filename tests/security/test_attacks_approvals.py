@@ -24,7 +24,7 @@ from mcp_core.runtime.host import MemoryApprovals, ServerSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
 
 FILE, USERS = "/checkout/.mcp.json", "/home/me/mcp.json (user)"

@@ -19,8 +19,8 @@ from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.oracle._check import check
 from mcp_trio.cli.oracle._fuzz import run_shown
 from mcp_trio.cli.use._output import FileContent, write_files
-from mcp_trio.fuzz._session import new_header
-from tests.trio_.fuzz.test_report import SOLID, found, written
+from mcp_trio.oracle.fuzz._session import new_header
+from tests.trio_.oracle.fuzz.test_report import SOLID, found, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable

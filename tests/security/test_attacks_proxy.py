@@ -19,7 +19,7 @@ from mcp_core import ConnectFailed
 from mcp_core.auth import ApiKeys
 from mcp_core.http import Url
 from mcp_trio import Server, connect, serve_http
-from mcp_trio.proxy._http import serve_http_proxy
+from mcp_trio.oracle.proxy._http import serve_http_proxy
 from tests.security.test_attacks_web_pages import SENT, VISIT, ask, request, status_of
 
 if TYPE_CHECKING:

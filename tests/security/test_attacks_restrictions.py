@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerConfig, ServerLaunch
-    from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import AbstractHost, ClientConnection
 
 pytestmark = pytest.mark.process

@@ -1,4 +1,4 @@
-"""Write `mcp_core/trace/_shape_table.py` from the official JSON schemas.
+"""Write `mcp_core/trace/judge/_shape_table.py` from the official JSON schemas.
 
     python -m tests.spec.generate_shapes SCHEMAS
 
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_core.trace.rows import LETTERS
+from mcp_core.trace.judge.rows import LETTERS
 
 Definitions = dict[str, Any]
 

@@ -36,47 +36,50 @@ MUTATIONS: tuple[Mutation, ...] = (
     # JSON-RPC
     Mutation(
         ("RPC-1",),
-        "mcp_core/jsonrpc/_codec.py::Envelope.jsonrpc",
+        "mcp_core/protocol/jsonrpc/_codec.py::Envelope.jsonrpc",
         'jsonrpc: Literal["2.0"]',
         "jsonrpc: str",
     ),
     Mutation(
-        ("RPC-2",), "mcp_core/jsonrpc/_codec.py::Envelope", "int | str", "int | str | float | bool"
+        ("RPC-2",),
+        "mcp_core/protocol/jsonrpc/_codec.py::Envelope",
+        "int | str",
+        "int | str | float | bool",
     ),
-    Mutation(("RPC-3",), "mcp_core/jsonrpc/_codec.py::decode", "id is None", "id == ()"),
+    Mutation(("RPC-3",), "mcp_core/protocol/jsonrpc/_codec.py::decode", "id is None", "id == ()"),
     Mutation(
         ("RPC-4",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.add",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.add",
         "self.next_id = id + 1",
         "self.next_id = len(self.table) + 1",
     ),
     Mutation(
         ("RPC-5",),
-        "mcp_core/connection/_connection.py::Connection._handle_request",
+        "mcp_core/protocol/connection/_connection.py::Connection._handle_request",
         "id in self._incoming.table",
         "id in self._incoming.table and not id",
     ),
     Mutation(
         ("RPC-6",),
-        "mcp_core/connection/_connection.py::Connection._handle_response",
+        "mcp_core/protocol/connection/_connection.py::Connection._handle_response",
         "call = self._outgoing.table.pop(id, None)\nif call is None: ...",
         "call = self._outgoing.table.pop(int(id), None)\nif call is None: ...",
     ),
     Mutation(
         ("RPC-7",),
-        "mcp_core/jsonrpc/_codec.py::encode_result",
+        "mcp_core/protocol/jsonrpc/_codec.py::encode_result",
         """return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(id), result)""",
         """return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(str(id)), result)""",
     ),
     Mutation(
         ("RPC-8",),
-        "mcp_core/jsonrpc/_codec.py::encode_error",
+        "mcp_core/protocol/jsonrpc/_codec.py::encode_error",
         "id is not None",
         "id is not None or not null_id",
     ),
     Mutation(
         ("RPC-9", "RPC-10"),
-        "mcp_core/jsonrpc/_codec.py::_response_payload",
+        "mcp_core/protocol/jsonrpc/_codec.py::_response_payload",
         "if error is not UNSET: ...",
         "if error is None: ...",
     ),
@@ -88,109 +91,109 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("RPC-13",),
-        "mcp_core/jsonrpc/_codec.py::encode_notification",
+        "mcp_core/protocol/jsonrpc/_codec.py::encode_notification",
         """b'{"jsonrpc":"2.0","method":%b}'""",
         """b'{"jsonrpc":"2.0","id":null,"method":%b}'""",
     ),
     Mutation(
         ("RPC-14",),
-        "mcp_core/connection/_connection.py::Connection.next_event",
+        "mcp_core/protocol/connection/_connection.py::Connection.next_event",
         "elif message.id is UNSET: ...",
         "elif message.id is UNSET and message.method != 'notifications/progress': ...",
     ),
     Mutation(
         ("RPC-15",),
-        "mcp_core/connection/_admission.py::admit",
+        "mcp_core/protocol/connection/_admission.py::admit",
         "params = _without_task(row, raw) if row is not None else None",
         "params = row.read_params(b'{}') if row is not None and row.params is not t.CallToolParams else None",
     ),
     Mutation(
         ("RPC-16",),
-        "mcp_core/messages/_responses.py::_read_object",
+        "mcp_core/protocol/messages/_responses.py::_read_object",
         "_read_object = reader(dict[str, Any])",
         "_read_object = reader(Any)",
     ),
     Mutation(
         ("RPC-17", "RPC-26"),
-        "mcp_core/jsonrpc/_codec.py::_bad_envelope",
+        "mcp_core/protocol/jsonrpc/_codec.py::_bad_envelope",
         "Fault.PARSE",
         "Fault.INVALID_REQUEST",
     ),
     Mutation(
         ("RPC-18",),
-        "mcp_core/revisions/_dialects.py::_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_CODES",
         "Fault.METHOD_NOT_FOUND: -32601",
         "Fault.METHOD_NOT_FOUND: -32600",
     ),
     Mutation(
         ("RPC-19",),
-        "mcp_core/jsonrpc/_codec.py::Envelope",
+        "mcp_core/protocol/jsonrpc/_codec.py::Envelope",
         "class Envelope(Struct, gc=False): ...",
         "class Envelope(Struct, gc=False, forbid_unknown_fields=True): ...",
     ),
     Mutation(
         ("RPC-20", "RPC-23"),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         "null_error_id=True, batches=True",
         "null_error_id=True",
     ),
     Mutation(
         ("RPC-22",),
-        "mcp_core/messages/_incoming.py::_batch_member",
+        "mcp_core/protocol/messages/_incoming.py::_batch_member",
         'message.method != "initialize"',
         'message.method == "initialize"',
     ),
     Mutation(
         ("RPC-24",),
-        "mcp_core/jsonrpc/_body.py::_parse_batch",
+        "mcp_core/protocol/jsonrpc/_body.py::_parse_batch",
         "if not 0 < count <= limit: ...",
         "if not 0 <= count <= limit: ...",
     ),
     Mutation(
         ("RPC-25",),
-        "mcp_core/messages/_incoming.py::IncomingMessages.__init__",
+        "mcp_core/protocol/messages/_incoming.py::IncomingMessages.__init__",
         "self.batches = False",
         "self.batches = True",
     ),
     Mutation(
         ("RPC-27", "RPC-29"),
-        "mcp_core/connection/_admission.py::_session_peer",
+        "mcp_core/protocol/connection/_admission.py::_session_peer",
         "may_respond=False,",
         "",
     ),
     Mutation(
         ("RPC-28",),
-        "mcp_core/connection/_admission.py::may_request",
+        "mcp_core/protocol/connection/_admission.py::may_request",
         "if role is Role.SERVER and not peer.dialect.stateful: ...",
         "if role is Role.SERVER and peer is None: ...",
     ),
     Mutation(
         ("RPC-30",),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         'result_type="complete"',
         'result_type=""',
     ),
     Mutation(
         ("RPC-31",),
-        "mcp_core/messages/_responses.py::_result_event",
+        "mcp_core/protocol/messages/_responses.py::_result_event",
         "if kind is None or kind == _COMPLETE: ...",
         "if kind == _COMPLETE: ...",
     ),
     Mutation(
         ("RPC-32",),
-        "mcp_core/messages/_responses.py::_other_event",
+        "mcp_core/protocol/messages/_responses.py::_other_event",
         "if kind != _INPUT_REQUIRED: ...",
         "if kind is None: ...",
     ),
     Mutation(
         ("RPC-33",),
-        "mcp_core/messages/_responses.py::_other_event",
+        "mcp_core/protocol/messages/_responses.py::_other_event",
         "kind == _TASK",
         "kind is None",
     ),
     Mutation(
         ("RPC-34",),
-        "mcp_core/connection/_builtin.py::_ping",
+        "mcp_core/protocol/connection/_builtin.py::_ping",
         "return t.EmptyResult(), None",
         "return t.ListToolsResult(tools=[]), None",
     ),
@@ -209,25 +212,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("META-2",),
-        "mcp_core/revisions/_config.py::META_LABEL",
+        "mcp_core/protocol/revisions/_config.py::META_LABEL",
         'r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"',
         'r"[A-Za-z](?:[A-Za-z0-9-]*)?"',
     ),
     Mutation(
         ("META-3",),
-        "mcp_core/revisions/_config.py::_ConfigByDialect.__missing__",
+        "mcp_core/protocol/revisions/_config.py::_ConfigByDialect.__missing__",
         '"io.modelcontextprotocol/serverInfo"',
         '"org.mcp/serverInfo"',
     ),
     Mutation(
         ("META-4",),
-        "mcp_core/connection/_negotiation.py::_stateless_peer",
+        "mcp_core/protocol/connection/_negotiation.py::_stateless_peer",
         "info=_read_implementation(info),",
         "info=t.Implementation(name=info['name'], version=info['version']),",
     ),
     Mutation(
         ("META-6",),
-        "mcp_core/revisions/_config.py::_ConfigByDialect.__missing__",
+        "mcp_core/protocol/revisions/_config.py::_ConfigByDialect.__missing__",
         (
             "protocol_version=dialect.version,\n"
             "                    client_capabilities=dialect.fit(config.capabilities),"
@@ -236,31 +239,31 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("META-7",),
-        "mcp_core/revisions/_config.py::_ConfigByDialect.__missing__",
+        "mcp_core/protocol/revisions/_config.py::_ConfigByDialect.__missing__",
         "client_info=dialect.fit(config.info),",
         "",
     ),
     Mutation(
         ("META-8",),
-        "mcp_core/connection/_admission.py::admit",
+        "mcp_core/protocol/connection/_admission.py::admit",
         "if version is None or meta.client_capabilities is None: ...",
         "if version is None: ...",
     ),
     Mutation(
         ("META-9", "CAP-5", "VER-7"),
-        "mcp_core/connection/_admission.py::_request_peer",
+        "mcp_core/protocol/connection/_admission.py::_request_peer",
         "return Peer(dialect, meta.client_capabilities, meta.client_info, meta.log_level)",
         "return Peer(dialect, t.ClientCapabilities(), meta.client_info, meta.log_level)",
     ),
     Mutation(
         ("META-10",),
-        "mcp_core/revisions/_config.py::_ConfigByDialect.__missing__",
+        "mcp_core/protocol/revisions/_config.py::_ConfigByDialect.__missing__",
         'meta = {"io.modelcontextprotocol/serverInfo": dialect.fit(config.info)}',
         "meta = {}",
     ),
     Mutation(
         ("META-12", "SUB-4"),
-        "mcp_core/subscriptions/_server.py::_build_notification",
+        "mcp_core/protocol/subscriptions/_server.py::_build_notification",
         "meta = _subscription_meta(id) if id is not None else None",
         "meta = None",
     ),
@@ -272,13 +275,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("META-14",),
-        "mcp_core/connection/_admission.py::admit",
+        "mcp_core/protocol/connection/_admission.py::admit",
         "meta.progress_token if meta is not None else None",
         "None",
     ),
     Mutation(
         ("META-15",),
-        "mcp_core/connection/_builtin.py::task_progress",
+        "mcp_core/protocol/connection/_builtin.py::task_progress",
         'meta={t.META_RELATED_TASK: {"taskId": task_id}}',
         "meta=None",
     ),
@@ -297,81 +300,86 @@ MUTATIONS: tuple[Mutation, ...] = (
     # JSON Schema
     Mutation(
         ("JSCH-5", "JSCH-7"),
-        "mcp_core/schema/_json_schema.py::_reject_external_references",
+        "mcp_core/protocol/schema/_json_schema.py::_reject_external_references",
         'if isinstance(reference, str) and not reference.startswith("#"): ...',
         "if not isinstance(reference, str): ...",
     ),
     # Life cycle
     Mutation(
         ("LIFE-1",),
-        "mcp_core/connection/_negotiation.py::opening_params",
+        "mcp_core/protocol/connection/_negotiation.py::opening_params",
         "client_info=config.info,",
         "client_info=t.Implementation(name='', version=''),",
     ),
     Mutation(
         ("LIFE-2",),
-        "mcp_core/connection/_negotiation.py::negotiate_version",
+        "mcp_core/protocol/connection/_negotiation.py::negotiate_version",
         "_initialize(config, config.stateful[0], [])",
         "_initialize(config, config.stateful[-1], [])",
     ),
     Mutation(
         ("LIFE-3",),
-        "mcp_core/connection/_builtin.py::_initialize",
+        "mcp_core/protocol/connection/_builtin.py::_initialize",
         "server_info=config.info,\ninstructions=config.instructions,",
         "server_info=config.info,",
     ),
-    Mutation(("LIFE-4",), "mcp_core/revisions/_dialects.py::negotiate", "served[0]", "served[-1]"),
+    Mutation(
+        ("LIFE-4",),
+        "mcp_core/protocol/revisions/_dialects.py::negotiate",
+        "served[0]",
+        "served[-1]",
+    ),
     Mutation(
         ("LIFE-5",),
-        "mcp_core/connection/_negotiation.py::_handshake_peer",
+        "mcp_core/protocol/connection/_negotiation.py::_handshake_peer",
         "dialect = newest_common(config.stateful, [result.protocol_version])",
         "dialect = newest_common(config.stateful, [result.protocol_version]) or config.stateful[0]",
     ),
     Mutation(
         ("LIFE-6",),
-        "mcp_core/connection/_negotiation.py::_initialized_peer",
+        "mcp_core/protocol/connection/_negotiation.py::_initialized_peer",
         'raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error',
         'raise ConnectFailed("the server refused initialize")',
     ),
     Mutation(
         ("LIFE-7",),
-        "mcp_core/connection/_connection.py::Connection._on_negotiated",
+        "mcp_core/protocol/connection/_connection.py::Connection._on_negotiated",
         'self.send_notification("notifications/initialized")',
         "",
     ),
     Mutation(
         ("LIFE-9",),
-        "mcp_core/connection/_connection.py::Connection.send_request",
+        "mcp_core/protocol/connection/_connection.py::Connection.send_request",
         "if self.state is not State.READY and related is None: ...",
         "if self.state is State.CLOSED: ...",
     ),
     Mutation(
         ("LIFE-10",),
-        "mcp_core/connection/_admission.py::_session_peer",
+        "mcp_core/protocol/connection/_admission.py::_session_peer",
         "_check_state(state, step, known_peer.dialect if known_peer is not None else None)",
         "",
     ),
     Mutation(
         ("LIFE-12",),
-        "mcp_core/connection/_admission.py::_check_state",
+        "mcp_core/protocol/connection/_admission.py::_check_state",
         "if step in LIFECYCLE[state]: ...",
         "if step in LIFECYCLE[state] or step is _INITIALIZE: ...",
     ),
     Mutation(
         ("LIFE-14", "LIFE-15", "LIFE-13", "CAP-3"),
-        "mcp_core/connection/_admission.py::may_request",
+        "mcp_core/protocol/connection/_admission.py::may_request",
         "if row is not None and not is_declared(peer.capabilities, row.needs): ...",
         "if row is None and not peer.capabilities: ...",
     ),
     Mutation(
         ("LIFE-16", "CXL-4"),
-        "mcp_core/connection/_requests.py::OutgoingRequests.cancel",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.cancel",
         "if call is None or call.token is NEGOTIATION: ...",
         "if call is None: ...",
     ),
     Mutation(
         ("LIFE-17",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.fail_all",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.fail_all",
         "self.table.clear()\nreturn lost",
         "self.table.clear()\nreturn []",
     ),
@@ -395,32 +403,32 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("LIFE-24",),
-        "mcp_core/connection/_negotiation.py::VersionNegotiation.advance",
+        "mcp_core/protocol/connection/_negotiation.py::VersionNegotiation.advance",
         "self.deadline = now + request.timeout",
         "pass",
     ),
     # Revisions
     Mutation(
         ("VER-1", "VER-6"),
-        "mcp_core/connection/_admission.py::_request_peer",
+        "mcp_core/protocol/connection/_admission.py::_request_peer",
         '{"supported": config.versions, "requested": version}',
         '{"supported": config.versions}',
     ),
     Mutation(
         ("VER-2",),
-        "mcp_core/connection/_negotiation.py::_probe",
+        "mcp_core/protocol/connection/_negotiation.py::_probe",
         "tried.count(mutual) < 2",
         "tried.count(mutual) < 0",
     ),
     Mutation(
         ("VER-3", "VER-5"),
-        "mcp_core/connection/_builtin.py::_discover",
+        "mcp_core/protocol/connection/_builtin.py::_discover",
         "supported_versions=config.versions",
         "supported_versions=[peer.dialect.version]",
     ),
     Mutation(
         ("VER-9", "VER-14"),
-        "mcp_core/connection/_admission.py::admit",
+        "mcp_core/protocol/connection/_admission.py::admit",
         (
             "meta is not None\n"
             "and (meta.protocol_version is not None or meta.client_capabilities is not None)\n"
@@ -434,19 +442,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("VER-12",),
-        "mcp_core/revisions/_config.py::_EXTENSION",
+        "mcp_core/protocol/revisions/_config.py::_EXTENSION",
         r'rf"{META_LABEL}(?:\.{META_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"',
         r'rf"{META_LABEL}(?:\.{META_LABEL})*/?[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"',
     ),
     Mutation(
         ("VER-13",),
-        "mcp_core/revisions/_config.py::_ConfigByDialect.__missing__",
+        "mcp_core/protocol/revisions/_config.py::_ConfigByDialect.__missing__",
         "row.to in (role, None)",
         "row.to is role.other",
     ),
     Mutation(
         ("VER-15",),
-        "mcp_core/connection/_admission.py::_session_peer",
+        "mcp_core/protocol/connection/_admission.py::_session_peer",
         (
             "RequestRejected(\n"
             "    Fault.INVALID_PARAMS,\n"
@@ -469,25 +477,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("VER-16",),
-        "mcp_core/connection/_negotiation.py::negotiate_version",
+        "mcp_core/protocol/connection/_negotiation.py::negotiate_version",
         "if not known_peer.dialect.stateful:\n    return known_peer",
         "",
     ),
     Mutation(
         ("VER-17",),
-        "mcp_core/connection/_negotiation.py::_probe",
+        "mcp_core/protocol/connection/_negotiation.py::_probe",
         "if newest_common(config.stateful, supported) is not None: ...",
         "if supported is None: ...",
     ),
     Mutation(
         ("VER-18",),
-        "mcp_core/connection/_negotiation.py::_discovered_peer",
+        "mcp_core/protocol/connection/_negotiation.py::_discovered_peer",
         "if newest_common(config.stateful, discovery.supported_versions) is not None: ...",
         "if discovery is None: ...",
     ),
     Mutation(
         ("VER-19",),
-        "mcp_core/revisions/_dialects.py::newest_common",
+        "mcp_core/protocol/revisions/_dialects.py::newest_common",
         "(dialect for dialect in dialects if dialect.version in offered)",
         "(dialect for dialect in dialects if dialect.version <= max(offered, default=''))",
     ),
@@ -506,75 +514,75 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("CAP-4",),
-        "mcp_core/revisions/_dialects.py::_MODERN_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_MODERN_CODES",
         "Fault.MISSING_CAPABILITY: -32021",
         "Fault.MISSING_CAPABILITY: -32602",
     ),
     Mutation(
         ("CAP-6", "CAP-7"),
-        "mcp_core/revisions/_capabilities.py::supported_methods",
+        "mcp_core/protocol/revisions/_capabilities.py::supported_methods",
         "is_declared(capabilities, row.needs)",
         "capabilities",
     ),
     Mutation(
         ("CAP-8", "TSK-2", "TSK-3"),
-        "mcp_core/connection/_admission.py::may_become_task",
+        "mcp_core/protocol/connection/_admission.py::may_become_task",
         "if not is_declared(peer.capabilities, row.task_needs): ...",
         "if not is_declared(peer.capabilities, row.task_needs[:1]): ...",
     ),
     Mutation(
         ("CAP-9",),
-        "mcp_core/revisions/_capabilities.py::is_declared",
+        "mcp_core/protocol/revisions/_capabilities.py::is_declared",
         "if member is None or member is False: ...",
         "if not member: ...",
     ),
     Mutation(
         ("CAP-10",),
-        "mcp_core/input_requests/_kinds.py::_needs",
+        "mcp_core/protocol/input_requests/_kinds.py::_needs",
         'elif is_declared(capabilities, (*needs, "url")): ...',
         'elif is_declared(capabilities, (*needs, "form")): ...',
     ),
     # Ping
     Mutation(
         ("PING-1", "PING-2"),
-        "mcp_core/connection/_builtin.py::BUILTIN_RESULTS",
+        "mcp_core/protocol/connection/_builtin.py::BUILTIN_RESULTS",
         '"ping": _ping,',
         "",
     ),
     Mutation(
         ("PING-3", "PING-4"),
-        "mcp_core/connection/_keep_alive.py::KeepAlive.due",
+        "mcp_core/protocol/connection/_keep_alive.py::KeepAlive.due",
         "if self._ping_sent: ...",
         "if not self._interval: ...",
     ),
     Mutation(
         ("PING-5",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         'Method("ping", BOTH, t.PingParams, t.EmptyResult, until=R_2026_07_28, step=Step.PING)',
         'Method("ping", BOTH, t.PingParams, t.EmptyResult, step=Step.PING)',
     ),
     # Cancellation
     Mutation(
         ("CXL-1",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.cancel",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.cancel",
         "t.CancelledParams(request_id=id, reason=reason)",
         "t.CancelledParams(request_id=id)",
     ),
     Mutation(
         ("CXL-2", "CXL-3", "CXL-13"),
-        "mcp_core/connection/_requests.py::OutgoingRequests.cancel",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.cancel",
         "del self.table[id]",
         "",
     ),
     Mutation(
         ("CXL-6",),
-        "mcp_core/connection/_requests.py::IncomingRequests.get_unanswered",
+        "mcp_core/protocol/connection/_requests.py::IncomingRequests.get_unanswered",
         "if request.phase in _UNANSWERED: ...",
         "if request.phase: ...",
     ),
     Mutation(
         ("CXL-7",),
-        "mcp_core/connection/_builtin.py::progress_notification",
+        "mcp_core/protocol/connection/_builtin.py::progress_notification",
         (
             "request is None\n"
             "or request.progress_token is None\n"
@@ -584,13 +592,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("CXL-8",),
-        "mcp_core/connection/_requests.py::IncomingRequests.cancel",
+        "mcp_core/protocol/connection/_requests.py::IncomingRequests.cancel",
         "if request is None or next_phase(request.phase, RequestAction.CANCEL) is None: ...",
         "if request is None: ...",
     ),
     Mutation(
         ("CXL-9", "CXL-10"),
-        "mcp_core/connection/_connection.py::Connection._handle_response",
+        "mcp_core/protocol/connection/_connection.py::Connection._handle_response",
         "self._unreadable_input().receive_unknown_id(id, self._now)",
         (
             "self._emit_rejected('unknown id')\n"
@@ -599,19 +607,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("CXL-11",),
-        "mcp_core/connection/_connection.py::Connection._handle_notification",
+        "mcp_core/protocol/connection/_connection.py::Connection._handle_notification",
         "InvalidPayload",
         "RecursionError",
     ),
     Mutation(
         ("CXL-17",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.end_long_lived",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.end_long_lived",
         "if call is None or call.row is None or not call.row.long_lived: ...",
         "if call is None or call.row is None or call.row.long_lived: ...",
     ),
     Mutation(
         ("CXL-18",),
-        "mcp_core/connection/_connection.py::Connection._on_cancelled",
+        "mcp_core/protocol/connection/_connection.py::Connection._on_cancelled",
         "self._outgoing.cancel_related(params.request_id)",
         "",
     ),
@@ -624,13 +632,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("PROG-2",),
-        "mcp_core/connection/_connection.py::Connection.send_request",
+        "mcp_core/protocol/connection/_connection.py::Connection.send_request",
         "id if progress else None",
         "1 if progress else None",
     ),
     Mutation(
         ("PROG-3", "PROG-11"),
-        "mcp_core/connection/_builtin.py::progress_notification",
+        "mcp_core/protocol/connection/_builtin.py::progress_notification",
         (
             "request is None\n"
             "or request.progress_token is None\n"
@@ -640,62 +648,62 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("PROG-4",),
-        "mcp_core/connection/_builtin.py::progress_notification",
+        "mcp_core/protocol/connection/_builtin.py::progress_notification",
         "progress <= request.progress",
         "progress < request.progress",
     ),
     Mutation(
         ("PROG-5",),
-        "mcp_core/connection/_connection.py::Connection",
+        "mcp_core/protocol/connection/_connection.py::Connection",
         "self._outbox.put(response)\ndel self._incoming.table[id]",
         "self._outbox.put(response)",
     ),
     Mutation(
         ("PROG-6",),
-        "mcp_core/connection/_builtin.py::task_progress",
+        "mcp_core/protocol/connection/_builtin.py::task_progress",
         'request.dialect_config.dialect.tasks != "requested"',
         'request.dialect_config.dialect.tasks == "requested"',
     ),
     Mutation(
         ("PROG-8",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         'Method("notifications/progress", C, t.ProgressParams, since=R_2026_07_28)',
         'Method("notifications/progress", BOTH, t.ProgressParams, since=R_2026_07_28)',
     ),
     Mutation(
         ("PROG-13",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.progress_event",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.progress_event",
         "if call is None or not call.wants_progress: ...",
         "if call is None: ...",
     ),
     # Log messages
     Mutation(
         ("LOG-1",),
-        "mcp_core/connection/_admission.py::may_notify",
+        "mcp_core/protocol/connection/_admission.py::may_notify",
         "if not config.declares(row.needs): ...",
         "if config is None: ...",
     ),
     Mutation(
         ("LOG-2",),
-        "mcp_core/connection/_builtin.py::log_notification",
+        "mcp_core/protocol/connection/_builtin.py::log_notification",
         "t.LoggingMessageParams(level=level, data=data, logger=logger, meta=meta)",
         "t.LoggingMessageParams(level=level, data=data, meta=meta)",
     ),
     Mutation(
         ("LOG-3",),
-        "mcp_core/connection/_builtin.py::_set_level",
+        "mcp_core/protocol/connection/_builtin.py::_set_level",
         "replace(peer, log_level=params.level)",
         "peer",
     ),
     Mutation(
         ("LOG-4",),
-        "mcp_core/revisions/_dialects.py::Dialect.log_level",
+        "mcp_core/protocol/revisions/_dialects.py::Dialect.log_level",
         'log_level: t.LoggingLevel | None = "info"',
         'log_level: t.LoggingLevel | None = "debug"',
     ),
     Mutation(
         ("LOG-6",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         (
             'Method("logging/setLevel", S, t.SetLevelParams, t.EmptyResult, until=R_2026_07_28,\n'
             'needs=("logging",))'
@@ -704,19 +712,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("LOG-7",),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         "log_level=None,",
         'log_level="info",',
     ),
     Mutation(
         ("LOG-8",),
-        "mcp_core/connection/_requests.py::IncomingRequests.log_recipient",
+        "mcp_core/protocol/connection/_requests.py::IncomingRequests.log_recipient",
         "return session_peer if same_session else request.peer",
         "return session_peer",
     ),
     Mutation(
         ("LOG-9",),
-        "mcp_core/connection/_connection.py::Connection.send_log",
+        "mcp_core/protocol/connection/_connection.py::Connection.send_log",
         "log_notification(peer, level, data, logger, related, meta)",
         "log_notification(peer, level, data, logger, None, meta)",
     ),
@@ -760,7 +768,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     # Cache
     Mutation(
         ("CACHE-1",),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         '(("ttl_ms", 0), ("cache_scope", "private"))',
         '(("ttl_ms", 0),)',
     ),
@@ -965,7 +973,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TSK-8",),
-        "mcp_core/connection/_admission.py::_runs_as_task",
+        "mcp_core/protocol/connection/_admission.py::_runs_as_task",
         'return dialect.tasks == "requested" and bool(row.task_needs) and config.declares(row.task_needs)',
         "return bool(row.task_needs)",
     ),
@@ -1054,7 +1062,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("PROG-6",),
-        "mcp_core/connection/_requests.py::OutgoingRequests.response_event",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.response_event",
         "self.tasks[id] = call",
         "pass",
     ),
@@ -1096,25 +1104,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TX-1",),
-        "mcp_core/revisions/_capabilities.py::with_tasks",
+        "mcp_core/protocol/revisions/_capabilities.py::with_tasks",
         "replace(capabilities, tasks=declared, extensions=extensions)",
         "replace(capabilities, tasks=declared, extensions=extensions, experimental=extensions)",
     ),
     Mutation(
         ("TX-4",),
-        "mcp_core/messages/_responses.py::_other_event",
+        "mcp_core/protocol/messages/_responses.py::_other_event",
         "if not call.may_become_task: ...",
         "if call.row is None: ...",
     ),
     Mutation(
         ("TX-20",),
-        "mcp_core/subscriptions/_server.py::_build_notification",
+        "mcp_core/protocol/subscriptions/_server.py::_build_notification",
         "params = replace(status, meta=meta)",
         "params = status",
     ),
     Mutation(
         ("TX-21",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         'needs=TASKS, asks=TASKS, name_field="task_id", non_idempotent=True',
         "needs=TASKS, asks=TASKS, non_idempotent=True",
     ),
@@ -1127,19 +1135,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     # Input requests
     Mutation(
         ("MRTR-2",),
-        "mcp_core/input_requests/_rounds.py::ServerRoundTrips._find_obstacle",
+        "mcp_core/protocol/input_requests/_rounds.py::ServerRoundTrips._find_obstacle",
         "if not request.method.input_ok:\n    return _cannot_ask(request.method)",
         "",
     ),
     Mutation(
         ("MRTR-3",),
-        "mcp_core/input_requests/_rounds.py::ServerRoundTrips._check_returned",
+        "mcp_core/protocol/input_requests/_rounds.py::ServerRoundTrips._check_returned",
         "if not questions and returned.request_state is None: ...",
         "if returned is None: ...",
     ),
     Mutation(
         ("MRTR-4",),
-        "mcp_core/input_requests/_rounds.py::ServerRoundTrips.input_required_result",
+        "mcp_core/protocol/input_requests/_rounds.py::ServerRoundTrips.input_required_result",
         (
             "replace(\n"
             "    returned,\n"
@@ -1167,13 +1175,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("MRTR-5", "ELIC-3"),
-        "mcp_core/input_requests/_kinds.py::missing_capabilities",
+        "mcp_core/protocol/input_requests/_kinds.py::missing_capabilities",
         "if not is_declared(capabilities, path): ...",
         "if capabilities is None: ...",
     ),
     Mutation(
         ("MRTR-6",),
-        "mcp_core/input_requests/_rounds.py::ClientRoundTrips.set_responses",
+        "mcp_core/protocol/input_requests/_rounds.py::ClientRoundTrips.set_responses",
         (
             "raise LocalProtocolError(\n"
             '    f"{question.method} has no answer, so the request cannot be retried"\n'
@@ -1188,25 +1196,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("MRTR-7", "MRTR-9"),
-        "mcp_core/input_requests/_rounds.py::ClientRoundTrips.begin_round",
+        "mcp_core/protocol/input_requests/_rounds.py::ClientRoundTrips.begin_round",
         "state",
         "state and state.strip()",
     ),
     Mutation(
         ("MRTR-8",),
-        "mcp_core/input_requests/_rounds.py::ClientRoundTrips.set_responses",
+        "mcp_core/protocol/input_requests/_rounds.py::ClientRoundTrips.set_responses",
         "if value is not None:\n    params[name] = value",
         "params[name] = value",
     ),
     Mutation(
         ("MRTR-12", "MRTR-17"),
-        "mcp_core/input_requests/_rounds.py::ClientRoundTrips.begin_round",
+        "mcp_core/protocol/input_requests/_rounds.py::ClientRoundTrips.begin_round",
         "self._rounds",
         "2",
     ),
     Mutation(
         ("MRTR-13",),
-        "mcp_core/input_requests/_request_state.py::KeyRing.open",
+        "mcp_core/protocol/input_requests/_request_state.py::KeyRing.open",
         (
             "not hmac.compare_digest(\n"
             "    signature, _base64url(_hmac(key, state.encode()[: -len(signature) - 1]))\n"
@@ -1220,38 +1228,38 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("MRTR-14",),
-        "mcp_core/input_requests/_request_state.py::KeyRing.open",
+        "mcp_core/protocol/input_requests/_request_state.py::KeyRing.open",
         "if body.digest != binding.digest: ...",
         "if body.digest is binding: ...",
     ),
     Mutation(
         ("AU-7",),
-        "mcp_core/input_requests/_request_state.py::KeyRing.open",
+        "mcp_core/protocol/input_requests/_request_state.py::KeyRing.open",
         "if body.principal != _principal_digest(key, binding.principal): ...",
         "if body.principal is None: ...",
     ),
     Mutation(
         ("MRTR-16", "SAMP-13"),
-        "mcp_core/input_requests/_kinds.py::response_to_error",
+        "mcp_core/protocol/input_requests/_kinds.py::response_to_error",
         "raise error",
         "return t.ElicitResult(action='cancel')",
     ),
     Mutation(
         ("MRTR-18",),
-        "mcp_core/input_requests/_rounds.py::ServerRoundTrips._restore",
+        "mcp_core/protocol/input_requests/_rounds.py::ServerRoundTrips._restore",
         "self._keys_to_keep.update(content.responses)",
         "",
     ),
     # Subscriptions
     Mutation(
         ("SUB-1",),
-        "mcp_core/subscriptions/_server.py::to_filter",
+        "mcp_core/protocol/subscriptions/_server.py::to_filter",
         "prompts_list_changed=_PROMPTS in wanted or None",
         "prompts_list_changed=_TOOLS in wanted or None",
     ),
     Mutation(
         ("SUB-2",),
-        "mcp_core/subscriptions/_server.py::SubscriptionTable.publish",
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.publish",
         (
             "change in subscription.wanted or (\n"
             '    status is not None and id is None and subscription.dialect.tasks == "requested"\n'
@@ -1265,37 +1273,37 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SUB-3",),
-        "mcp_core/subscriptions/_server.py::SubscriptionTable.listen",
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.listen",
         "to_filter(wanted)",
         "subscription_filter",
     ),
     Mutation(
         ("SUB-6",),
-        "mcp_core/subscriptions/_client.py::ClientSubscription.acknowledged",
+        "mcp_core/protocol/subscriptions/_client.py::ClientSubscription.acknowledged",
         "self.honoured = tuple(change for change in self.wanted if change in honoured)",
         "self.honoured = self.wanted",
     ),
     Mutation(
         ("SUB-8", "DEC-1"),
-        "mcp_core/subscriptions/_server.py::SubscriptionTable.end_all",
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.end_all",
         "t.ListenResult(meta=_subscription_meta(id)),",
         "t.ListenResult(),",
     ),
     Mutation(
         ("SUB-16",),
-        "mcp_core/subscriptions/_server.py::SubscriptionTable.check_listen",
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.check_listen",
         "if self.listen_count >= limit: ...",
         "if self.listen_count >= limit or not changes_in_filter(subscription_filter): ...",
     ),
     Mutation(
         ("TOOL-23", "RES-14", "PRM-5"),
-        "mcp_core/subscriptions/_server.py::Change.method",
+        "mcp_core/protocol/subscriptions/_server.py::Change.method",
         'return f"notifications/{self.list}/list_changed"',
         'return f"notifications/{self.list}/listChanged"',
     ),
     Mutation(
         ("RES-4", "RES-5"),
-        "mcp_core/subscriptions/_server.py::SubscriptionTable.unsubscribe",
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.unsubscribe",
         "del session.wanted[change]",
         "",
     ),
@@ -1372,7 +1380,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TOOL-24", "DEC-13"),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         'name_field="name", metered=True,',
         'name_field="name",',
     ),
@@ -1426,7 +1434,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("RES-6",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         (
             'Method("resources/subscribe", S, t.SubscribeParams, t.EmptyResult, until=R_2026_07_28,\n'
             'needs=("resources", "subscribe"))'
@@ -1438,13 +1446,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("RES-7", "ERR-2"),
-        "mcp_core/revisions/_dialects.py::_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_CODES",
         "Fault.RESOURCE_NOT_FOUND: -32002",
         "Fault.RESOURCE_NOT_FOUND: -32602",
     ),
     Mutation(
         ("RES-8", "ERR-5"),
-        "mcp_core/revisions/_dialects.py::_MODERN_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_MODERN_CODES",
         "Fault.RESOURCE_NOT_FOUND: -32602,",
         "",
     ),
@@ -1475,31 +1483,31 @@ MUTATIONS: tuple[Mutation, ...] = (
     # What a client offers
     Mutation(
         ("SAMP-4",),
-        "mcp_core/input_requests/_rounds.py::_message_in",
+        "mcp_core/protocol/input_requests/_rounds.py::_message_in",
         "return replace(message, content=message.content[0])",
         "return message",
     ),
     Mutation(
         ("SAMP-5",),
-        "mcp_core/input_requests/_kinds.py::_needs",
+        "mcp_core/protocol/input_requests/_kinds.py::_needs",
         'yield (*needs, "tools")',
         "yield needs",
     ),
     Mutation(
         ("SAMP-6",),
-        "mcp_core/input_requests/_rounds.py::without_undeclared_context",
+        "mcp_core/protocol/input_requests/_rounds.py::without_undeclared_context",
         'if is_declared(peer.capabilities, ("sampling", "context")): ...',
         'if is_declared(peer.capabilities, ("sampling",)): ...',
     ),
     Mutation(
         ("SAMP-7",),
-        "mcp_core/input_requests/_kinds.py::_find_messages_error",
+        "mcp_core/protocol/input_requests/_kinds.py::_find_messages_error",
         "if results and len(results) != len(blocks): ...",
         "if results and not blocks: ...",
     ),
     Mutation(
         ("SAMP-8", "SAMP-9"),
-        "mcp_core/input_requests/_kinds.py::_find_messages_error",
+        "mcp_core/protocol/input_requests/_kinds.py::_find_messages_error",
         "if sorted(results) != sorted(pending): ...",
         "if len(results) != len(pending): ...",
     ),
@@ -1517,19 +1525,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("ELIC-2",),
-        "mcp_core/input_requests/_kinds.py::_needs",
+        "mcp_core/protocol/input_requests/_kinds.py::_needs",
         'yield (*needs, "url")',
         "yield needs",
     ),
     Mutation(
         ("ELIC-9",),
-        "mcp_core/input_requests/_kinds.py::check_response",
+        "mcp_core/protocol/input_requests/_kinds.py::check_response",
         "answer = replace(answer, content=None)",
         "answer = replace(answer)",
     ),
     Mutation(
         ("ELIC-10",),
-        "mcp_core/input_requests/_kinds.py::_find_content_error",
+        "mcp_core/protocol/input_requests/_kinds.py::_find_content_error",
         "if name not in content: ...",
         "if not name: ...",
     ),
@@ -1541,7 +1549,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("ELIC-13",),
-        "mcp_core/input_requests/_rounds.py::to_request",
+        "mcp_core/protocol/input_requests/_rounds.py::to_request",
         "params = replace(params, elicitation_id=entropy(16).hex())",
         "pass",
     ),
@@ -1553,7 +1561,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("ROOT-3",),
-        "mcp_core/input_requests/_kinds.py::check_response",
+        "mcp_core/protocol/input_requests/_kinds.py::check_response",
         'if not root.uri.startswith("file://"): ...',
         "if not root.uri: ...",
     ),
@@ -1566,7 +1574,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     # stdio
     Mutation(
         ("STDIO-1", "STDIO-6"),
-        "mcp_core/jsonrpc/_framing.py::LineBuffer.next_line",
+        "mcp_core/protocol/jsonrpc/_framing.py::LineBuffer.next_line",
         "if end > start and chunk[end - 1] == _CR: ...",
         "if end < start: ...",
     ),
@@ -1662,7 +1670,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("CXL-16",),
-        "mcp_core/revisions/_dialects.py::HttpRules.disconnect_cancels",
+        "mcp_core/protocol/revisions/_dialects.py::HttpRules.disconnect_cancels",
         "disconnect_cancels: bool = False",
         "disconnect_cancels: bool = True",
     ),
@@ -1776,18 +1784,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         'b"x"',
     ),
     Mutation(
-        ("SHM-5", "SHM-6"), "mcp_core/revisions/_dialects.py::_MODERN_STATUSES", "-32601: 404,", ""
+        ("SHM-5", "SHM-6"),
+        "mcp_core/protocol/revisions/_dialects.py::_MODERN_STATUSES",
+        "-32601: 404,",
+        "",
     ),
     Mutation(
-        ("SHM-3", "HDR-3"), "mcp_core/revisions/_dialects.py::_MODERN_STATUSES", "-32020: 400,", ""
+        ("SHM-3", "HDR-3"),
+        "mcp_core/protocol/revisions/_dialects.py::_MODERN_STATUSES",
+        "-32020: 400,",
+        "",
     ),
     Mutation(
         ("SHM-11", "CXL-14"),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         "disconnect_cancels=True,",
         "",
     ),
-    Mutation(("SHM-13",), "mcp_core/revisions/_dialects.py::DIALECTS", "resumable=False,", ""),
+    Mutation(
+        ("SHM-13",), "mcp_core/protocol/revisions/_dialects.py::DIALECTS", "resumable=False,", ""
+    ),
     Mutation(("SHM-15",), "mcp_core/http/server/_exchange.py::_EVENTS", 'b"no"', 'b"yes"'),
     Mutation(
         ("SHM-14",),
@@ -1797,7 +1813,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("HDR-2",),
-        "mcp_core/revisions/_methods.py::METHODS",
+        "mcp_core/protocol/revisions/_methods.py::METHODS",
         (
             'Method("prompts/get", S, t.GetPromptParams, t.GetPromptResult, needs=("prompts",),\n'
             'input_ok=True, name_field="name")'
@@ -1815,13 +1831,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("HDR-8",),
-        "mcp_core/schema/_param_headers.py::format_value",
+        "mcp_core/protocol/schema/_param_headers.py::format_value",
         'return "true" if value else "false"',
         'return "1" if value else "0"',
     ),
     Mutation(
         ("HDR-12",),
-        "mcp_core/schema/_param_headers.py::_TYPES",
+        "mcp_core/protocol/schema/_param_headers.py::_TYPES",
         '_TYPES: Final = ("string", "integer", "boolean")',
         '_TYPES: Final = ("string", "integer", "boolean", "number")',
     ),
@@ -1833,7 +1849,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("HDR-18",),
-        "mcp_core/connection/_admission.py::admit",
+        "mcp_core/protocol/connection/_admission.py::admit",
         'if has_duplicates(raw, "_meta"): ...',
         "if raw == b'': ...",
     ),
@@ -1852,13 +1868,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("PROBE-2",),
-        "mcp_core/connection/_negotiation.py::_probe",
+        "mcp_core/protocol/connection/_negotiation.py::_probe",
         'return f"it answered server/discover with {reply.error}"',
         'raise ConnectFailed("no")',
     ),
     Mutation(
         ("PROBE-3", "PROBE-10"),
-        "mcp_core/connection/_negotiation.py::_is_modern",
+        "mcp_core/protocol/connection/_negotiation.py::_is_modern",
         "error.code in MODERN_ERRORS or (status == 404 and error.code == _METHOD_NOT_FOUND)",
         "status == 404 and error.code == _METHOD_NOT_FOUND",
     ),
@@ -1870,38 +1886,38 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("PROBE-9",),
-        "mcp_core/connection/_negotiation.py::OpeningReply.is_inconclusive",
+        "mcp_core/protocol/connection/_negotiation.py::OpeningReply.is_inconclusive",
         "status in _INCONCLUSIVE or status >= 500 or status == 0",
         "status >= 500 or status == 0",
     ),
     # Error codes, custom transports and methods, our decisions
     Mutation(
         ("ERR-1",),
-        "mcp_core/revisions/_dialects.py::_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_CODES",
         "Fault.INTERNAL: -32603",
         "Fault.INTERNAL: -32000",
     ),
     Mutation(
         ("ERR-6",),
-        "mcp_core/revisions/_dialects.py::_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_CODES",
         "Fault.HEADER_MISMATCH: -32020",
         "Fault.HEADER_MISMATCH: -32001",
     ),
     Mutation(
         ("ERR-7", "ERR-9"),
-        "mcp_core/revisions/_dialects.py::_MODERN_CODES",
+        "mcp_core/protocol/revisions/_dialects.py::_MODERN_CODES",
         "Fault.BUSY: 429,",
         "Fault.BUSY: -32029,",
     ),
     Mutation(
         ("ERR-10",),
-        "mcp_core/connection/_connection.py::Connection.receive_failure",
+        "mcp_core/protocol/connection/_connection.py::Connection.receive_failure",
         "self._fail_request(id, call, error, OpeningReply(status=status, failure=error))",
         "self._fail_request(id, call, PeerError(0, str(error)), OpeningReply(status=status, failure=error))",
     ),
     Mutation(
         ("ERR-11",),
-        "mcp_core/connection/_negotiation.py::MODERN_ERRORS",
+        "mcp_core/protocol/connection/_negotiation.py::MODERN_ERRORS",
         (
             "frozenset(\n"
             "    code\n"
@@ -1924,7 +1940,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(("CUST-2",), "docs/howto/websockets.md", "## The protocol\n", "## The rules\n"),
     Mutation(
         ("CUST-3",),
-        "mcp_core/connection/_admission.py::_row",
+        "mcp_core/protocol/connection/_admission.py::_row",
         "if row is None and method in _DEFINED: ...",
         "if row is None and not method: ...",
     ),
@@ -1936,7 +1952,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("DEC-3",),
-        "mcp_core/revisions/_dialects.py::DIALECTS",
+        "mcp_core/protocol/revisions/_dialects.py::DIALECTS",
         "Dialect(R_2025_03_26, null_error_id=True, batches=True)",
         "Dialect(R_2025_03_26, batches=True)",
     ),
@@ -1960,7 +1976,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("DEC-12",),
-        "mcp_core/connection/_requests.py::IncomingRequests.add",
+        "mcp_core/protocol/connection/_requests.py::IncomingRequests.add",
         "if len(self.waiting) < limits.waiting: ...",
         "if len(self.waiting) < 2 * limits.waiting: ...",
     ),
@@ -1994,7 +2010,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("ELIC-20",),
-        "mcp_core/input_requests/_request_state.py::_principal_digest",
+        "mcp_core/protocol/input_requests/_request_state.py::_principal_digest",
         "principal",
         "principal[:0]",
     ),

@@ -62,8 +62,8 @@ _ENOUGH: Final = 60.0
 _LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})
 # Tables that are generated, texts of the manifest, programs to read.
 _NO_CODE: Final = (
-    "mcp_core/trace/_shape_table.py",
-    "mcp_core/trace/rows/",
+    "mcp_core/trace/judge/_shape_table.py",
+    "mcp_core/trace/judge/rows/",
     "mcp_core/_version.py",
     "mcp_trio/examples/",
 )
@@ -127,9 +127,19 @@ AREAS: Final = (
     ),
     Area(
         "tools",
-        ("mcp_trio/cli/", "mcp_trio/fuzz/", "mcp_trio/replay/", "mcp_trio/proxy/"),
         (
-            *("tests/trio_/cli/", "tests/trio_/fuzz/", "tests/trio_/replay/", "tests/trio_/proxy/"),
+            "mcp_trio/cli/",
+            "mcp_trio/oracle/fuzz/",
+            "mcp_trio/oracle/replay/",
+            "mcp_trio/oracle/proxy/",
+        ),
+        (
+            *(
+                "tests/trio_/cli/",
+                "tests/trio_/oracle/fuzz/",
+                "tests/trio_/oracle/replay/",
+                "tests/trio_/oracle/proxy/",
+            ),
             *("tests/testing/", "tests/fuzz_targets/", "tests/security/"),
         ),
     ),

@@ -1,6 +1,6 @@
 """The manifest: a verdict for each requirement of the specification and each of our decisions.
 
-The texts are the rows of `mcp_core.trace.rows`. A row is written before the code that fulfils it.
+The texts are the rows of `mcp_core.trace.judge.rows`. A row is written before the code that fulfils it.
 Tests name the rows that they prove with `@pytest.mark.requirement("RPC-1", ...)`.
 `test_manifest.py` compares both sides: a TESTED row has a test, and no test proves a row that is
 still planned.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from mcp_core.trace import rows
+from mcp_core.trace.judge import rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

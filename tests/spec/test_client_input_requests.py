@@ -29,8 +29,8 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_core import types as t
+from mcp_core.drivers import answer_form
 from mcp_core.registry import Context, Server
-from mcp_core.runtime import answer_form
 from mcp_trio.testing import play_server
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
-from mcp_core.trace.rows import LETTERS, ROWS, letters
+from mcp_core.trace.judge.rows import LETTERS, ROWS, letters
 from tests.conftest import STARTS_PROGRAMS
 from tests.spec.requirements import (
     NOT_OURS,

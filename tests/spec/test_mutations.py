@@ -89,7 +89,9 @@ def test_check_of_the_table_fails_if_an_entry_is_stale(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`.ci/run` has this step."""
-    good = Mutation(("RPC-25",), "mcp_core/messages/_incoming.py", "self.batches = False", "pass")
+    good = Mutation(
+        ("RPC-25",), "mcp_core/protocol/messages/_incoming.py", "self.batches = False", "pass"
+    )
     assert not find_broken([good])
     stale = replace(good, old="self.batches = 'often'")
     for table, status in (((good,), 0), ((good, stale), 1)):

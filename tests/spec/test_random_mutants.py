@@ -100,7 +100,7 @@ def test_equivalents_are_mutants_of_todays_code_and_have_reasons() -> None:
 
 @pytest.mark.parametrize(("new", "known"), [("id is not None", True), ("id", False)])
 def test_equivalent_that_no_operator_makes_is_found(new: str, known: bool) -> None:
-    where = "mcp_core/jsonrpc/_codec.py::decode"
+    where = "mcp_core/protocol/jsonrpc/_codec.py::decode"
     each = Equivalent(where, "if id is None:\n    ...", f"if {new}:\n    ...", "an example")
     assert is_mutant(each) is known
 
@@ -115,7 +115,7 @@ AREA_OF = {
     "mcp_trio/_client.py": "trio",
     "mcp_trio/http_server/_auth.py": "trio",
     "mcp_trio/cli/_user.py": "tools",
-    "mcp_trio/fuzz/_play.py": "tools",
+    "mcp_trio/oracle/fuzz/_play.py": "tools",
     "mcp_asyncio_shim/_client.py": "shim",
 }
 
@@ -134,9 +134,9 @@ def test_each_area_has_files_and_no_table_or_example() -> None:
 
 
 def test_mirrored_tests_begin_with_the_name_of_the_module() -> None:
-    found = mirrored("mcp_core/jsonrpc/_codec.py")
-    assert found[0] == "tests/core/jsonrpc/test_codec.py"
-    assert all(name.startswith("tests/core/jsonrpc/test_") for name in found)
+    found = mirrored("mcp_core/protocol/jsonrpc/_codec.py")
+    assert found[0] == "tests/core/protocol/jsonrpc/test_codec.py"
+    assert all(name.startswith("tests/core/protocol/jsonrpc/test_") for name in found)
     assert len(found) > 1
     # The folder of a driver has the tests of all modules that stand in no folder.
     assert mirrored("mcp_trio/_nursery.py") == ["tests/trio_/test_nursery.py"]
@@ -308,7 +308,7 @@ def reported(found: Sequence[RandomOutcome]) -> tuple[int, str]:
 
 
 def test_report_shows_each_survivor_with_its_diff_and_key() -> None:
-    file = "mcp_core/jsonrpc/_codec.py"
+    file = "mcp_core/protocol/jsonrpc/_codec.py"
     text = (ROOT / file).read_text("utf-8")
     mutant = mutant_of(file, "compare", text)
     status, output = reported([RandomOutcome(mutant, "survived", "", 1.0)])

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import ConnectFailed
-from mcp_trio.fuzz._report import RunDirectory, _portable, _source_of
+from mcp_trio.oracle.fuzz._report import RunDirectory, _portable, _source_of
 from mcp_trio.testing import find_client_faults, find_faults
-from tests.trio_.fuzz.targets import SERVER, small_server
+from tests.trio_.oracle.fuzz.targets import SERVER, small_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ def test_find_faults_without_a_server_raises(server: str, case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_find_faults_of_silent_program_raises(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio.fuzz._play.OPEN_TIMEOUT", 0.1)  # it never answers
+    monkeypatch.setattr("mcp_trio.oracle.fuzz._play.OPEN_TIMEOUT", 0.1)  # it never answers
     with pytest.raises(ConnectFailed, match=r"it did not respond|its stdout has ended"):
         find_faults(python("import sys; sys.stdin.read()"), CASES[case], response_timeout=0.1)
 
@@ -205,8 +205,8 @@ def test_find_client_faults_without_a_request_raises(client: str) -> None:
 def test_find_client_faults_of_client_that_never_connects_raises(
     way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_trio.fuzz.client._client_play.OPEN_TIMEOUT", 0.1)
-    monkeypatch.setattr("mcp_trio.fuzz.client._client_play.MIN_EXIT_TIMEOUT", 0.1)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.OPEN_TIMEOUT", 0.1)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MIN_EXIT_TIMEOUT", 0.1)
     with pytest.raises(ConnectFailed, match="it has sent no request"):
         find_client_faults(
             [*python("import time; time.sleep(600)"), *way], SERVES, response_timeout=0.1

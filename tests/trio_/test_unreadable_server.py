@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from mcp_core import CallTimeout
-from mcp_core.connection import _unreadable
+from mcp_core.protocol.connection import _unreadable
 from mcp_trio import Grace, connect_stdio, connect_stream, memory_pair
 from mcp_trio.testing.hostile import hostile_command
 from tests.core.helpers import D

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._jose import base64url, new_key, require_joserfc, sign
 from mcp_core.auth._secret import Secret
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._addresses import origin_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._metadata import RegistrationResponse, read_error, read_registration
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.auth._steps import Fetch, HttpRequest, HttpResponse, Load, Save
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.urls._url import redacted_url
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from mcp_core.auth._metadata import TokenResponse, read_error, read_token
 from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import Secret
 from mcp_core.auth._steps import Browse, Fetch, HttpRequest, HttpResponse
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._url import redacted_url
 
 from ._callback import authorization_url, new_authorization_request, read_callback

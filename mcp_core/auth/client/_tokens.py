@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mcp_core.auth._metadata import is_token
 from mcp_core.auth._secret import RedactedStruct, Secret
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._challenge import split_scopes
 

@@ -29,7 +29,7 @@ from mcp_core.auth._jose import (
     public_key,
     read_jws,
 )
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.urls._addresses import find_url_error, origin_of
 
 from ._dpop_replay import ReplayCache

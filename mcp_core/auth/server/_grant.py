@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
 from mcp_core.auth._jose import InvalidToken, parse_members
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 
 if TYPE_CHECKING:
     from mcp_core.auth._steps import Flow

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 from mcp_core.auth._errors import FetchFailed
 from mcp_core.auth._jose import InvalidToken, parse_members
 from mcp_core.auth._steps import MAX_BODY, Fetch, HttpRequest
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.urls._addresses import find_url_error
 
 from ._grant import VerifierUnavailable, accepted_audiences, grant_from_claims, read_claims

@@ -19,7 +19,7 @@ from mcp_core.auth._jose import (
     require_joserfc,
     secret_key,
 )
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
 
 from ._grant import accepted_audiences, grant_from_claims, read_claims

@@ -19,7 +19,7 @@ from mcp_core.auth._jose import ASYMMETRIC, InvalidToken, require_joserfc
 from mcp_core.auth._resource_urls import canonical_resource, resource_metadata_urls
 from mcp_core.auth._secret import MIN_SECRET_LENGTH
 from mcp_core.auth._steps import Step
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
 from mcp_core.urls._url import DEFAULT_PORTS
 

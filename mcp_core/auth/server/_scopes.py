@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
-from mcp_core.revisions._methods import METHODS
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.types import PromptReference
 from mcp_core.urls._uri_matcher import UriMatcher
 from mcp_core.urls._uri_template import RESERVED, UriTemplate

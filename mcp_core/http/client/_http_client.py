@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ProtocolError, RemoteProtocolError
 from mcp_core._version import __version__
-from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.http.wire._messages import RequestHead
-from mcp_core.messages._events import (
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.messages._events import (
     NEED_DATA,
     PAUSED,
     ChangesMissed,
@@ -29,9 +29,9 @@ from mcp_core.messages._events import (
     MessageRejected,
     ResultReceived,
 )
-from mcp_core.messages._incoming import MessageContext
-from mcp_core.messages._outbox import MessageKind
-from mcp_core.schema._param_headers import param_headers
+from mcp_core.protocol.messages._incoming import MessageContext
+from mcp_core.protocol.messages._outbox import MessageKind
+from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.types import ListToolsResult
 from mcp_core.urls._url import Url
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core._errors import McpTrioError
-    from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
-    from mcp_core.messages._events import Event, NeedData, Paused
-    from mcp_core.messages._outbox import Outgoing
-    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import Event, NeedData, Paused
+    from mcp_core.protocol.messages._outbox import Outgoing
+    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._transport import DeadlineOwner, HttpOperation, Transport

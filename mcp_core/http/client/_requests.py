@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
-from mcp_core.connection._negotiation import MODERN_ERRORS
-from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import last_event_id
-from mcp_core.jsonrpc._codec import BadMessage, decode, is_batch
-from mcp_core.revisions._methods import Step
+from mcp_core.protocol.connection._negotiation import MODERN_ERRORS
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.jsonrpc._codec import BadMessage, decode, is_batch
+from mcp_core.protocol.revisions._methods import Step
 
 from ._reconnect import Reconnection
 from ._response import Response, error_for_status, error_in
@@ -38,8 +38,8 @@ from ._transport import (
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head, Headers
-    from mcp_core.messages._outbox import Outgoing
-    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.protocol.messages._outbox import Outgoing
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
     from ._transport import OperationHost

@@ -21,9 +21,9 @@ from mcp_core._errors import AuthRequired, Fault, McpTrioError, PeerError, Remot
 from mcp_core.http.wire._media_types import JSON, is_event_stream, is_json, media_type
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder
-from mcp_core.jsonrpc._codec import BadMessage, decode
-from mcp_core.jsonrpc._excerpt import show_bytes
-from mcp_core.messages._responses import decode_error
+from mcp_core.protocol.jsonrpc._codec import BadMessage, decode
+from mcp_core.protocol.jsonrpc._excerpt import show_bytes
+from mcp_core.protocol.messages._responses import decode_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,12 +16,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import RemoteProtocolError
-from mcp_core.messages._outbox import UNREAD_RESPONSES
+from mcp_core.protocol.messages._outbox import UNREAD_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.messages._outbox import Outgoing
+    from mcp_core.protocol.messages._outbox import Outgoing
 
     from ._transport import MessagePost, OperationHost
 

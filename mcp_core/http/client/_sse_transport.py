@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import AuthRequired, ConnectionLost, RemoteProtocolError
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
-from mcp_core.messages._outbox import MessageKind
+from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.urls._addresses import MAX_URL
 
 from ._response import Response, error_for_status
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head
-    from mcp_core.messages._outbox import Outgoing
+    from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.urls._url import Url
 
     from ._transport import OperationHost

@@ -22,12 +22,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION, SESSION_ID, request_headers
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM, JSON
 from mcp_core.http.wire._messages import header
-from mcp_core.messages._outbox import MessageKind
-from mcp_core.revisions._methods import Method, Step
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.messages._outbox import MessageKind
+from mcp_core.protocol.revisions._methods import Method, Step
 from mcp_core.types import CallToolParams, Params
 
 from ._reconnect import Reconnection
@@ -45,9 +45,9 @@ from ._transport import (
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head, Headers
-    from mcp_core.messages._outbox import Outgoing
-    from mcp_core.revisions._dialects import Dialect
-    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.protocol.messages._outbox import Outgoing
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._response import Response

@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Final, Protocol
 from msgspec import UNSET
 
 from mcp_core._errors import ConnectionLost, Fault, RemoteProtocolError
-from mcp_core.connection._state import State
 from mcp_core.http.wire._media_types import EVENT_STREAM
-from mcp_core.jsonrpc._codec import BadMessage, decode, encode_error
-from mcp_core.messages._outbox import MessageKind
-from mcp_core.revisions._methods import METHODS, Step
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.jsonrpc._codec import BadMessage, decode, encode_error
+from mcp_core.protocol.messages._outbox import MessageKind
+from mcp_core.protocol.revisions._methods import METHODS, Step
 
 from ._response import DENIED_STATUS, error_for_status
 from ._response_queue import ResponseQueue
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core.connection._connection import Connection
     from mcp_core.http.wire._messages import Head, Headers
-    from mcp_core.messages._outbox import Outgoing
-    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._outbox import Outgoing
+    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 

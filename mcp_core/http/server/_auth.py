@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core.http.wire._messages import ErrorResponse
-from mcp_core.jsonrpc._codec import BadMessage
-from mcp_core.revisions._methods import Role
+from mcp_core.protocol.jsonrpc._codec import BadMessage
+from mcp_core.protocol.revisions._methods import Role
 from mcp_core.types import CallToolParams
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.http.wire._messages import Headers, RequestHead
-    from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.messages._events import GrantLike
-    from mcp_core.revisions._config import Config
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
+    from mcp_core.protocol.messages._events import GrantLike
+    from mcp_core.protocol.revisions._config import Config
 
 __all__ = [
     "AUTHORIZED_VERBS",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcp_core.http.wire._messages import Headers
-    from mcp_core.revisions._config import Config
+    from mcp_core.protocol.revisions._config import Config
 
     from ._options import HttpOptions
 

@@ -19,8 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core.connection._connection import Connection
-from mcp_core.connection._state import State
 from mcp_core.http.wire._mcp_headers import (
     LAST_EVENT_ID,
     METHOD,
@@ -32,12 +30,14 @@ from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.http.wire._sse import encode_event
 from mcp_core.http.wire._websocket_upgrade import find_upgrade_error
-from mcp_core.jsonrpc._body import parse_body
-from mcp_core.jsonrpc._codec import encode, encode_error
-from mcp_core.messages._events import ConnectionClosed, Peer, PeerReady
-from mcp_core.messages._incoming import MessageContext
-from mcp_core.revisions._dialects import DIALECTS
-from mcp_core.revisions._methods import METHODS, Role
+from mcp_core.protocol.connection._connection import Connection
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.jsonrpc._body import parse_body
+from mcp_core.protocol.jsonrpc._codec import encode, encode_error
+from mcp_core.protocol.messages._events import ConnectionClosed, Peer, PeerReady
+from mcp_core.protocol.messages._incoming import MessageContext
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.protocol.revisions._methods import METHODS, Role
 
 from . import _checks
 from ._auth import AUTHORIZED_VERBS, AuthCheck
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
 
     from mcp_core._limits import Bucket
     from mcp_core.http.wire._messages import Action, Headers, RequestHead
-    from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.messages._events import Event, GrantLike
-    from mcp_core.revisions._config import Config
-    from mcp_core.revisions._dialects import Dialect
-    from mcp_core.schema._param_headers import ParamHeaders
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
+    from mcp_core.protocol.messages._events import Event, GrantLike
+    from mcp_core.protocol.revisions._config import Config
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
     from ._auth import EndpointAuth

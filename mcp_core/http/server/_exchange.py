@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Action, ErrorResponse, Headers
     from mcp_core.http.wire._recorder import ExchangeRecorderLike
     from mcp_core.http.wire._websocket import WebSocket
-    from mcp_core.messages._events import GrantLike
-    from mcp_core.revisions._dialects import HttpRules
+    from mcp_core.protocol.messages._events import GrantLike
+    from mcp_core.protocol.revisions._dialects import HttpRules
 
     from ._auth import AuthCheck
     from ._quotas import BodyOwner

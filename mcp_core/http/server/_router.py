@@ -16,7 +16,7 @@ from msgspec import Struct
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
 from mcp_core.http.wire._messages import Headers, RequestHead
 from mcp_core.http.wire._websocket_upgrade import is_upgrade
-from mcp_core.messages._events import NEED_DATA
+from mcp_core.protocol.messages._events import NEED_DATA
 
 from ._checks import TOO_MUCH_UNREAD, check_plain_route, parse_head
 from ._exchange import Exchange
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http.wire._messages import Action
     from mcp_core.http.wire._recorder import HttpRecorderLike
-    from mcp_core.messages._events import Event, NeedData
+    from mcp_core.protocol.messages._events import Event, NeedData
 
     from ._auth import EndpointAuth
     from ._endpoint import Endpoint

@@ -23,19 +23,19 @@ from msgspec import UNSET
 
 from mcp_core import types as t
 from mcp_core._errors import Fault
-from mcp_core.connection._pump import HIGH_WATER
-from mcp_core.connection._state import State
 from mcp_core.http.wire._messages import ErrorResponse
-from mcp_core.jsonrpc._codec import BadMessage, InvalidPayload, reader
-from mcp_core.messages._events import (
+from mcp_core.protocol.connection._pump import HIGH_WATER
+from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.jsonrpc._codec import BadMessage, InvalidPayload, reader
+from mcp_core.protocol.messages._events import (
     NEED_DATA,
     PAUSED,
     ConnectionClosed,
     MessageRejected,
     RequestCancelled,
 )
-from mcp_core.messages._outbox import MessageKind
-from mcp_core.subscriptions._server import CHANGES_HIGH_WATER
+from mcp_core.protocol.messages._outbox import MessageKind
+from mcp_core.protocol.subscriptions._server import CHANGES_HIGH_WATER
 
 from ._checks import (
     ENDING,
@@ -54,11 +54,11 @@ from ._timeouts import TimeoutQueue
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from mcp_core.connection._connection import Connection
-    from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.messages._events import Event, RequestReceived
-    from mcp_core.messages._outbox import Outgoing
-    from mcp_core.revisions._dialects import HttpRules
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
+    from mcp_core.protocol.messages._events import Event, RequestReceived
+    from mcp_core.protocol.messages._outbox import Outgoing
+    from mcp_core.protocol.revisions._dialects import HttpRules
     from mcp_core.types import RequestId
 
     from ._auth import EndpointAuth

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import UNSET
 
-from mcp_core.jsonrpc._codec import decode, encode, encode_error
+from mcp_core.protocol.jsonrpc._codec import decode, encode, encode_error
 from mcp_core.types import ErrorData
 
 from ._timeouts import TimeoutQueue

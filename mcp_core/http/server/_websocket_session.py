@@ -15,19 +15,19 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import types as t
-from mcp_core.connection._connection import Connection
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.http.wire._websocket import WebSocket
 from mcp_core.http.wire._websocket_upgrade import accept_headers
-from mcp_core.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
-from mcp_core.revisions._methods import Role
+from mcp_core.protocol.connection._connection import Connection
+from mcp_core.protocol.messages._events import NEED_DATA, PAUSED, ConnectionClosed, Peer, PeerReady
+from mcp_core.protocol.revisions._methods import Role
 
 from ._session import Conversation
 
 if TYPE_CHECKING:
     from mcp_core.http.wire._messages import RequestHead
-    from mcp_core.jsonrpc._body import ParsedBody
-    from mcp_core.revisions._config import Config
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
+    from mcp_core.protocol.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._endpoint import Endpoint

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct, defstruct
 
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.revisions._methods import METHODS, Method
-from mcp_core.schema._param_headers import (
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.revisions._methods import METHODS, Method
+from mcp_core.protocol.schema._param_headers import (
     HEADER_TOKEN,
     ParamHeaders,
     format_value,

@@ -29,8 +29,8 @@ from mcp_core.types import CompleteResult, Completion
 from ._invocation import Invocation, reject_coroutine
 
 if TYPE_CHECKING:
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.functions._function import Function
-    from mcp_core.revisions._dialects import Dialect
     from mcp_core.types import CompleteParams, Result
 
 __all__ = ["Completer", "Completers"]

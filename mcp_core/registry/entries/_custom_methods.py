@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from mcp_core.protocol.revisions._dialects import DIALECTS, Dialect
+from mcp_core.protocol.revisions._methods import Method, Role
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
-from mcp_core.revisions._dialects import DIALECTS, Dialect
-from mcp_core.revisions._methods import Method, Role
 from mcp_core.types import EmptyResult, Result
 
 from ._invocation import Invocation, reject_coroutine

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from msgspec import Raw, Struct
 
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.functions._function import Function, Injected
     from mcp_core.registry.tasks._options import TaskOptions
-    from mcp_core.revisions._dialects import Dialect
 
 
 __all__ = ["Invocation", "reject_coroutine"]

@@ -17,7 +17,7 @@ from mcp_core.registry.functions._function import inspect_function, runs_in_thre
 from mcp_core.types import Annotations, Resource, ResourceTemplate
 
 if TYPE_CHECKING:
-    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.protocol.revisions._dialects import Dialect
 
 __all__ = ["LastModified", "OnError", "PresentTime", "with_last_modified"]
 

@@ -11,12 +11,12 @@ from typing import Any, TypedDict
 
 from mcp_core._errors import Fault, McpError
 from mcp_core._keywords import check_keywords
+from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta
 from mcp_core.registry.functions._content import block_of
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
-from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
 
 from ._completion import Completers

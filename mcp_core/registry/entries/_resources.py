@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from mcp_core._errors import Fault
 from mcp_core._keywords import check_keywords
+from mcp_core.protocol.revisions._config import CacheHint
+from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
 from mcp_core.registry._validation import check_annotations, check_icons, check_meta, check_uri
 from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
 from mcp_core.registry.functions._function import Function, inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
-from mcp_core.revisions._config import CacheHint
-from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import (
     Annotations,
     CacheableResult,

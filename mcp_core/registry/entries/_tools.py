@@ -21,6 +21,8 @@ from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core._keywords import check_keywords
+from mcp_core.protocol.revisions._dialects import Dialect
+from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
 from mcp_core.registry.functions._function import (
@@ -39,8 +41,6 @@ from mcp_core.registry.functions._signature import (
     read_object,
 )
 from mcp_core.registry.tasks._options import TaskOptions, TaskSupport, read_task_options
-from mcp_core.revisions._dialects import Dialect
-from mcp_core.schema._param_headers import param_headers
 from mcp_core.types import (
     CallToolResult,
     ErrorData,

@@ -24,8 +24,8 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.revisions._dialects import Dialect
 from mcp_core.types import (
     CallToolResult,
     CreateTaskResult,

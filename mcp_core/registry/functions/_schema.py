@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_core.protocol.schema import _json_schema
+from mcp_core.protocol.schema._json_schema import InvalidSchema, iter_subschemas
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.schema import _json_schema
-from mcp_core.schema._json_schema import InvalidSchema, iter_subschemas
 
 from ._types import REFERENCE, schema_hook
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.protocol.revisions._capabilities import capability_object, is_declared
+from mcp_core.protocol.revisions._methods import TASKS
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.revisions._capabilities import capability_object, is_declared
-from mcp_core.revisions._methods import TASKS
 
 if TYPE_CHECKING:
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.registry.functions._function import Function
 
 __all__ = ["TaskOptions", "TaskSupport", "check_task", "read_task_options"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
-from mcp_core.messages._events import RequestReceived
+from mcp_core.protocol.messages._events import RequestReceived
 from mcp_core.tasks._record import TaskLimits
 from mcp_core.tasks._store import TaskStore
 

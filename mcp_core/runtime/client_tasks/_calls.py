@@ -11,11 +11,11 @@ from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, PeerError
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._calls import CallOptions
-from mcp_core.messages._events import TaskCreated
-from mcp_core.messages._pending import IgnoredRequest
-from mcp_core.revisions._capabilities import is_declared
-from mcp_core.revisions._dialects import DIALECTS
-from mcp_core.revisions._methods import TASKS
+from mcp_core.protocol.messages._events import TaskCreated
+from mcp_core.protocol.messages._pending import IgnoredRequest
+from mcp_core.protocol.revisions._capabilities import is_declared
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.protocol.revisions._methods import TASKS
 from mcp_core.runtime._callback_queue import CallbackQueue
 
 from ._task import ClientTask, TaskReference
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcp_core.client._calls import CallSteps
-    from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import Peer, ProgressReceived
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import Peer, ProgressReceived
+    from mcp_core.protocol.schema._output_schemas import OutputSchemas
     from mcp_core.runtime._job import Job
-    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._poller import TaskPoller
 

@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.tasks._record import TaskLimits, TaskRecord, new_task_id
 from mcp_core.tasks._states import Cancel, Complete, Fail, TaskExpired, transition
 from mcp_core.tasks._views import (
@@ -32,8 +32,8 @@ from mcp_core.tasks._views import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core.connection._connection import Connection
-    from mcp_core.messages._events import RequestReceived
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.runtime._client_callbacks import CallbackJob
     from mcp_core.tasks._states import TaskAction
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from mcp_core.subscriptions._server import Change
+from mcp_core.protocol.subscriptions._server import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mcp_core.protocol.subscriptions._client import ClientSubscription
     from mcp_core.runtime._listen import SubscriptionClient
-    from mcp_core.subscriptions._client import ClientSubscription
 
     from ._task import ClientTask
 

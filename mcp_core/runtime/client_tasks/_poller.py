@@ -35,9 +35,9 @@ from mcp_core._errors import (
     TaskCancelled,
 )
 from mcp_core.client._calls import CallWait, UntimedRequest
-from mcp_core.input_requests._kinds import check_input_request, check_response
-from mcp_core.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.messages._pending import IgnoredRequest
+from mcp_core.protocol.input_requests._kinds import check_input_request, check_response
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.messages._pending import IgnoredRequest
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
 from mcp_core.tasks._record import FINAL_STATUSES
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
     from mcp_core.client._calls import CallSteps, PendingCall
     from mcp_core.client._status import ConnectionStatus
-    from mcp_core.connection._connection import Connection
-    from mcp_core.revisions._dialects import Dialect
+    from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.protocol.schema._output_schemas import OutputSchemas
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
     from mcp_core.runtime._listen import SubscriptionClient
-    from mcp_core.schema._output_schemas import OutputSchemas
 
     from ._task import ClientTask
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError, McpTrioError
 from mcp_core._patterns import compile_on_first_use
-from mcp_core.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ from mcp_core._errors import (
 )
 from mcp_core._text import escape_text, shorten_text
 from mcp_core.auth import AuthorizationFailed
-from mcp_core.client._windows_command import UnsafeArgument
 from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._audit import redact_text
 from mcp_core.host._errors import CallDenied
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
 from mcp_core.host.catalog._server import CatalogList, ServerCatalog
+from mcp_core.processes._windows_command import UnsafeArgument
 from mcp_core.runtime._client_callbacks import CallbackJob
 from mcp_core.runtime._job import Job
 

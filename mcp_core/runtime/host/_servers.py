@@ -15,8 +15,8 @@ from mcp_core.host._errors import UnknownName
 from mcp_core.host._names import QualifiedName, fit_name, merged_name
 from mcp_core.host._supervision import ServerEvent
 from mcp_core.host.catalog._merged import HostCatalog
-from mcp_core.revisions._config import PROBE_TIMEOUT
-from mcp_core.revisions._dialects import ALL
+from mcp_core.protocol.revisions._config import PROBE_TIMEOUT
+from mcp_core.protocol.revisions._dialects import ALL
 
 from ._changes import HostChange, HostChangeKind, HostChanges
 from ._consent import Consent, answer_of

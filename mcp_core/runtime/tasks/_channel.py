@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from mcp_core.connection._state import State
+from mcp_core.protocol.connection._state import State
 from mcp_core.types import META_RELATED_TASK
 
 if TYPE_CHECKING:

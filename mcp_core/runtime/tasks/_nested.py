@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
-from mcp_core.messages._pending import IgnoredRequest
+from mcp_core.protocol.messages._pending import IgnoredRequest
 from mcp_core.registry._input_requests import NestedRequests
 from mcp_core.tasks._record import FINAL_STATUSES
 

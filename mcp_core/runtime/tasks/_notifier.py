@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from mcp_core.revisions._dialects import DIALECTS
+from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.tasks._views import task_status_params
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, McpError
-from mcp_core.input_requests._rounds import to_request
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.input_requests._rounds import to_request
+from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.protocol.subscriptions._server import LISTEN
 from mcp_core.registry._input_requests import NestedRequests
-from mcp_core.revisions._dialects import DIALECTS
 from mcp_core.runtime._service import RequestJob
-from mcp_core.subscriptions._server import LISTEN
 from mcp_core.tasks._record import TaskKey
 from mcp_core.tasks._states import Cancel, ReceiveResponse
 from mcp_core.tasks._store import TaskStoreError
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry._input_requests import InputCollector
-    from mcp_core.revisions._dialects import Dialect
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskRecord
 

@@ -18,14 +18,14 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from mcp_core._errors import LocalProtocolError, McpError, ToolError, single
-from mcp_core.jsonrpc._body import estimate_memory
-from mcp_core.jsonrpc._codec import InvalidPayload, check_object, encode
-from mcp_core.messages._events import Peer, RequestReceived
+from mcp_core.protocol.jsonrpc._body import estimate_memory
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, check_object, encode
+from mcp_core.protocol.messages._events import Peer, RequestReceived
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.protocol.revisions._methods import Role
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
-from mcp_core.revisions._dialects import DIALECTS
-from mcp_core.revisions._methods import Role
 from mcp_core.runtime._middleware import HandlerCall, internal_error
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id

@@ -30,7 +30,7 @@ from ._running import RunningTask, TaskCallJob, TaskJob
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-    from mcp_core.messages._events import Peer
+    from mcp_core.protocol.messages._events import Peer
     from mcp_core.registry._input_requests import InputCollector
     from mcp_core.registry._server import Server
     from mcp_core.registry.entries._invocation import Invocation

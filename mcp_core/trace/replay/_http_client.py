@@ -22,10 +22,10 @@ from mcp_core.http.wire._mcp_headers import (
 from mcp_core.http.wire._media_types import is_event_stream
 from mcp_core.http.wire._messages import Body, Head, RequestHead, header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder, last_event_id
-from mcp_core.revisions._dialects import DIALECTS
-from mcp_core.schema._param_headers import param_headers
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._seen import META, lookup
+from mcp_core.trace.judge._seen import META, lookup
 
 from ._recorded import decode_message, encode_message
 

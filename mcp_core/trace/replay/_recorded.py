@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 from msgspec import Struct
 
 from mcp_core._nesting import depth_exceeds
-from mcp_core.revisions._methods import METHODS
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.trace._format import DamagedLine, InvalidTrace
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._json_redaction import decode_string, values_of

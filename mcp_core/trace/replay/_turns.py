@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.revisions._methods import METHODS
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._seen import META, lookup
+from mcp_core.trace.judge._seen import META, lookup
 
 if TYPE_CHECKING:
     from ._recorded import RecordedMessage, RecordedSession

@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.runtime import shorten_text
+from mcp_core.drivers import shorten_text
 from mcp_core.urls import redacted_url
 from mcp_trio.host._config_files import real_config_path
 

@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from mcp_core.adapters import Recording
+    from mcp_core.drivers import CallOptions
     from mcp_core.host import Approvals, MergedServers, ScopedServer, ToolRule
-    from mcp_core.runtime import CallOptions, ClientTask
+    from mcp_core.runtime import ClientTask
     from mcp_core.runtime.host import ApprovalStore, ServerSource
     from mcp_core.types import CallToolResult, Tool
     from mcp_trio._client import Client

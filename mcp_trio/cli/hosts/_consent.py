@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 import trio
 
+from mcp_core.drivers import shorten_text
 from mcp_core.host import describe_definition, describe_definition_change
-from mcp_core.runtime import shorten_text
 from mcp_trio.cli._forms import ask_permission
 from mcp_trio.cli._screen import split_lines
 from mcp_trio.host import CallAnswer

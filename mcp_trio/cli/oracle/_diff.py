@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.runtime import shorten_text
+from mcp_core.drivers import shorten_text
 from mcp_core.trace import diff_traces
 from mcp_trio.cli._errors import NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen

@@ -43,7 +43,7 @@ from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
 from mcp_trio.cli._target import parse_server_command
-from mcp_trio.fuzz._session import is_modern
+from mcp_trio.oracle.fuzz._session import is_modern
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mcp_trio.cli.hosts._launch import ConfiguredLaunch
-    from mcp_trio.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
-    from mcp_trio.fuzz._probe import Offers
+    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
+    from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "FuzzOptions", "fuzz", "parse"]
@@ -287,7 +287,7 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
 
 def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
     """Return how the tests start the target as the run does, without secrets."""
-    from mcp_trio.fuzz._report import FromEnvironment, hidden_header, hidden_variable
+    from mcp_trio.oracle.fuzz._report import FromEnvironment, hidden_header, hidden_variable
 
     headers: dict[str, Any] = {
         name.lower(): hidden_header(name.lower(), value)
@@ -309,7 +309,7 @@ def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
 
 def _configured_arguments(launch: ConfiguredLaunch) -> dict[str, Any]:
     """Return the same for a server of the configuration files: what it has from there."""
-    from mcp_trio.fuzz._report import hidden_header, hidden_variable
+    from mcp_trio.oracle.fuzz._report import hidden_header, hidden_variable
 
     return {
         "env": {
@@ -371,10 +371,10 @@ async def _run_campaign(
     target: Target, options: FuzzOptions, scope: trio.CancelScope, stop: StopSignal
 ) -> int:
     # Imported on first use: they need hypothesis.
-    from mcp_trio.fuzz._campaign import Campaign
-    from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz._probe import probe
-    from mcp_trio.fuzz._steps import CaseChoices, CaseSource
+    from mcp_trio.oracle.fuzz._campaign import Campaign
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._probe import probe
+    from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 
     if stop.caught:
         return stop.exit_code
@@ -421,7 +421,7 @@ async def _run_campaign(
 
 def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  # type: ignore[no-untyped-def]
     if isinstance(target.server, str):
-        from mcp_trio.fuzz._http import UrlTarget, is_loopback
+        from mcp_trio.oracle.fuzz._http import UrlTarget, is_loopback
 
         local = is_loopback(target.server)
         if not local and not options.allow_remote:
@@ -438,7 +438,7 @@ def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  
             unexpanded=target.unexpanded,
             secrets=target.known_secrets,
         )
-    from mcp_trio.fuzz._stdio import CommandTarget
+    from mcp_trio.oracle.fuzz._stdio import CommandTarget
 
     if options.rate is not None:
         raise CliError("--rate is for a server at a URL")
@@ -459,7 +459,7 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
     Raises:
         CliError: an option names a tool that the server does not have, or its entry denies.
     """
-    from mcp_trio.fuzz._probe import may_call_by_hint
+    from mcp_trio.oracle.fuzz._probe import may_call_by_hint
 
     names = [str(each["name"]) for each in offers.tools if isinstance(each.get("name"), str)]
     for name in (*options.allowed, *options.denied):
@@ -487,7 +487,7 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
     Raises:
         CliError: the baseline cannot be read.
     """
-    from mcp_trio.fuzz._campaign import CampaignOptions
+    from mcp_trio.oracle.fuzz._campaign import CampaignOptions
 
     return CampaignOptions(
         seconds=options.seconds,
@@ -501,7 +501,7 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
 
 def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> CliError:
     """Return the error of a run that cannot begin. A report of an earlier run must not stay."""
-    from mcp_trio.fuzz._report import failed_junit_report
+    from mcp_trio.oracle.fuzz._report import failed_junit_report
 
     if options.junit is not None:
         _write_junit(options.junit, failed_junit_report(target, str(error)))
@@ -521,7 +521,7 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     Raises:
         CliError: nothing can be written to the folder.
     """
-    from mcp_trio.fuzz._report import check_folder, read_cases
+    from mcp_trio.oracle.fuzz._report import check_folder, read_cases
 
     try:
         check_folder(folder)
@@ -538,7 +538,7 @@ def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
     Raises:
         CliError: it cannot be read.
     """
-    from mcp_trio.fuzz._report import read_known
+    from mcp_trio.oracle.fuzz._report import read_known
 
     if path is None:
         return frozenset()
@@ -578,7 +578,12 @@ def write(
     Raises:
         CliError: a file cannot be written.
     """
-    from mcp_trio.fuzz._report import RunDirectory, junit_report, report_document, write_findings
+    from mcp_trio.oracle.fuzz._report import (
+        RunDirectory,
+        junit_report,
+        report_document,
+        write_findings,
+    )
 
     arguments = {**options.test_arguments}
     if campaign.target.kind != "http":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_core.adapters import Recording
-    from mcp_trio.fuzz._campaign import Campaign
+    from mcp_trio.oracle.fuzz._campaign import Campaign
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
@@ -98,10 +98,10 @@ async def _run_campaign(
     scope: trio.CancelScope,
     stop: StopSignal,
 ) -> int:
-    from mcp_trio.fuzz._echo import Echo
-    from mcp_trio.fuzz.client._client_campaign import ClientCampaign
-    from mcp_trio.fuzz.client._client_target import ClientTarget
-    from mcp_trio.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
+    from mcp_trio.oracle.fuzz.client._client_target import ClientTarget
+    from mcp_trio.oracle.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
 
     if stop.caught:
         return stop.exit_code

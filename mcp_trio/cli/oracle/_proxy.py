@@ -30,7 +30,7 @@ from mcp_trio.cli._target import (
     refuse_configured_options,
     require_url,
 )
-from mcp_trio.proxy._stdio import run_stdio_proxy
+from mcp_trio.oracle.proxy._stdio import run_stdio_proxy
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def proxy_url(
     from mcp_trio._nursery import open_quiet_nursery
     from mcp_trio.cli.serve._run import access_log_printer
     from mcp_trio.http_server._serve import CannotListen
-    from mcp_trio.proxy._http import serve_http_proxy
+    from mcp_trio.oracle.proxy._http import serve_http_proxy
 
     screen = Screen(sys.stderr)
     shown = redacted_url(url.text)[1:-1] if launch is None else f"the server {launch.name}"

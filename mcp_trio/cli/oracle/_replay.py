@@ -327,7 +327,7 @@ def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> i
 async def _serve_stdio(server: ReplayServer) -> int:
     import trio
 
-    from mcp_trio.replay._stream import serve_on_stream
+    from mcp_trio.oracle.replay._stream import serve_on_stream
     from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
     with (
@@ -345,7 +345,7 @@ async def _serve_http(server: ReplayServer, host: str, port: int, path: str, std
     from mcp_core.http import HostOriginPolicy
     from mcp_core.trace import ReplayHttpServer
     from mcp_trio.http_server._serve import address_of
-    from mcp_trio.replay._http_server import serve_over_http
+    from mcp_trio.oracle.replay._http_server import serve_over_http
     from mcp_trio.streams._stdio import stop_on_signals
 
     http = ReplayHttpServer(

@@ -203,8 +203,8 @@ class ClientReplay:
     async def _play_stdio(
         self, client: ReplayClient, command: tuple[str, ...], recorder: Recorder
     ) -> None:
+        from mcp_trio.oracle.replay._stream import play_on_stream
         from mcp_trio.recording._stream import RecordedStream
-        from mcp_trio.replay._stream import play_on_stream
         from mcp_trio.streams._child import spawn
 
         quoted = partial(self._stderr.write_quoted, indent="", style="dim")
@@ -223,7 +223,7 @@ class ClientReplay:
         self, client: ReplayClient, session: RecordedSession, url: str, recorder: Recorder
     ) -> None:
         from mcp_trio.http_client._connector import Connector
-        from mcp_trio.replay._http_client import play_over_http
+        from mcp_trio.oracle.replay._http_client import play_over_http
 
         try:
             parsed = Url.parse(url)

@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.drivers import shorten_text
 from mcp_core.host import (
     CLIENT_FORMATS,
     ConfigFileError,
@@ -29,7 +30,6 @@ from mcp_core.host import (
     plan_registration,
     replaces_another,
 )
-from mcp_core.runtime import shorten_text
 from mcp_trio._files import keep_copy, read_snapshot
 from mcp_trio.cli._config_update import (
     ConfigUpdate,

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from mcp_core.runtime import READ_SIZE, ReloadRelay
+from mcp_core.processes import ReloadRelay
+from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
 from mcp_trio.cli._screen import Screen

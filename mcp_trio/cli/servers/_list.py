@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import McpTrioError
+from mcp_core.drivers import shorten_text
 from mcp_core.host import QualifiedName, ToolNames, approval_state, find_warnings
-from mcp_core.runtime import shorten_text
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, one_line
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.hosts._configured import approve_words

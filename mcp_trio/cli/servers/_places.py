@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mcp_core.drivers import shorten_text
 from mcp_core.host import (
     ConfigFileError,
     InvalidConfig,
@@ -13,7 +14,6 @@ from mcp_core.host import (
     format_to_edit,
     read_config,
 )
-from mcp_core.runtime import shorten_text
 from mcp_trio.cli._config_update import (
     ConfigUpdate,
     config_error,

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from mcp_core.runtime import HandshakeCache
+from mcp_core.drivers import HandshakeCache
 from mcp_trio._files import user_directory
 
 from ._files import read_file, write_file

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from mcp_core.runtime import server_key
+from mcp_core.drivers import server_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.runtime import shorten_text
+from mcp_core.drivers import shorten_text
 from mcp_trio.cli._errors import one_line
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from mcp_core import DIALECTS, PeerError
-from mcp_core.runtime import InvalidTaskReference, TaskReference, TaskState, shorten_text
+from mcp_core.drivers import shorten_text
+from mcp_core.runtime import InvalidTaskReference, TaskReference, TaskState
 from mcp_trio.cli._errors import MISUSE, SERVER_ERROR, CliError, one_line
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities

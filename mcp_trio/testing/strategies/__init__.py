@@ -22,27 +22,27 @@ except ModuleNotFoundError as exc:
         "mcp_trio.testing.strategies needs hypothesis; install it with pip install 'mcp-trio[fuzz]'"
     ) from exc
 
-from ._from_schema import from_schema as from_schema
-from ._from_schema import nearly_valid as nearly_valid
-from ._messages import VERSIONS as VERSIONS
-from ._messages import messages as messages
-from ._messages import meta_of as meta_of
-from ._messages import methods as methods
-from ._messages import notifications as notifications
-from ._messages import objects as objects
-from ._messages import requests as requests
-from ._messages import responses as responses
-from ._messages import result_of as result_of
-from ._mutations import damaged as damaged
-from ._mutations import malformed as malformed
-from ._mutations import reordered as reordered
-from ._mutations import split as split
-from ._values import encoded as encoded
-from ._values import ids as ids
-from ._values import json_objects as json_objects
-from ._values import json_values as json_values
-from ._values import structs as structs
-from ._values import texts as texts
+from mcp_trio.oracle.strategies._from_schema import from_schema as from_schema
+from mcp_trio.oracle.strategies._from_schema import nearly_valid as nearly_valid
+from mcp_trio.oracle.strategies._messages import VERSIONS as VERSIONS
+from mcp_trio.oracle.strategies._messages import messages as messages
+from mcp_trio.oracle.strategies._messages import meta_of as meta_of
+from mcp_trio.oracle.strategies._messages import methods as methods
+from mcp_trio.oracle.strategies._messages import notifications as notifications
+from mcp_trio.oracle.strategies._messages import objects as objects
+from mcp_trio.oracle.strategies._messages import requests as requests
+from mcp_trio.oracle.strategies._messages import responses as responses
+from mcp_trio.oracle.strategies._messages import result_of as result_of
+from mcp_trio.oracle.strategies._mutations import damaged as damaged
+from mcp_trio.oracle.strategies._mutations import malformed as malformed
+from mcp_trio.oracle.strategies._mutations import reordered as reordered
+from mcp_trio.oracle.strategies._mutations import split as split
+from mcp_trio.oracle.strategies._values import encoded as encoded
+from mcp_trio.oracle.strategies._values import ids as ids
+from mcp_trio.oracle.strategies._values import json_objects as json_objects
+from mcp_trio.oracle.strategies._values import json_values as json_values
+from mcp_trio.oracle.strategies._values import structs as structs
+from mcp_trio.oracle.strategies._values import texts as texts
 
 __all__ = [
     "VERSIONS",

@@ -34,7 +34,7 @@ from mcp_core.auth._jose import (
     secret_key,
     sign,
 )
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from tests.core.auth.minting import (
     EC,
     EC384,

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Role, __version__
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities, check_level
+from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.http.wire._mcp_headers import check_headers
-from mcp_core.runtime import ClientConfigOptions, client_config
 from tests.core.helpers import A, B, C, D, E
 
 URLS = t.ElicitationCapability(form={}, url={})

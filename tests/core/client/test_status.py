@@ -15,7 +15,7 @@ from mcp_core import (
     Role,
     State,
 )
-from mcp_core.runtime import ConnectionStatus
+from mcp_core.drivers import ConnectionStatus
 from tests.core.helpers import (
     C,
     ConnectionHarness,
@@ -27,7 +27,7 @@ from tests.core.helpers import (
     result,
     single,
 )
-from tests.core.messages.test_pending import RecordingRequest
+from tests.core.protocol.messages.test_pending import RecordingRequest
 
 
 def opening_status(*versions: str) -> tuple[ConnectionStatus, ConnectionHarness]:

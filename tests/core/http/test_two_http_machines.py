@@ -40,7 +40,7 @@ from mcp_core.http import (
     HttpOptions,
     Router,
 )
-from mcp_core.revisions._capabilities import with_tasks
+from mcp_core.protocol.revisions._capabilities import with_tasks
 from tests.core.helpers import (
     SERVER_CAPABILITIES,
     STATEFUL,

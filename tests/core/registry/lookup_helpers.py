@@ -19,9 +19,9 @@ from mcp_core import (
     RequestReceived,
     Role,
 )
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.registry import Context, Invocation, Server
 from mcp_core.registry._input_requests import InputCollector
-from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import Runtime, Service
 from mcp_core.types import ClientCapabilities, ErrorData, Result
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, Peer, RequestReceived, Role
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.registry import DeclarationError, Invocation, Server
 from mcp_core.types import (
     ClientCapabilities,

@@ -18,16 +18,9 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.client._cache import _INVALIDATES
+from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions, PendingCall, client_config
 from mcp_core.http.wire._mcp_headers import check_headers
-from mcp_core.runtime import (
-    AbstractClient,
-    CallOptions,
-    CallSteps,
-    ClientConfigOptions,
-    Job,
-    PendingCall,
-    client_config,
-)
+from mcp_core.runtime import AbstractClient, Job
 from tests.core.helpers import (
     STATEFUL,
     VERSIONS,

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities
-from mcp_core.runtime import CallbackJob, PendingCall, answer_form
+from mcp_core.drivers import PendingCall, answer_form
+from mcp_core.runtime import CallbackJob
 from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
 from mcp_core.runtime.client_tasks._hosted import HostedTasks
 from tests.core.helpers import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
 from mcp_core.runtime.tasks._watch import TaskWatch
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from fuzz.task_model import CREATED, new_record
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import InvalidPayload
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import (
     TaskCall,
     TaskKey,
@@ -24,7 +24,7 @@ from mcp_core.tasks import (
     encode_record,
 )
 from mcp_core.tasks._record import new_task_id, quota_key
-from mcp_trio.testing.strategies._values import encoded, example, json_objects, structs, texts
+from mcp_trio.oracle.strategies._values import encoded, example, json_objects, structs, texts
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:

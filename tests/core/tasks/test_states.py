@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from fuzz.task_model import CREATED, REQUESTS, TaskModel, new_record, play, steps
 from mcp_core import LocalProtocolError
-from mcp_core.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.tasks import (
     FINAL_STATUSES,
     TRANSITIONS,

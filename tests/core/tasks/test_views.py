@@ -14,8 +14,8 @@ from msgspec import Raw
 from fuzz.task_model import CREATED, LIMITS, REQUESTS, new_record, play, steps
 from mcp_core import ALL, DIALECTS, LocalProtocolError, Role
 from mcp_core import types as t
-from mcp_core.jsonrpc._codec import InvalidPayload, encode_notification, encode_result
-from mcp_core.revisions._encoding import encode_params, encode_result_parts
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode_notification, encode_result
+from mcp_core.protocol.revisions._encoding import encode_params, encode_result_parts
 from mcp_core.tasks import FINAL_STATUSES, TaskLimits, TaskRecord
 from mcp_core.tasks._views import (
     cancel_task_result,

@@ -30,7 +30,7 @@ EXTENSION: Final = "io.modelcontextprotocol/tasks"
 NOT_STRUCTS: Final = (
     (
         r"JSONRPC\w+|\w+ResultResponse|ClientNotification|\w+Error",
-        "envelopes are the business of mcp_core.jsonrpc._codec",
+        "envelopes are the business of mcp_core.protocol.jsonrpc._codec",
     ),
     (r"\w*(Request|Notification)", "envelopes; what they carry is looked at by itself"),
     (

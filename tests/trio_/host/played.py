@@ -20,8 +20,8 @@ from tests.core.helpers import D, E
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerLaunch, ServerState, ServerStatus
-    from mcp_core.runtime import ClientConfigOptions
     from mcp_core.runtime.host import AbstractHost, ClientConnection, HostChange, HostChanges
     from mcp_trio import Client
 

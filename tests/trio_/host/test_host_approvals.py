@@ -26,7 +26,7 @@ from tests.trio_.host.played import PlayedServer, PlayedSource, states_of, tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_core.runtime import ClientConfigOptions
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
 
 FILE = "/project/.mcp.json"

@@ -23,7 +23,7 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_core.client._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
+from mcp_core.processes._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
 from mcp_trio.streams import _child
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 from tests.trio_.pipes import alive, line, python, rest, until

@@ -9,7 +9,7 @@ import pytest
 from mcp_core import ConnectionClosed, RemoteProtocolError, ResultReceived, State
 from mcp_core.http import HttpCall
 from mcp_core.http.client import _response_queue
-from mcp_core.messages._outbox import MessageKind, Outgoing
+from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
 from tests.core.helpers import D, result
 from tests.core.http.client_net import (
     EVENTS,

@@ -25,8 +25,8 @@ from mcp_core.http.client._transport import (
     may_repeat,
     operation_name,
 )
-from mcp_core.messages._outbox import MessageKind, Outgoing
-from mcp_core.revisions._methods import Step
+from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
+from mcp_core.protocol.revisions._methods import Step
 from mcp_core.urls import Url
 from tests.core.helpers import client_config
 

@@ -20,8 +20,8 @@ from mcp_core.auth import (
 )
 from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
 from mcp_core.http.server._auth import AUTHORIZED_VERBS
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.registry import Context, Server
-from mcp_core.revisions._methods import METHODS
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult, RequestParams
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token

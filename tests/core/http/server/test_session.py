@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from mcp_core.connection._state import State
 from mcp_core.http import HttpLimits
+from mcp_core.protocol.connection._state import State
 from mcp_core.registry import Server
 from tests.core.http.router_harness import (
     GET,

@@ -12,7 +12,7 @@ from msgspec import json
 
 from mcp_core.http import HttpLimits
 from mcp_core.http.server._stream import _MESSAGE, _STREAM, EventLog, EventStream
-from mcp_core.jsonrpc._codec import encode, encode_notification, encode_result
+from mcp_core.protocol.jsonrpc._codec import encode, encode_notification, encode_result
 
 COST = _STREAM + _MESSAGE
 

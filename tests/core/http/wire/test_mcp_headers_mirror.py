@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mcp_core import DIALECTS, Method, Role
 from mcp_core.http.wire._mcp_headers import RequestHeaderValidator, request_headers
-from mcp_core.jsonrpc._codec import encode
-from mcp_core.revisions._methods import METHODS
+from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.types import CallToolParams, GetTaskParams, ReadResourceParams
 
 VERSION = "2026-07-28"

@@ -29,7 +29,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
-from mcp_core.jsonrpc._body import ParsedBody
+from mcp_core.protocol.jsonrpc._body import ParsedBody
 from mcp_core.registry import Server
 from tests.core.http.router_harness import D, E, initialize, meta, request
 from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness

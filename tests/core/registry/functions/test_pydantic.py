@@ -17,11 +17,11 @@ from msgspec import Raw
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
 from mcp_core import LATEST
+from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._output import Output
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
-from mcp_core.revisions._dialects import DIALECTS
 
 
 class Item(BaseModel):

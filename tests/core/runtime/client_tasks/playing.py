@@ -21,7 +21,8 @@ import trio.testing
 
 import mcp_asyncio_shim
 from mcp_asyncio_shim._link import Link
-from mcp_core.runtime import AbstractClient, client_config
+from mcp_core.drivers import client_config
+from mcp_core.runtime import AbstractClient
 from mcp_trio import connect_stream, memory_pair
 from tests import virtual_time
 from tests.core.helpers import D, E, Message

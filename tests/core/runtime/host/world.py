@@ -19,9 +19,10 @@ from mcp_trio.host._host import _TrioHostRuntime
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
+    from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerLaunch
     from mcp_core.host.config._servers import ConfigInput
-    from mcp_core.runtime import AbstractClient, ClientConfigOptions
+    from mcp_core.runtime import AbstractClient
     from mcp_core.runtime.host import ClientConnection
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.trace import RecordedTrace, diff_traces
-from tests.core.trace.conversations import Said
+from tests.core.trace.judge.conversations import Said
+from tests.core.trace.judge.test_judge import MEMBERS, VALUES
 from tests.core.trace.replay.traces import HANDSHAKE, live_client, live_server, recorded
-from tests.core.trace.test_judge import MEMBERS, VALUES
 from tests.levels import fewer_examples
 
 FEW = fewer_examples(6)  # drawing them takes most of the time

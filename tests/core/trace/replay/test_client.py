@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.trace.conversations import C, S, ask, error, notify, result
+from tests.core.trace.judge.conversations import C, S, ask, error, notify, result
 from tests.core.trace.replay.traces import HANDSHAKE, call, live_server, recorded, text
 from tests.levels import long
 

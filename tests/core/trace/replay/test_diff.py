@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import ChangedValue, TraceDiff, TraceLine, TruncatedMessage, diff_traces
-from tests.core.trace.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
 from tests.core.trace.replay.traces import AT, CALL, HANDSHAKE, call, recorded, text
 
 LATER = "2026-11-23T09:00:00Z"

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core.http import Body, End, Head, Url
 from mcp_core.trace import ReplayHttpClient, ReplayRequest
-from tests.core.trace.conversations import META, ask, notify, result
+from tests.core.trace.judge.conversations import META, ask, notify, result
 from tests.core.trace.replay.traces import call, text
 
 URL = Url.parse("http://127.0.0.1:8000/mcp")

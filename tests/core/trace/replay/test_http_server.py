@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core.http import Body, Head, HostOriginPolicy, RequestHead
 from mcp_core.trace import RecordedTrace, ReplayExchange, ReplayHttpServer, ReplayServer
-from tests.core.trace.conversations import META, C, S, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, ask, error, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
 
 HOST = (b"host", b"127.0.0.1")

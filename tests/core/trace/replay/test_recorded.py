@@ -17,7 +17,7 @@ from mcp_core.trace import (
     TruncatedMessage,
     load_trace,
 )
-from tests.core.trace.conversations import C, S, ask, notify, result
+from tests.core.trace.judge.conversations import C, S, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, lines_of, recorded
 
 # Python reads it.

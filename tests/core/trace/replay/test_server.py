@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import TraceLine, TruncatedMessage
-from tests.core.trace.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, live_client, recorded, text
 
 PROGRESS = "notifications/progress"

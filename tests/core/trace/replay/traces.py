@@ -13,7 +13,7 @@ from mcp_core.trace import (
     TraceLine,
     load_trace,
 )
-from tests.core.trace.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_core.trace import TraceHeader, TraceLine, encode_header, encode_line
 from mcp_trio.cli import main
-from tests.core.trace.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
 
 CLEAN = [*Start("D").messages(), C(ask(1, "ping")), S(result(1))]
 # One MUST of the server, and one SHOULD of the client.

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core.trace import TraceHeader, encode_header, encode_line
 from mcp_trio.cli import main
-from tests.core.trace.conversations import C, S, Said, ask, error, result
+from tests.core.trace.judge.conversations import C, S, Said, ask, error, result
 from tests.core.trace.replay.traces import AT, CALL, call, lines_of, text
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from trio.testing import MockClock
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _fuzz
-from mcp_trio.fuzz._echo import Echo
-from mcp_trio.fuzz._steps import CaseSource
-from tests.trio_.fuzz.memory_target import (
+from mcp_trio.oracle.fuzz._echo import Echo
+from mcp_trio.oracle.fuzz._steps import CaseSource
+from tests.trio_.oracle.fuzz.memory_target import (
     OLD,
     MemoryTarget,
     answers,

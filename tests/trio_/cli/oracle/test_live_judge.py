@@ -16,7 +16,7 @@ from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _live_judge
 from mcp_trio.cli.oracle._live_judge import LiveJudge
 from mcp_trio.recording._open import open_recorder
-from tests.core.trace.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
 
 if TYPE_CHECKING:
     from pathlib import Path

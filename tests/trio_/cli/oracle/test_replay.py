@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core.trace import TraceLine, TruncatedMessage
 from mcp_trio.cli import main
-from tests.core.trace.conversations import C, S, Said, ask, result
+from tests.core.trace.judge.conversations import C, S, Said, ask, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE
 from tests.trio_.cli.oracle.test_diff import written
 from tests.trio_.cli.program import DEAD, GREETER, SILENT, TEAHOUSE, run

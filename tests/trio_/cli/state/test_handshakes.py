@@ -14,7 +14,7 @@ import pytest
 
 from mcp_core import DIALECTS, Peer
 from mcp_core import types as t
-from mcp_core.runtime import HandshakeCache, server_key
+from mcp_core.drivers import HandshakeCache, server_key
 from mcp_trio.cli.state._handshakes import RememberedServer
 from tests.trio_.cli.program import run
 

@@ -1,0 +1,1 @@
+"""What programs start: their environment, their process tree, Windows commands and reloads."""

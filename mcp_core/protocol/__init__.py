@@ -1,0 +1,1 @@
+"""The protocol engine: messages, revisions and the connection of both roles. Internal."""

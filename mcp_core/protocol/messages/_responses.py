@@ -1,0 +1,151 @@
+"""From a response of the peer to the event of our request.
+
+1. An invalid result (wrong type, unknown `resultType`) fails its request with a
+   `RemoteProtocolError`, and has no other effect.
+2. A result without `resultType` is complete, because earlier servers send none (2026-07-28,
+   basic/index, Results). Values that neither the revision nor an active extension defines are
+   invalid. A `CreateTaskResult` is valid only for a request that may become a task.
+3. A valid result is decoded once, directly to its type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from mcp_core import types as t
+from mcp_core._errors import PeerError, RemoteProtocolError
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+
+from ._events import ErrorReceived, InputRequested, ResultReceived, TaskCreated
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+    from mcp_core.protocol.jsonrpc._codec import Envelope
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.protocol.revisions._methods import Method
+    from mcp_core.types import RequestId
+
+__all__ = ["OutgoingRequest", "decode_error", "response_event"]
+
+
+class OutgoingRequest(Struct, gc=False):
+    """Our own request that has no response yet."""
+
+    method: str
+    row: Method | None  # None for a custom method that is not registered
+    dialect: Dialect
+    token: Any  # passed back on every event of the request
+    related: RequestId | None = None  # the request of the peer during which it was sent
+    wants_progress: bool = False
+    progress: float | None = None  # the last value received
+    may_become_task: bool = False  # the response may be a `CreateTaskResult`
+
+
+class _ResultType(Struct):
+    result_type: str | None = field(name="resultType", default=None)
+
+
+class _FlatTask(t.Task, kw_only=True):
+    """A `CreateTaskResult` of the extension."""
+
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class _NestedTask(Struct):
+    """A `CreateTaskResult` of 2025-11-25, or the part of any other result that shows it is none."""
+
+    task: t.Task | UnsetType = UNSET
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+_read_error = reader(t.ErrorData)
+_read_result_type = reader(_ResultType)
+_read_input_required = reader(t.InputRequiredResult)
+_read_flat_task = reader(_FlatTask)
+_read_nested_task = reader(_NestedTask)
+_read_object = reader(dict[str, Any])
+
+_COMPLETE: Final = "complete"
+_INPUT_REQUIRED: Final = "input_required"
+_TASK: Final = "task"
+
+
+def response_event(
+    id: RequestId, call: OutgoingRequest, envelope: Envelope
+) -> ResultReceived | ErrorReceived | InputRequested | TaskCreated:
+    """Return the event for the response `envelope` to our request."""
+    if envelope.result is UNSET:
+        assert envelope.error is not UNSET
+        return ErrorReceived(id, decode_error(envelope.error), call.token)
+    try:
+        return _result_event(id, call, envelope.result)
+    except InvalidPayload as exc:
+        return ErrorReceived(
+            id,
+            RemoteProtocolError(f"the result of {call.method} is invalid: {exc}"),
+            call.token,
+        )
+
+
+def decode_error(raw: Raw) -> PeerError | RemoteProtocolError:
+    """Decode the error object of a response, and return it as an exception."""
+    try:
+        error = _read_error(raw)
+    except InvalidPayload as exc:
+        return RemoteProtocolError(f"the peer sent a malformed error object: {exc}")
+    return PeerError(error.code, error.message, error.data)
+
+
+def _result_event(
+    id: RequestId, call: OutgoingRequest, raw: Raw
+) -> ResultReceived | InputRequested | TaskCreated:
+    read = call.row.read_result if call.row is not None else _read_object
+    if not call.dialect.result_type:
+        if call.may_become_task:
+            created = _read_nested_task(raw)
+            if created.task is not UNSET:
+                return TaskCreated(id, created.task, created.meta, call.token)
+        return ResultReceived(id, read(raw), call.token)
+    try:
+        result = read(raw)
+    except InvalidPayload:
+        # A value that is no complete result may be an `input_required` result, or a task.
+        if _read_result_type(raw).result_type in (None, _COMPLETE):
+            raise
+    else:
+        kind = (
+            result.result_type
+            if isinstance(result, t.Result)
+            else _read_result_type(raw).result_type
+        )
+        if kind is None or kind == _COMPLETE:
+            return ResultReceived(id, result, call.token)
+        # Two examples of the extension have this type on the state of a task, against its text.
+        if kind == _TASK and isinstance(result, t.GetTaskResult):
+            return ResultReceived(id, result, call.token)
+    return _other_event(id, call, raw)
+
+
+def _other_event(id: RequestId, call: OutgoingRequest, raw: Raw) -> InputRequested | TaskCreated:
+    """Return the event for a result that is not complete. Raise `InvalidPayload` if it is invalid.
+
+    It is an `input_required` result, or the state of the task that the request has become.
+    """
+    kind = _read_result_type(raw).result_type
+    if kind == _TASK:
+        if not call.may_become_task:
+            raise InvalidPayload("this request cannot become a task")
+        created = _read_flat_task(raw)
+        task = t.Task(**{name: getattr(created, name) for name in t.Task.__struct_fields__})
+        return TaskCreated(id, task, created.meta, call.token)
+    if kind != _INPUT_REQUIRED:
+        raise InvalidPayload(f"unknown resultType {kind!r}")
+    if call.row is None or not call.row.input_ok:
+        raise InvalidPayload("it cannot ask for input")
+    result = _read_input_required(raw)
+    if result.input_requests is None and result.request_state is None:
+        raise InvalidPayload("input_required with neither inputRequests nor requestState")
+    return InputRequested(id, result.input_requests, result.request_state, call.token)

@@ -1,0 +1,1 @@
+"""The judge: recorded conversations against the requirements of the specification."""

@@ -1,0 +1,600 @@
+"""Messages, requests, exchanges and tasks, as an observer of a conversation sees them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from mcp_core.trace._ids import id_key
+
+from .rows import LETTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from mcp_core.protocol.revisions._methods import Method
+    from mcp_core.trace._format import HttpHead
+
+__all__ = [
+    "CLIENT",
+    "LETTER_OF",
+    "MAX_PARAMS",
+    "META",
+    "MODERN",
+    "MODERN_ERRORS",
+    "SERVER",
+    "STATEFUL",
+    "TASKS_EXTENSION",
+    "SeenExchange",
+    "SeenList",
+    "SeenMessage",
+    "SeenRequest",
+    "SeenTask",
+    "Side",
+    "holds_until",
+    "lookup",
+    "other_side",
+]
+
+Side: TypeAlias = Literal["client", "server"]
+CLIENT: Final = "client"
+SERVER: Final = "server"
+# The letters of the revisions with a handshake, and of the one without.
+STATEFUL: Final = "ABCD"
+MODERN: Final = "E"
+LETTER_OF: Final = {revision: letter for letter, revision in LETTERS.items()}
+META: Final = "io.modelcontextprotocol/"
+# The codes of errors that only a server of that revision sends.
+MODERN_ERRORS: Final = (-32020, -32021, -32022)
+_REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
+TASKS_EXTENSION: Final = META + "tasks"
+
+MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in full
+# Of larger params, what the rules for results need.
+_KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
+
+_HOLDS: Final = 60.0  # seconds for which what a server has declared is taken to be as it was
+_LONG_ID: Final = 200  # characters
+_MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
+_MAX_KEYS: Final = 10_000  # of the input requests of a task
+_MAX_META: Final = 50  # members of their `_meta`
+
+
+def other_side(side: Side) -> Side:
+    """Return the other one of the two sides."""
+    return SERVER if side == CLIENT else CLIENT
+
+
+def lookup(value: Any, *path: str) -> Any:
+    """Return a member of decoded JSON by its path, or None if the value has no such member."""
+    for key in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+class SeenRequest:
+    """A request in a trace.
+
+    Attributes:
+        line, time: where it is in the trace, and its seconds.
+        sender, id, method, params: of the request.
+        size: characters of the message.
+        has_all_params: False if the request is long: only some of its params are remembered.
+        letters: the revisions that it can be of.
+        is_well_formed, in_batch: see `SeenMessage`.
+        earlier: an open request of its sender with the same id, or None.
+        count: how many open requests have the id, the earlier ones included.
+        exchange: the HTTP exchange that carried it, 0 if none.
+        token: the key of its progress token, or None.
+        shares_token: an earlier request without a response has the same one.
+        progress, progress_line: the last value that was reported, and where.
+        progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
+        cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
+        is_redacted: the recorder replaced values of it.
+        is_error: the response is an error.
+        result: the result if it is needed later: an `input_required` result.
+        task: the id of the task that it became, or None.
+        acknowledged: the line of the acknowledgement of a subscription; 0 before it arrives.
+    """
+
+    __slots__ = (
+        "acknowledged",
+        "answer_exchange",
+        "answered",
+        "cancelled",
+        "count",
+        "earlier",
+        "exchange",
+        "has_all_params",
+        "id",
+        "in_batch",
+        "is_error",
+        "is_redacted",
+        "is_well_formed",
+        "letters",
+        "line",
+        "method",
+        "params",
+        "progress",
+        "progress_exchange",
+        "progress_line",
+        "result",
+        "sender",
+        "shares_token",
+        "size",
+        "task",
+        "time",
+        "token",
+    )
+
+    def __init__(self, message: SeenMessage) -> None:
+        self.line = message.line
+        self.time = message.time
+        self.sender = message.sender
+        self.id = id_key(message.id) if isinstance(message.id, str) else message.id
+        self.method = message.method if len(message.method) <= _LONG_ID else ""
+        self.size = message.size
+        self.has_all_params = message.size <= MAX_PARAMS
+        self.params: Mapping[str, Any] = (
+            message.params if self.has_all_params else _small_members(message.params, _KEPT)
+        )
+        self.letters = message.letters
+        self.is_redacted = bool(message.redacted)
+        self.is_well_formed = message.is_well_formed
+        self.in_batch = message.in_batch
+        self.earlier: SeenRequest | None = None
+        self.count = 1
+        self.exchange = message.exchange
+        self.token = id_key(message.meta.get("progressToken"))
+        self.shares_token = False
+        self.progress: float | None = None
+        self.progress_line = 0
+        self.progress_exchange = 0
+        self.answer_exchange = 0
+        self.cancelled = 0
+        self.answered = 0
+        self.is_error = False
+        self.result: Mapping[str, Any] | None = None
+        self.task: str | None = None
+        self.acknowledged = 0
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of its params, empty if it has none."""
+        meta = self.params.get("_meta")
+        return meta if isinstance(meta, dict) else {}
+
+
+def _small_members(value: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the members of `keys` that are small, and the small ones of `_meta`."""
+    found: dict[str, Any] = {}
+    for key in keys:
+        member = value.get(key)
+        if key == "_meta" and isinstance(member, dict):
+            found[key] = _small_members(member, itertools.islice(member, _MAX_META))
+        elif key in value and len(key) <= _LONG_ID and _is_small(member):
+            found[key] = member
+    return found
+
+
+def _is_small(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _MAX_MEMBER
+    if not isinstance(value, list | dict):
+        return True
+    return len(json.dumps(value)) <= _MAX_MEMBER
+
+
+class SeenMessage:
+    """One JSON-RPC message of a trace.
+
+    Attributes:
+        line, time: where it is in the trace, and its seconds.
+        sender: the side that sent it.
+        kind: request, notification or response; "invalid" if it is none of them.
+        members: the decoded message.
+        id, method: its members, None and "" if it has none.
+        params: its params, empty if they are missing or not an object.
+        meta: the `_meta` of its params or of its result, empty if it has none.
+        result: its result if that is an object, else None.
+        error: its error if that is an object, else None.
+        request: the request that a response answers, or None for other messages.
+        letters: the revisions that it can be of.
+        row: the row of its method, or that of the request that it answers; None if it is unknown.
+        in_batch: it is a member of a batch.
+        exchange: the HTTP exchange that carried it, 0 if none.
+        size: its bytes.
+        redacted: JSON pointers of the values that the recorder replaced.
+    """
+
+    __slots__ = (
+        "error",
+        "exchange",
+        "id",
+        "in_batch",
+        "kind",
+        "letters",
+        "line",
+        "members",
+        "meta",
+        "method",
+        "params",
+        "redacted",
+        "request",
+        "result",
+        "row",
+        "sender",
+        "size",
+        "time",
+    )
+
+    def __init__(self, members: dict[str, Any], line: int, time: float, sender: Side) -> None:
+        self.line = line
+        self.time = time
+        self.sender = sender
+        self.members = members
+        self.id = members.get("id")
+        method = members.get("method")
+        self.method = method if isinstance(method, str) else ""
+        params = members.get("params")
+        self.params: Mapping[str, Any] = params if isinstance(params, dict) else {}
+        result = members.get("result")
+        self.result = result if isinstance(result, dict) else None
+        error = members.get("error")
+        self.error = error if isinstance(error, dict) else None
+        if "method" in members:
+            self.kind = "request" if "id" in members else "notification"
+        else:
+            self.kind = "response" if "result" in members or "error" in members else "invalid"
+        meta = (self.result or {}).get("_meta") if self.kind == "response" else None
+        if self.kind != "response":
+            meta = self.params.get("_meta")
+        self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}
+        self.request: SeenRequest | None = None
+        self.letters = ""
+        self.row: Method | None = None
+        self.in_batch = False
+        self.exchange = 0
+        self.size = 0
+        self.redacted: tuple[str, ...] = ()
+
+    @property
+    def is_well_formed(self) -> bool:
+        """True if a receiver can tell what kind of message it is, and has no reason to reject it.
+
+        Some are strict, and take a request with further members for an invalid one.
+        """
+        if not self.has_one_kind or not isinstance(self.members.get("params", {}), dict):
+            return False
+        return self.kind == "response" or self.members.keys() <= _REQUEST_MEMBERS
+
+    @property
+    def has_one_kind(self) -> bool:
+        """True if a receiver can tell what kind of message it is, and which request it answers."""
+        members = self.members
+        if members.get("jsonrpc") != "2.0":
+            return False
+        if self.kind == "response":
+            return self.request is not None and ("result" in members) is not ("error" in members)
+        if "result" in members or "error" in members:
+            return False
+        return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
+
+    def shrink(self) -> None:
+        """Forget the contents of a large message that was judged, but not what it is."""
+        if self.size <= MAX_PARAMS:
+            return
+        kept = ("jsonrpc", "id", "method")
+        self.members = {
+            key: value if key in kept else {} if isinstance(value, dict) else None
+            for key, value in itertools.islice(self.members.items(), _MAX_META)
+        }
+        code = self.code
+        self.meta = _small_members(self.meta, itertools.islice(self.meta, _MAX_META))
+        self.params = {"_meta": self.meta} if self.params else {}
+        self.result = None if self.result is None else {}
+        self.error = None if self.error is None else {"code": code if _is_small(code) else None}
+        self.redacted = ("",)  # no rule can read it any more
+
+    @property
+    def letter(self) -> str:
+        """Its revision, empty if that is not known."""
+        return self.letters if len(self.letters) == 1 else ""
+
+    @property
+    def code(self) -> Any:
+        """The code of its error, or None."""
+        return None if self.error is None else self.error.get("code")
+
+
+class SeenExchange:
+    """An HTTP exchange in a trace.
+
+    Attributes:
+        line, time, response_line, response_time: where its heads are in the trace, and the seconds.
+        method, target: of the request.
+        headers, response_headers: by name in lower case, the values joined by commas.
+        messages: the messages of the request, at most a few.
+        status: of the response, 0 before it.
+        response: the message of a response that is no event stream, or None.
+        has_body: such a response has a body.
+        has_event_ids: an event of the response had an id, with which a client can resume it.
+        events: how many events the response had.
+        retry: the reconnection time of the last of them that had one, in milliseconds, or None.
+        answered, answered_time: how many of its requests were answered on it, and the last time.
+        ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
+            empty and 0 before.
+        letters: the revisions that it can be of.
+    """
+
+    __slots__ = (
+        "answered",
+        "answered_time",
+        "end",
+        "end_line",
+        "end_time",
+        "ended_by",
+        "events",
+        "has_body",
+        "has_event_ids",
+        "headers",
+        "letters",
+        "line",
+        "messages",
+        "method",
+        "response",
+        "response_headers",
+        "response_line",
+        "response_time",
+        "retry",
+        "status",
+        "target",
+        "time",
+    )
+
+    def __init__(self, head: HttpHead, line: int, time: float) -> None:
+        self.line = line
+        self.time = time
+        self.method = head.method
+        self.target = head.target
+        self.headers = _joined(head)
+        self.messages: list[SeenMessage] = []
+        self.letters = ""
+        self.status = 0
+        self.response_line = 0
+        self.response_time = 0.0
+        self.response_headers: Mapping[str, str] = {}
+        self.response: SeenMessage | None = None
+        self.has_body = False
+        self.has_event_ids = False
+        self.events = 0
+        self.retry: int | None = None
+        self.answered = 0
+        self.answered_time = 0.0
+        self.ended_by = ""
+        self.end = ""
+        self.end_line = 0
+        self.end_time = 0.0
+
+    @property
+    def request(self) -> SeenMessage | None:
+        """The one request of a POST, or None. It is nothing else to any receiver."""
+        if len(self.messages) != 1 or self.messages[0].kind != "request":
+            return None
+        return self.messages[0] if self.messages[0].has_one_kind else None
+
+    @property
+    def path(self) -> str:
+        """The path of its target, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def is_resumption(self) -> bool:
+        """True if it is a GET that goes on with a stream which was broken."""
+        return self.method == "GET" and "last-event-id" in self.headers
+
+    @property
+    def is_event_stream(self) -> bool:
+        """True if the response is a stream of server-sent events."""
+        found = self.response_headers.get("content-type", "")
+        return found.split(";")[0].strip().lower() == "text/event-stream"
+
+    @property
+    def size(self) -> int:
+        """The bytes of its messages."""
+        return sum(each.size for each in self.messages) + (
+            self.response.size if self.response else 0
+        )
+
+    def shrink(self) -> None:
+        """Forget the contents of its large messages."""
+        for each in self.messages:
+            each.shrink()
+        if self.response is not None:
+            self.response.shrink()
+
+    def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
+        """Record the head of the response."""
+        self.status = head.status
+        self.response_line, self.response_time = line, time
+        self.response_headers = _joined(head)
+        self.has_body = has_body
+
+
+def _joined(head: HttpHead) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in head.headers:
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+class SeenList:
+    """The entries of a list of which all pages were seen, as far as rules need them.
+
+    Attributes:
+        names: of the entries, or their URIs, in their order.
+        required: the names of the required arguments of each prompt.
+        line, asked: of the last page, and of the request for the first one.
+    """
+
+    __slots__ = ("asked", "line", "names", "required")
+
+    def __init__(self, entries: list[Any], key: str, line: int, asked: int) -> None:
+        found = [each for each in entries if isinstance(lookup(each, key), str)]
+        self.names: tuple[str, ...] = tuple(each[key] for each in found)
+        self.line, self.asked = line, asked
+        self.required: dict[str, frozenset[str]] = {
+            each[key]: frozenset(_required(each["arguments"]))
+            for each in found
+            if isinstance(each.get("arguments"), list)
+        }
+
+
+def _required(arguments: list[Any]) -> Iterator[str]:
+    for each in arguments:
+        if lookup(each, "required") is True and isinstance(lookup(each, "name"), str):
+            yield each["name"]
+
+
+class SeenTask:
+    """A task: its id, the side that runs it, its last status and where that was reported.
+
+    Attributes:
+        created, created_time, ttl: where and when its id was given out, and for how long: seconds,
+            None without a limit.
+        has_view: a `tasks/get` has found it.
+        interval: seconds between polls that its last view asks for, None if it does not.
+        polled: when the requestor has polled last, None if it had another reason to look since.
+        input_polls: how often it has polled since it saw `input_required`.
+        result_asked, result_given: the lines of the last `tasks/result` and of its response.
+        is_error: its result is an error.
+        keys: those of its input requests. `answered` are those for which a response was sent,
+            `acknowledged` those whose response was received, and `gone` the answered ones that a
+            later view did not have.
+        update_line: that of the last response to input requests.
+    """
+
+    __slots__ = (
+        "acknowledged",
+        "answered",
+        "created",
+        "created_time",
+        "gone",
+        "has_view",
+        "id",
+        "input_polls",
+        "interval",
+        "is_error",
+        "keys",
+        "letters",
+        "line",
+        "owner",
+        "polled",
+        "request",
+        "result_asked",
+        "result_given",
+        "status",
+        "ttl",
+        "update_line",
+    )
+
+    def __init__(self, view: Mapping[str, Any], message: SeenMessage, request: SeenRequest) -> None:
+        self.id: str = view["taskId"]
+        self.owner = message.sender
+        self.request = request
+        self.letters = request.letters
+        self.line = self.created = message.line
+        self.created_time = message.time
+        status = view.get("status")
+        self.status: str = status if isinstance(status, str) else ""
+        self.ttl = _seconds(view.get("ttlMs", view.get("ttl")))
+        self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+        self.has_view = False
+        self.polled: float | None = None
+        self.input_polls = 0
+        self.result_asked = 0
+        self.result_given = 0
+        self.is_error = False
+        self.keys: set[str] = set()
+        self.answered: set[str] = set()
+        self.acknowledged: set[str] = set()
+        self.gone: set[str] = set()
+        self.update_line = 0
+
+    def see(self, view: Mapping[str, Any], message: SeenMessage) -> None:
+        """Take what a message shows of it."""
+        status = view.get("status")
+        if isinstance(status, str):
+            if status != "input_required":
+                self.input_polls = 0
+            self.status, self.line = status, message.line
+        self.interval = _seconds(view.get("pollIntervalMs", view.get("pollInterval")))
+        if message.kind == "notification":
+            self.polled = None
+        else:
+            self.has_view = True
+        requests = view.get("inputRequests")
+        open_keys = requests.keys() if isinstance(requests, dict) else set()
+        if message.request is not None and message.request.line > self.update_line:
+            self.gone |= self.answered - open_keys
+        if isinstance(requests, dict) and len(self.keys) < _MAX_KEYS:
+            self.keys.update(requests)
+
+    def receive_request(self, message: SeenMessage) -> None:
+        """Take a request that names it."""
+        match message.method:
+            case "tasks/get":
+                self.input_polls += self.status == "input_required"
+                return
+            case "tasks/result":
+                self.result_asked = message.line
+            case "tasks/update":
+                responses = message.params.get("inputResponses")
+                if isinstance(responses, dict) and len(self.answered) < _MAX_KEYS:
+                    self.answered.update(responses)
+                    self.update_line = message.line
+            case _:
+                pass
+        self.polled = None
+
+    def receive_response(self, message: SeenMessage, request: SeenRequest) -> None:
+        """Take the response to a request that names it."""
+        if request.method == "tasks/get":
+            self.polled = request.time  # a poll that is lost can be repeated
+        responses = request.params.get("inputResponses")
+        if request.method == "tasks/update" and message.result is not None:
+            self.acknowledged.update(responses if isinstance(responses, dict) else ())
+        # An error can be about the request itself.
+        if request.method == "tasks/result" and message.result is not None:
+            self.result_given = message.line
+            self.is_error = message.result.get("isError") is True
+
+
+def holds_until(message: SeenMessage) -> float:
+    """Return the time until which a list or the result of `server/discover` is as it was.
+
+    Over HTTP without sessions, another instance of the server can handle a later request, such as
+    a newer one. So a result holds for its `ttlMs`, and for a minute at least.
+    """
+    if not message.exchange or message.letters != MODERN or message.result is None:
+        return math.inf
+    return message.time + max(_HOLDS, _seconds(message.result.get("ttlMs")) or 0.0)
+
+
+def _seconds(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / 1000 if is_number else None
+
+
+def _is_plain_id(id: Any) -> bool:
+    """Return True if no receiver has a reason to call an id unreadable.
+
+    Legal ids can be too large for a receiver, and `1.0` is an integer to some.
+    """
+    if isinstance(id, str):
+        return len(id) <= _LONG_ID and id.isascii()
+    return isinstance(id, int) and not isinstance(id, bool) and abs(id) < 2**53

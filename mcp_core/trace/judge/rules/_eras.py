@@ -1,0 +1,188 @@
+"""Rules for the choice of a revision, the detection of the era, and the end of a process."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.trace.judge._seen import (
+    CLIENT,
+    LETTER_OF,
+    META,
+    MODERN,
+    MODERN_ERRORS,
+    SERVER,
+    STATEFUL,
+    lookup,
+)
+from mcp_core.trace.judge.rows import LETTERS
+
+from ._registry import RuleFailure, rule
+from ._values import show
+
+if TYPE_CHECKING:
+    from mcp_core.trace.judge._conversation import ConversationState
+    from mcp_core.trace.judge._seen import SeenMessage
+
+    from ._registry import Outcome
+
+_BEFORE_THE_FIRST: Final = "2024-10-07"  # a draft that some SDKs still speak
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_REACTION: Final = 1.0  # seconds after which a program has read what it was sent
+_PROMPTLY: Final = 10.0  # seconds in which a process ends by itself
+_KILLED: Final = (-9, -15)
+
+
+def is_revision(text: Any) -> bool | None:
+    """Return True for a revision, False for what cannot be one, and None for a later or a draft."""
+    if not isinstance(text, str):
+        return False
+    if LETTER_OF.get(text):
+        return True
+    if text == _BEFORE_THE_FIRST:
+        return None
+    if _DATE.fullmatch(text):
+        return None if text > LETTERS[MODERN] else False
+    return None if "draft" in text.lower() else False
+
+
+@rule("LIFE-4", on="result", sender=SERVER, methods=("initialize",))
+def answered_version_is_supported(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    found = lookup(message.result, "protocolVersion")
+    wanted = message.request.params.get("protocolVersion")
+    if not isinstance(found, str) or not isinstance(wanted, str):
+        return None  # LIFE-1 and LIFE-3
+    if found == wanted:
+        return True
+    lines = (message.request.line,)
+    if is_revision(found) is False:
+        return RuleFailure(f"the server selects {show(found)}, which is no revision", lines)
+    if wanted in state.server_versions and LETTER_OF.get(wanted, MODERN) in STATEFUL:
+        return RuleFailure(
+            f"the server selects {show(found)}, and it supports the requested {show(wanted)}", lines
+        )
+    return True
+
+
+@rule("LIFE-5", on="notification", sender=CLIENT, methods=("notifications/initialized",))
+def client_leaves_unknown_version(message: SeenMessage, state: ConversationState) -> Outcome:
+    if not state.handshake_answered:
+        return None
+    if is_revision(state.answered_version) is False:
+        return RuleFailure(
+            f"the client goes on with {show(state.answered_version)}, which is no revision",
+            (state.handshake_answered,),
+        )
+    return True
+
+
+@rule("VER-2", on="request", sender=CLIENT, any_revision=True)
+def rejected_version_is_not_used_again(message: SeenMessage, state: ConversationState) -> Outcome:
+    if not state.rejected:
+        return None
+    named = message.meta.get(META + "protocolVersion")
+    if not isinstance(named, str):
+        return None
+    known = state.rejected.get(named)
+    if known is None:
+        return True
+    line, time, supported = known
+    # Requests cross the error, and each of several callers has its own.
+    if named in supported or message.time - time < _REACTION:
+        return None
+    return RuleFailure(f"the version {show(named)} again, which the server rejected", (line,))
+
+
+@rule("VER-15", on="error", sender=SERVER, methods=("initialize",), any_revision=True)
+def modern_server_names_its_versions(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.error is not None
+    if not state.has_served_modern or state.handshake_answered:
+        return None
+    found = set(_DATE.findall(f"{message.error.get('message')} {message.error.get('data')}"))
+    # It may serve other clients with a handshake, and reject this one for another reason.
+    is_modern_only = bool(state.server_versions) and all(
+        LETTER_OF[version] == MODERN for version in state.server_versions
+    )
+    asked = message.request.params.get("protocolVersion") if message.request else None
+    is_known = isinstance(asked, str) and LETTER_OF.get(asked, MODERN) != MODERN
+    return not found.isdisjoint(LETTERS.values()) or RuleFailure(
+        "the error for initialize names no version", is_certain=is_modern_only and is_known
+    )
+
+
+# -- The detection of the era, over byte streams ---------------------------------------------------
+
+
+@rule("PROBE-1", on="request", sender=CLIENT, methods=("initialize",), any_revision=True)
+def client_of_both_eras_probes(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.exchange or not state.is_modern or state.initialize is not None:
+        return None
+    # It can know the era of the server from an earlier process.
+    return state.first_method == "server/discover" or RuleFailure(
+        f"a client of both eras begins with {state.first_method}",
+        (state.first_line,),
+        is_certain=False,
+    )
+
+
+@rule("PROBE-2", on="request", sender=CLIENT, any_revision=True)
+def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationState) -> Outcome:
+    probe = state.probe_error
+    if probe is None or message.exchange or probe.code in MODERN_ERRORS:
+        return None
+    if message.method == "initialize":
+        return True
+    if message.letters != MODERN or message.method == "server/discover":
+        return None
+    # It may know no other era.
+    return RuleFailure(
+        f"{message.method} after the error {show(probe.code)} of server/discover",
+        (probe.line,),
+        is_certain=False,
+    )
+
+
+@rule("PROBE-3", on="request", sender=CLIENT, any_revision=True)
+def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> Outcome:
+    probe = state.probe_error
+    if probe is None or message.exchange or probe.code not in MODERN_ERRORS:
+        return None
+    if message.method != "initialize":
+        return True if message.letters == MODERN else None
+    # The error can cross the handshake if it comes late.
+    return RuleFailure(
+        f"initialize after the error {probe.code} of server/discover",
+        (probe.line,),
+        is_certain=message.time - probe.time >= _REACTION,
+    )
+
+
+# -- The end of a process --------------------------------------------------------------------------
+
+
+@rule("LIFE-18", "STDIO-10", on="close")
+def client_closes_stdin_first(state: ConversationState) -> Outcome:
+    if state.exit is None:
+        return None
+    if CLIENT in state.end_times:
+        return True
+    if state.exit[0] not in _KILLED:
+        return None  # it ended by itself
+    # The signal can be of its user.
+    return RuleFailure(
+        "the server was ended by a signal before its stdin was closed", is_certain=False
+    )
+
+
+@rule("STDIO-11", on="close")
+def server_exits_at_end_of_input(state: ConversationState) -> Outcome:
+    began = state.end_times.get(CLIENT)
+    if state.exit is None or began is None:
+        return None
+    status, time = state.exit
+    if time - began <= _PROMPTLY:
+        return True if status not in _KILLED else None
+    return RuleFailure(
+        f"the server ran on for {time - began:.0f} s after its stdin was closed", side=SERVER
+    )

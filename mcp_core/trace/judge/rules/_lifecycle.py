@@ -1,0 +1,368 @@
+"""Rules for the life cycle, versions, capabilities and ping."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.trace.judge._conversation import KNOWN_METHODS, find_method
+from mcp_core.trace.judge._seen import CLIENT, META, SERVER, lookup, other_side
+
+from ._registry import RuleFailure, rule
+from ._values import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.trace.judge._conversation import ConversationState
+    from mcp_core.trace.judge._seen import SeenMessage, Side
+
+    from ._registry import Outcome
+
+# The names of capabilities that the core has other names for.
+_WIRE_NAMES: Final = {"list_changed": "listChanged", "create_message": "createMessage"}
+_LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates", "contents")
+
+
+def declares(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
+    """Return True if a capability is declared. Presence counts, and a boolean its value."""
+    value: Any = capabilities
+    for key in path:
+        name = _WIRE_NAMES.get(key, key)
+        if not isinstance(value, dict) or name not in value:
+            return False
+        value = value[name]
+    return value is not False and value is not None
+
+
+def _name(path: tuple[str, ...]) -> str:
+    return ".".join(_WIRE_NAMES.get(key, key) for key in path)
+
+
+@rule("LIFE-1", on="request", sender=CLIENT, needs_history=True, in_doubt=True)
+def initialize_is_first(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.method == "initialize":
+        return True if state.first_line == message.line else None
+    if message.method == "ping" or state.initialize is not None or state.is_modern:
+        return None
+    if META + "protocolVersion" in message.meta:
+        return None
+    return RuleFailure(
+        f"{message.method or 'a request'} comes before initialize and does not have the `_meta` "
+        "of a request without a handshake",
+        is_certain=state.is_from_start,
+    )
+
+
+@rule("LIFE-7", on="close", needs_history=True)
+def initialized_was_sent(state: ConversationState) -> Outcome:
+    if not state.handshake_answered or state.initialize is None:
+        return None
+    if state.initialized:
+        return True
+    if not state.work_requests:
+        return None  # the client may have left
+    return RuleFailure(
+        "the client went on after initialize without notifications/initialized",
+        (state.handshake_answered,),
+        side=CLIENT,
+    )
+
+
+@rule("LIFE-8", on="request", sender=CLIENT, needs_history=True)
+def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -> Outcome:
+    if state.initialize is None or message.method in ("ping", "initialize"):
+        return None
+    if not state.is_ordered:
+        return None  # the end of the response can be recorded after the next request
+    if state.handshake_answered:
+        return True
+    return RuleFailure(
+        f"{message.method or 'a request'} comes before the response to initialize",
+        (state.initialize.line,),
+    )
+
+
+@rule("LIFE-9", on="request", sender=SERVER, needs_history=True)
+def server_waits_for_initialized(message: SeenMessage, state: ConversationState) -> Outcome:
+    if state.initialize is None or not state.is_ordered:
+        return None
+    if message.method == "ping":
+        return None
+    if state.initialized:
+        return True
+    if state.open[CLIENT] and any(
+        request.method != "initialize" for request in state.open[CLIENT].values()
+    ):
+        return None  # part of a request of the client, which shows that it is ready
+    return f"{message.method or 'a request'} comes before notifications/initialized"
+
+
+@rule("LIFE-13", "LIFE-14", "LIFE-15", on="request", needs_history=True)
+def request_exists_in_revision(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _exists(message)
+
+
+@rule("LIFE-13", "LIFE-14", "LIFE-15", on="notification", needs_history=True)
+def notification_exists_in_revision(message: SeenMessage, state: ConversationState) -> Outcome:
+    outcome = _exists(message)
+    if outcome is not True or message.row is None or not message.row.needs:
+        return outcome
+    declared = state.capabilities(message.sender, message)
+    if message.method == "notifications/message" or declared is None:
+        return None if declared is None else True  # LOG-1
+    return declares(declared, message.row.needs) or (
+        f"{message.method} needs the capability {_name(message.row.needs)}, which the "
+        f"{message.sender} did not declare"
+    )
+
+
+def _exists(message: SeenMessage) -> Outcome:
+    letter = message.letter
+    if not letter or message.method not in KNOWN_METHODS or message.method == "initialize":
+        return None
+    if find_method(letter, message.method, message.sender) is not None:
+        return True
+    if find_method(letter, message.method, other_side(message.sender)) is not None:
+        return f"a {message.sender} does not send {message.method}"
+    return f"the negotiated revision has no {message.method}"
+
+
+# In the first two revisions it is a SHOULD, which has rows of its own.
+@rule("LIFE-13", "LIFE-15", "CAP-3", on="request", needs_history=True)
+def needed_capability_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    row = message.row
+    if row is None or not row.needs:
+        return None
+    receiver: Side = other_side(message.sender)
+    declared = state.capabilities(receiver, message)
+    if declared is None:
+        return None
+    return declares(declared, row.needs) or (
+        f"{message.method} needs the capability {_name(row.needs)}, which the {receiver} did not "
+        "declare"
+    )
+
+
+@rule("CAP-4", on="error", sender=SERVER)
+def missing_capability_is_named(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.code != -32021:
+        return None
+    found = lookup(message.error, "data", "requiredCapabilities")
+    return isinstance(found, dict) or (
+        f"`data.requiredCapabilities` of the error -32021 is {show(found)}"
+    )
+
+
+def _feature_is_declared(
+    message: SeenMessage, state: ConversationState, capability: str
+) -> Outcome:
+    declared = state.capabilities(SERVER, message)
+    if declared is None:
+        return None
+    assert message.request is not None
+    assert message.result is not None
+    # A framework can answer what the server does not support: nothing is there.
+    is_nothing = message.result.get("isError") is True or any(
+        message.result.get(key) == [] for key in _LISTS
+    )
+    completion = message.result.get("completion")
+    is_nothing = is_nothing or lookup(completion, "values") == []
+    return declares(declared, (capability,)) or RuleFailure(
+        f"{message.request.method} has a result although the server did not declare {capability}",
+        (message.request.line,),
+        is_certain=not is_nothing,
+    )
+
+
+@rule(
+    "TOOL-1", on="result", sender=SERVER, methods=("tools/list", "tools/call"), needs_history=True
+)
+def tools_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _feature_is_declared(message, state, "tools")
+
+
+@rule(
+    "RES-1",
+    on="result",
+    sender=SERVER,
+    methods=("resources/list", "resources/read", "resources/templates/list"),
+    needs_history=True,
+)
+def resources_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _feature_is_declared(message, state, "resources")
+
+
+@rule(
+    "PRM-1", on="result", sender=SERVER, methods=("prompts/list", "prompts/get"), needs_history=True
+)
+def prompts_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _feature_is_declared(message, state, "prompts")
+
+
+@rule("COMP-1", on="result", sender=SERVER, methods=("completion/complete",), needs_history=True)
+def completions_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _feature_is_declared(message, state, "completions")
+
+
+@rule(
+    "LOG-1",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
+def logging_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    declared = state.capabilities(SERVER, message)
+    if declared is None:
+        return None
+    return declares(declared, ("logging",)) or (
+        "a log message although the server did not declare logging"
+    )
+
+
+def _client_feature_is_declared(
+    message: SeenMessage, state: ConversationState, capability: str
+) -> Outcome:
+    declared = state.capabilities(CLIENT, message)
+    if declared is None or message.request is None or message.result is None:
+        return None
+    is_refused = message.result.get("action") in ("decline", "cancel")
+    return declares(declared, (capability,)) or RuleFailure(
+        f"{message.request.method} has a result although the client did not declare {capability}",
+        (message.request.line,),
+        is_certain=not is_refused and message.result.get("roots") != [],
+    )
+
+
+@rule("SAMP-1", on="result", sender=CLIENT, methods=("sampling/createMessage",), needs_history=True)
+def sampling_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _client_feature_is_declared(message, state, "sampling")
+
+
+@rule("ELIC-1", on="result", sender=CLIENT, methods=("elicitation/create",), needs_history=True)
+def elicitation_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _client_feature_is_declared(message, state, "elicitation")
+
+
+@rule("ROOT-1", on="result", sender=CLIENT, methods=("roots/list",), needs_history=True)
+def roots_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _client_feature_is_declared(message, state, "roots")
+
+
+# -- Versions of the stateless era -----------------------------------------------------------------
+
+
+@rule("VER-1", on="error", sender=SERVER)
+def unsupported_version_names_versions(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.code != -32022:
+        return None
+    supported = lookup(message.error, "data", "supported")
+    requested = lookup(message.error, "data", "requested")
+    if not isinstance(supported, list) or not all(isinstance(each, str) for each in supported):
+        return f"`data.supported` of the error -32022 is {show(supported)}"
+    if not isinstance(requested, str):
+        return f"`data.requested` of the error -32022 is {show(requested)}"
+    sent = message.request.meta.get(META + "protocolVersion") if message.request else None
+    if names_two_versions(sent, state):
+        return None
+    if isinstance(sent, str) and sent != requested:
+        return f"`data.requested` is {show(requested)}, and the request named {show(sent)}"
+    return True
+
+
+def names_two_versions(named: Any, state: ConversationState) -> bool:
+    """True if the header of the exchange names another version than `named`, that of the body."""
+    if state.exchange is None:
+        return False
+    header = state.exchange.headers.get("mcp-protocol-version")
+    return header is not None and header != named
+
+
+@rule("VER-3", on="response", sender=SERVER, methods=("server/discover",), needs_history=True)
+def discover_is_implemented(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.result is not None:
+        return True
+    if message.code != -32601 or not state.has_served_modern:
+        return None
+    return "server/discover is unknown to a server that serves its revision"
+
+
+_EXTENSION_ID: Final = re.compile(
+    r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*/"
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+)
+
+
+@rule("VER-12", on="request", sender=CLIENT)
+def extension_ids_of_client_have_prefix(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _extension_ids(lookup(message.meta.get(META + "clientCapabilities"), "extensions"))
+
+
+@rule("VER-12", on="result", sender=SERVER, methods=("server/discover",))
+def extension_ids_of_server_have_prefix(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _extension_ids(lookup(message.result, "capabilities", "extensions"))
+
+
+def _extension_ids(extensions: Any) -> Outcome:
+    if not isinstance(extensions, dict) or not extensions:
+        return None
+    wrong = next((key for key in extensions if _EXTENSION_ID.fullmatch(key) is None), None)
+    return True if wrong is None else f"the extension {show(wrong)} has no valid id"
+
+
+def _removed_method(message: SeenMessage) -> Outcome:
+    assert message.request is not None
+    if message.result is None:
+        return True if message.code == -32601 else None
+    return RuleFailure(
+        f"{message.request.method} has a result, but the revision does not have it",
+        (message.request.line,),
+    )
+
+
+@rule("PING-5", on="response", sender=SERVER, methods=("ping",))
+def ping_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.request is None or META + "protocolVersion" not in message.request.meta:
+        return None  # a ping of an earlier revision is legal at any time
+    return _removed_method(message)
+
+
+@rule("LOG-6", on="response", sender=SERVER, methods=("logging/setLevel",))
+def set_level_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _removed_method(message)
+
+
+@rule(
+    "RES-6", on="response", sender=SERVER, methods=("resources/subscribe", "resources/unsubscribe")
+)
+def subscribe_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _removed_method(message)
+
+
+@rule("TX-22", on="response", sender=SERVER, methods=("tasks/result", "tasks/list"))
+def earlier_task_methods_are_removed(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _removed_method(message)
+
+
+@rule("PING-1", on="result", methods=("ping",))
+def result_of_ping_is_empty(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.result is not None
+    more = [key for key in message.result if key not in ("_meta", "resultType")]
+    return not more or f"the result of ping has the member {show(more[0])}"
+
+
+@rule("PING-2", on="response", methods=("ping",))
+def ping_is_answered(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.request is None or message.request.sender != other_side(message.sender):
+        return None
+    if message.result is not None:
+        return True
+    if not message.request.is_well_formed:
+        return None
+    # Another code can be of a limit of the receiver.
+    return RuleFailure(
+        f"ping has an error with the code {show(message.code)}",
+        (message.request.line,),
+        is_certain=message.code == -32601,
+    )

@@ -1,0 +1,110 @@
+"""The table of rules. Each rule is a small function that is marked with the rows it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core.trace.judge.rows import ROWS, letters
+
+if TYPE_CHECKING:
+    from mcp_core.trace.judge._seen import Side
+
+__all__ = ["RULES", "On", "Outcome", "Rule", "RuleFailure", "rule"]
+
+
+class RuleFailure(NamedTuple):
+    """A requirement that is not fulfilled.
+
+    Attributes:
+        text: a clause that names the fault, such as `the id is null`.
+        lines: of the trace, beside that of the message itself.
+        is_certain: False if what the trace shows can have another cause: the verdict is then
+            inconclusive.
+        side: the side at fault, if it is not the sender of the message.
+    """
+
+    text: str
+    lines: tuple[int, ...] = ()
+    is_certain: bool = True
+    side: Side | None = None
+
+
+# None: the rule had nothing to judge. True: it passes. A text is a `RuleFailure` with that text.
+Outcome: TypeAlias = bool | str | RuleFailure | None
+# What a rule is called for. "message" is every message; a "result" and an "error" are the two kinds
+# of responses; "invalid" is an object that is no message; "close" is the end of a conversation.
+# "http_request" and "http_response" are the heads of an exchange, each with its message.
+On: TypeAlias = Literal[
+    "message",
+    "request",
+    "notification",
+    "response",
+    "result",
+    "error",
+    "invalid",
+    "close",
+    "http_request",
+    "http_response",
+]
+
+
+class Rule(Struct, frozen=True):
+    """One rule.
+
+    Attributes:
+        check: the function. It gets a `SeenMessage` and the `ConversationState` before it, or the
+            state alone at the end of a conversation, or a `SeenExchange` and the state.
+        rows: the ids of the rows that it judges. Each revision has at most one of them.
+        on: what it is called for.
+        methods: of the request or notification, or of the request that is answered. Empty for all.
+        sender: of the message; None for both sides.
+        needs_history: without all messages before this one a failure is inconclusive.
+        in_doubt: it holds if the message can be of a revision of the row, not only if it must be.
+        any_revision: it holds for messages of every revision, such as a request of an earlier one
+            that a server of the newest one rejects.
+    """
+
+    check: Callable[..., Outcome]
+    rows: tuple[str, ...]
+    on: On
+    methods: tuple[str, ...] = ()
+    sender: Side | None = None
+    needs_history: bool = False
+    in_doubt: bool = False
+    any_revision: bool = False
+
+    def row_for(self, candidates: str) -> str | None:
+        """Return the row that holds in the revisions `candidates`, in all of them, or None."""
+        if self.any_revision:
+            return self.rows[0]
+        if not candidates:
+            return None
+        for id in self.rows:
+            known = set(letters(ROWS[id].revisions))
+            if known.issuperset(candidates) or (self.in_doubt and not known.isdisjoint(candidates)):
+                return id
+        return None
+
+
+RULES: Final[list[Rule]] = []
+
+
+def rule(
+    *rows: str,
+    on: On,
+    methods: tuple[str, ...] = (),
+    sender: Side | None = None,
+    needs_history: bool = False,
+    in_doubt: bool = False,
+    any_revision: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds a function to `RULES`. See `Rule` for the arguments."""
+
+    def add(check: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        RULES.append(Rule(check, rows, on, methods, sender, needs_history, in_doubt, any_revision))
+        return check
+
+    return add

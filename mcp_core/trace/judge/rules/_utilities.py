@@ -1,0 +1,424 @@
+"""Rules for cancellation, progress, log messages, pages, completion and caching hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.trace._ids import id_key, text_key
+from mcp_core.trace.judge._seen import CLIENT, META, MODERN, SERVER, lookup, other_side
+
+from ._registry import RuleFailure, rule
+from ._values import show
+
+if TYPE_CHECKING:
+    from mcp_core.trace.judge._conversation import ConversationState
+    from mcp_core.trace.judge._seen import SeenMessage, SeenRequest
+
+    from ._registry import Outcome
+
+# From the least important to the most.
+LEVELS: Final = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+_LOG_LEVEL: Final = META + "logLevel"
+CACHEABLE: Final = (
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+)
+LISTS: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "tasks/list": "tasks",
+}
+
+
+# -- Cancellation ----------------------------------------------------------------------------------
+
+
+@rule("CXL-2", on="notification", methods=("notifications/cancelled",), needs_history=True)
+def cancellation_names_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _names_own_request(message, state)
+
+
+@rule(
+    "CXL-3",
+    on="notification",
+    sender=CLIENT,
+    methods=("notifications/cancelled",),
+    needs_history=True,
+)
+def client_cancels_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
+    return _names_own_request(message, state)
+
+
+def _names_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
+    key = id_key(message.params.get("requestId"))
+    if key is None:
+        return None
+    # A request that was answered meanwhile is the race that the specification describes.
+    if key in state.used[message.sender]:
+        return True
+    if not state.used[message.sender].is_complete or state.unreadable[message.sender]:
+        return None  # what one parser cannot read, another one can
+    return f"it cancels {show(message.params['requestId'])}, which the {message.sender} never sent"
+
+
+@rule(
+    "CXL-4",
+    on="notification",
+    sender=CLIENT,
+    methods=("notifications/cancelled",),
+    needs_history=True,
+)
+def initialize_is_not_cancelled(message: SeenMessage, state: ConversationState) -> Outcome:
+    if state.initialize is None:
+        return None
+    key = id_key(message.params.get("requestId"))
+    if key is None or key != id_key(state.initialize.id):
+        return True if key is not None else None
+    return RuleFailure("it cancels initialize", (state.initialize.line,))
+
+
+@rule("CXL-5", "TX-18", on="notification", methods=("notifications/cancelled",), needs_history=True)
+def task_is_not_cancelled_by_notification(
+    message: SeenMessage, state: ConversationState
+) -> Outcome:
+    key = id_key(message.params.get("requestId"))
+    if key is None:
+        return None
+    request = state.answered[message.sender].get(key)
+    if request is None or request.task is None:
+        return key in state.open[message.sender] or None
+    # The response can have crossed the cancellation, unless its sender has used the id of the task.
+    task = state.task(other_side(request.sender), request.task)
+    knows = task is not None and task.line > request.answered
+    return RuleFailure(
+        f"it cancels the request of task {show(request.task)}, which has its result",
+        (request.line, request.answered),
+        is_certain=knows,
+    )
+
+
+@rule("CXL-7", "CXL-6", on="response", needs_history=True)
+def cancelled_request_is_not_answered(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    if request is None or not request.cancelled or request.method == "subscriptions/listen":
+        return None
+    # A response that crossed the cancellation is legal.
+    if state.has_read[message.sender] <= request.cancelled:
+        return True
+    # Before 2026-07-28 a receiver may ignore the cancellation of what it cannot cancel (CXL-8).
+    return RuleFailure(
+        "a response to a request whose cancellation was read before",
+        (request.line, request.cancelled),
+        is_certain=message.letters == MODERN,
+    )
+
+
+@rule(
+    "CXL-7",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/progress",),
+    needs_history=True,
+)
+def cancelled_request_has_no_progress(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = _request_of_token(message, state)
+    if request is None or not request.cancelled or request.answered:
+        return None
+    if state.has_read[SERVER] <= request.cancelled:
+        return True
+    return RuleFailure(
+        "progress of a request whose cancellation was read before",
+        (request.line, request.cancelled),
+    )
+
+
+@rule(
+    "CXL-17",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/cancelled",),
+    needs_history=True,
+)
+def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationState) -> Outcome:
+    key = id_key(message.params.get("requestId"))
+    if key is None:
+        return None
+    request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
+    if request is None:
+        if key in state.used[CLIENT] or state.unreadable[CLIENT]:
+            return None
+        return f"it names {show(message.params['requestId'])}, which is no request of the client"
+    return request.method == "subscriptions/listen" or RuleFailure(
+        f"it names the request {request.method}", (request.line,)
+    )
+
+
+# -- Progress --------------------------------------------------------------------------------------
+
+
+def _request_of_token(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
+    key = id_key(message.params.get("progressToken"))
+    request = None if key is None else state.tokens[other_side(message.sender)].get(key)
+    return None if request is None or request.shares_token else request
+
+
+@rule("PROG-2", on="request", needs_history=True)
+def token_is_unique(message: SeenMessage, state: ConversationState) -> Outcome:
+    if "progressToken" not in message.meta:
+        return None
+    token = message.meta["progressToken"]
+    key = id_key(token)
+    if key is None:
+        return f"the progress token is {show(token)}"
+    earlier = state.tokens[message.sender].get(key)
+    if earlier is None or earlier.answered or earlier.cancelled or earlier.task:
+        return True
+    if not state.is_ordered:
+        return None
+    return RuleFailure(
+        f"the progress token {show(token)} is that of an open request", (earlier.line,)
+    )
+
+
+@rule("PROG-3", on="notification", methods=("notifications/progress",), needs_history=True)
+def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
+    token = message.params.get("progressToken")
+    if id_key(token) is None:
+        return None
+    if message.sender == CLIENT and message.letters == MODERN:
+        return None  # PROG-8
+    if id_key(token) in state.tokens[other_side(message.sender)]:
+        return True
+    if state.unreadable[other_side(message.sender)] or not state.has_all_tokens:
+        return None  # what one parser cannot read, another one can
+    return f"no request has the progress token {show(token)}"
+
+
+@rule("PROG-4", on="notification", methods=("notifications/progress",), needs_history=True)
+def progress_increases(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, value = _request_of_token(message, state), message.params.get("progress")
+    if request is None or request.progress is None or request.answered:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not state.is_one_stream(message, request.progress_exchange):
+        return None  # a stream that is resumed can repeat messages
+    return value > request.progress or RuleFailure(
+        f"the progress is {show(value)} after {show(request.progress)}",
+        (request.line, request.progress_line),
+    )
+
+
+@rule("PROG-5", on="notification", methods=("notifications/progress",), needs_history=True)
+def progress_ends_with_the_response(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = _request_of_token(message, state)
+    if request is None:
+        return None
+    if not request.answered:
+        return True
+    if not state.is_one_stream(message, request.answer_exchange):
+        return None
+    if request.task is not None:
+        task = state.task(other_side(request.sender), request.task)
+        if message.letters == MODERN or task is None:
+            return None  # PROG-7
+        if task.status not in FINAL:
+            return True
+        return RuleFailure(f"progress of a task that is {task.status}", (request.line, task.line))
+    return RuleFailure("progress after the response", (request.line, request.answered))
+
+
+FINAL: Final = ("completed", "failed", "cancelled")
+
+
+@rule(
+    "PROG-7",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/progress",),
+    needs_history=True,
+)
+def task_has_no_progress(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = _request_of_token(message, state)
+    if request is None:
+        return None
+    if request.task is None:
+        return True
+    return RuleFailure("progress of a task", (request.line, request.answered))
+
+
+@rule("PROG-8", on="notification", sender=CLIENT, methods=("notifications/progress",))
+def client_sends_no_progress(message: SeenMessage, state: ConversationState) -> Outcome:
+    return "the client sends progress"
+
+
+@rule("PROG-8", on="notification", sender=SERVER, methods=("notifications/progress",))
+def server_sends_progress(message: SeenMessage, state: ConversationState) -> Outcome:
+    return True
+
+
+# -- Log messages ----------------------------------------------------------------------------------
+
+
+@rule(
+    "LOG-3",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
+def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
+    level = message.params.get("level")
+    if state.log_level is None or level not in LEVELS or state.log_level[0] not in LEVELS:
+        return None
+    if any(request.method == "logging/setLevel" for request in state.open[CLIENT].values()):
+        return None  # the level may be changing
+    if not state.is_ordered:
+        return None
+    wanted, line = state.log_level
+    return LEVELS.index(level) >= LEVELS.index(wanted) or RuleFailure(
+        f"a message of level {level} after the level {wanted} was set", (line,)
+    )
+
+
+@rule("LOG-5", on="response", sender=SERVER, methods=("logging/setLevel",))
+def unknown_level_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    level = message.request.params.get("level")
+    if not isinstance(level, str) or level in LEVELS:
+        return None
+    if message.result is None:
+        return True if message.code == -32602 else None
+    return RuleFailure(f"the unknown level {show(level)} is accepted", (message.request.line,))
+
+
+@rule(
+    "LOG-7",
+    on="notification",
+    sender=SERVER,
+    methods=("notifications/message",),
+    needs_history=True,
+)
+def log_messages_are_requested(message: SeenMessage, state: ConversationState) -> Outcome:
+    if state.exchange is not None:
+        asked = state.exchange.request
+        if asked is None or asked.method == "subscriptions/listen":
+            return None  # LOG-9
+        return _LOG_LEVEL in asked.meta or (
+            f'a log message, and its request has no `_meta["{_LOG_LEVEL}"]`'
+        )
+    if not state.is_ordered:
+        return None
+    if any(_LOG_LEVEL in request.meta for request in state.open[CLIENT].values()):
+        return True
+    if any(_LOG_LEVEL in request.meta for request in state.answered[CLIENT].values()):
+        return None  # it can be a late one
+    return f'a log message, and no open request has `_meta["{_LOG_LEVEL}"]`'
+
+
+@rule("LOG-10", on="response", sender=SERVER)
+def unknown_requested_level_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
+    if message.request is None or _LOG_LEVEL not in message.request.meta:
+        return None
+    level = message.request.meta[_LOG_LEVEL]
+    if level in LEVELS:
+        return None
+    if message.result is None:
+        return True if message.code == -32602 else None
+    return RuleFailure(f"the unknown level {show(level)} is accepted", (message.request.line,))
+
+
+# -- Pages -----------------------------------------------------------------------------------------
+
+
+@rule("PAGE-1", on="result", methods=tuple(LISTS))
+def page_moves_on(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.result is not None
+    assert message.request is not None
+    cursor, following = message.request.params.get("cursor"), message.result.get("nextCursor")
+    if cursor is None or not isinstance(following, str):
+        return None
+    items = message.result.get(LISTS[message.request.method])
+    if following != cursor or not items:
+        return True
+    return RuleFailure(
+        f"`nextCursor` {show(following)} is the cursor of this page, which has entries",
+        (message.request.line,),
+    )
+
+
+@rule("PAGE-3", on="request", methods=tuple(LISTS), needs_history=True)
+def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
+    cursor = message.params.get("cursor")
+    if not isinstance(cursor, str):
+        return None
+    if state.is_given_cursor(message.method, cursor):
+        return True
+    # A client of 2026-07-28 can have it from another connection.
+    return RuleFailure(
+        f"the cursor {show(cursor)} was not given out for {message.method}",
+        is_certain=message.letters != MODERN and state.is_ordered,
+    )
+
+
+# -- Completion and caching hints ------------------------------------------------------------------
+
+
+@rule("COMP-3", on="result", sender=SERVER, methods=("completion/complete",))
+def completion_is_bounded(message: SeenMessage, state: ConversationState) -> Outcome:
+    values = lookup(message.result, "completion", "values")
+    if not isinstance(values, list):
+        return None
+    return len(values) <= 100 or f"the completion has {len(values)} values, at most 100 are allowed"
+
+
+@rule("CACHE-1", on="result", sender=SERVER, methods=CACHEABLE)
+def cache_hints_are_given(message: SeenMessage, state: ConversationState) -> Outcome:
+    result = message.result
+    assert result is not None
+    if result.get("resultType", "complete") != "complete":
+        return None
+    ttl, scope = result.get("ttlMs"), result.get("cacheScope")
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or ttl < 0 or ttl != int(ttl):
+        return f"`ttlMs` is {show(ttl)}"
+    return scope in ("public", "private") or f"`cacheScope` is {show(scope)}"
+
+
+@rule("CACHE-2", on="result", sender=SERVER)
+def input_required_has_no_hints(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.result is not None
+    if message.result.get("resultType") != "input_required":
+        return None
+    found = next((key for key in ("ttlMs", "cacheScope") if key in message.result), None)
+    return True if found is None else f"an `input_required` result has `{found}`"
+
+
+@rule("CACHE-8", on="result", sender=SERVER, methods=CACHEABLE, needs_history=True)
+def pages_have_one_scope(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    assert message.result is not None
+    cursor = message.request.params.get("cursor")
+    if not isinstance(cursor, str):
+        return None
+    earlier = state.cursor_scopes.get((message.request.method, text_key(cursor)))
+    scope = message.result.get("cacheScope")
+    if not isinstance(earlier, str) or not isinstance(scope, str):
+        return None
+    return scope == earlier or (
+        f"`cacheScope` is {show(scope)}, and {show(earlier)} on the page before"
+    )

@@ -1,0 +1,1 @@
+"""Tools that try the peers of others: fuzzer, proxy and replay."""

@@ -1,0 +1,457 @@
+"""The files of a run: a trace for each finding, tests for pytest, and the reports."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from xml.sax.saxutils import quoteattr
+
+from msgspec.structs import replace
+
+from mcp_core import escape_text
+from mcp_core.drivers import launch_secrets
+from mcp_core.trace import ROWS, Redactor, TraceEncoder
+from mcp_trio._files import read_regular_file, replace_output
+
+from ._case import Case, decode_case, encode_case, shown_case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ._campaign import Campaign, FuzzFinding
+    from ._play import TargetLike
+    from ._probe import Offers
+
+__all__ = [
+    "REPORT",
+    "TESTS",
+    "FromEnvironment",
+    "RunDirectory",
+    "check_folder",
+    "failed_junit_report",
+    "hidden_header",
+    "hidden_variable",
+    "junit_report",
+    "read_cases",
+    "read_known",
+    "report_document",
+    "write_findings",
+]
+
+REPORT: Final = "report.json"
+TESTS: Final = "test_findings.py"
+TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
+_MAX_REPORT: Final = 64 * 1024 * 1024  # bytes; a finding has some KiB
+_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+_PREFIX: Final = "MCP_FUZZ_"  # of the variables that the tests read, if the user has named none
+
+
+@dataclass(frozen=True)
+class FromEnvironment:
+    """A secret, which the tests read from an environment variable.
+
+    Attributes:
+        variable: its name.
+        prefix: what comes before the secret.
+    """
+
+    variable: str
+    prefix: str = ""
+    imported: ClassVar[str] = "import os"
+
+    @property
+    def source(self) -> str:
+        """The Python expression of the value."""
+        value = f"os.environ[{self.variable!r}]"
+        return f"{self.prefix!r} + {value}" if self.prefix else value
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The directory in which the target is started, as the tests write it.
+
+    If it and the tests are in the directory of the run, the tests name it from their own place: so
+    they can be moved together, and checked out elsewhere. Otherwise they name it by its path.
+
+    Attributes:
+        path: the directory.
+        folder: that of the tests.
+        root: that of the run.
+    """
+
+    path: Path
+    folder: Path
+    root: Path
+
+    @property
+    def imported(self) -> str:
+        """The line of the import that `source` needs, or ""."""
+        return "from pathlib import Path" if self._is_portable else ""
+
+    @property
+    def source(self) -> str:
+        """The Python expression of the value."""
+        if not self._is_portable:
+            return repr(str(self.path.resolve()))
+        levels = len(self.folder.resolve().relative_to(self.root.resolve()).parts)
+        rest = self.path.resolve().relative_to(self.root.resolve()).as_posix()
+        found = f"Path(__file__).resolve().parents[{levels}]"
+        return found if rest == "." else f"{found} / {rest!r}"
+
+    @property
+    def _is_portable(self) -> bool:
+        root = self.root.resolve()
+        return all(each.resolve().is_relative_to(root) for each in (self.path, self.folder))
+
+
+@dataclass(frozen=True)
+class _ThisPython:
+    """The Python that runs the tests: it has this package, too."""
+
+    imported: ClassVar[str] = "import sys"
+    source: ClassVar[str] = "sys.executable"
+
+
+_Expression: TypeAlias = FromEnvironment | RunDirectory | _ThisPython
+# Begins the command that serves a Python file.
+_SERVES_FILE: Final = (sys.executable, "-P", "-m", "mcp_trio", "run")
+
+
+def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
+    """Return the value of an environment variable of the target, unless it is a secret.
+
+    It is one if it looks like one, or if `is_secret` is True.
+    """
+    word = f"{name}={value}"
+    is_secret = is_secret or bool(launch_secrets(env={name: value}))
+    if not is_secret and Redactor(b"").redact_command([word]) == [word]:
+        return value
+    return FromEnvironment(name)
+
+
+def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
+    """Return the value of a header, whose name is in lower case, unless it is a secret.
+
+    It is one if it looks like one, or if `is_secret` is True.
+    """
+    is_secret = is_secret or bool(launch_secrets(headers={name: value}))
+    if not is_secret and Redactor(b"").redact_header(name, value) == value:
+        return value
+    return FromEnvironment(_PREFIX + _NAME.sub("_", name).upper())
+
+
+def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | FromEnvironment]:
+    """Return the command or the URL of a target for the tests, without secrets.
+
+    What has variables in a configuration file counts as a secret.
+    """
+    command = getattr(target, "command", None)
+    written = getattr(target, "unexpanded", ())
+    redactor = _redactor_for(target)
+    if command is None:
+        url = target.name
+        is_plain = redactor.redact_url(url) == url and written in ((), (url,))
+        return url if is_plain else FromEnvironment(_PREFIX + "URL")
+    # In the whole command, because some secrets are only known by the option before them.
+    shown = redactor.redact_command(command)
+    if written:
+        shown[1:] = [
+            seen if word == text else ""
+            for seen, word, text in zip(shown[1:], command[1:], written[1:], strict=True)
+        ]
+    return [
+        word if word == seen else FromEnvironment(f"{_PREFIX}ARGUMENT_{place}")
+        for place, (word, seen) in enumerate(zip(command, shown, strict=True))
+    ]
+
+
+def _shown_target(target: TargetLike) -> str:
+    """Return the name of a target for the reports, without secrets."""
+    redactor = _redactor_for(target)
+    command = getattr(target, "command", None)
+    written = getattr(target, "unexpanded", ())
+    if command is None:
+        return redactor.redact_url(written[0] if written else target.name)
+    return shlex.join(redactor.redact_command(written or command))
+
+
+def _redactor_for(target: TargetLike) -> Redactor:
+    return Redactor(secrets.token_bytes(32), secrets=getattr(target, "secrets", ()))
+
+
+def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
+    """Return what a run has found as one JSON document."""
+    document = {
+        "target": _shown_target(campaign.target),
+        campaign.side: offers.name,
+        "revisions": offers.revisions,
+        "seed": seed,
+        "cases": campaign.cases,
+        "seconds": round(campaign.seconds, 1),
+        "messages": campaign.messages,
+        "unconfirmed": dict(campaign.unconfirmed),
+        "notes": campaign.notes,
+        "slow": dict(campaign.slow),
+        "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
+        "repaired": campaign.repaired,
+        "unplayed": [encode_case(each) for each in campaign.unplayed],
+        "opportunities": {
+            row: campaign.opportunities[row] for row in sorted(campaign.opportunities)
+        },
+    }
+    if not getattr(campaign.target, "secrets", ()):
+        return document
+    found: dict[str, Any] = _hidden(document, _redactor_for(campaign.target).hide_known)
+    return found
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return a JSON value in which `hide` has changed the texts."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {hide(name): _hidden(each, hide) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_hidden(each, hide) for each in value]
+    return value
+
+
+def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
+    fault = finding.fault
+    return {
+        "row": fault.row,
+        "kind": fault.kind,
+        "verdict": "inconclusive" if fault.is_advice else "fail",
+        "level": fault.level,
+        "side": side,
+        "method": fault.method,
+        "also": finding.methods,
+        "detail": fault.detail,
+        "sentence": fault.sentence,
+        "link": fault.link,
+        "hits": finding.hits,
+        "plays": finding.plays,
+        "seen": finding.seen,
+        "messages": finding.messages,
+        "steps": encode_case(finding.case),
+    }
+
+
+def write_findings(
+    folder: Path, campaign: Campaign, document: dict[str, Any], **options: Any
+) -> list[str]:
+    """Write the files of a run into `folder`, and return their names. Only their owner reads them.
+
+    They are written beside and renamed: a link in the place of one is replaced, not followed.
+
+    Args:
+        folder: it is made if needed. Files of an earlier run are replaced.
+        campaign: the run.
+        document: its report.
+        options: further arguments of `find_faults` for the tests. A `FromEnvironment` in them, or
+            in a dictionary in them, is read when the tests run; a `RunDirectory` is found then.
+
+    Raises:
+        OSError: a file cannot be written, or the folder is a symbolic link, which may come with a
+            checkout.
+    """
+    redactor = _redactor_for(campaign.target)
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob("*.mcp.jsonl"):
+        if re.match(r"\d+-", path.name):
+            path.unlink()
+    names = []
+    for number, finding in enumerate(campaign.findings, 1):
+        if finding.header is not None:
+            name = f"{number}-{finding.fault.row}.mcp.jsonl"
+            replace_output(folder / name, _trace(finding, _redactor_for(campaign.target)))
+            names.append(name)
+    tests = folder / TESTS
+    if campaign.findings:
+        replace_output(tests, redactor.hide_known(_tests(campaign, options)).encode())
+        names.append(TESTS)
+    else:
+        tests.unlink(missing_ok=True)
+    replace_output(folder / REPORT, json.dumps(document, indent=2).encode() + b"\n")
+    return [*names, REPORT]
+
+
+def check_folder(folder: Path) -> None:
+    """Check that files may be written into a folder.
+
+    Raises:
+        OSError: it is a symbolic link, which may come with a checkout.
+    """
+    if folder.is_symlink():
+        problem = "is a symbolic link: remove it, or name the folder that it leads to"
+        raise OSError(errno.ELOOP, problem, str(folder))
+
+
+def _trace(finding: FuzzFinding, redactor: Redactor) -> bytes:
+    assert finding.header is not None
+    header = replace(finding.header, redacted=redactor.redacted)
+    encoder = TraceEncoder(header, redactor, TRACE_LIMIT)
+    end = finding.lines[-1].t if finding.lines else 0.0
+    return encoder.begin() + encoder.encode(finding.lines) + encoder.end(end)
+
+
+def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
+    target = _portable(_hidden_target(campaign.target), options.get("cwd"))
+    more = "".join(f", {key}={_source_of(value)}" for key, value in options.items() if value)
+    expressions = [*_expressions_in(target), *_expressions_in(options)]
+    variables = sorted({each.variable for each in expressions if isinstance(each, FromEnvironment)})
+    head = '"""What `mcp-trio fuzz` has found: each test fails until its fault is repaired."""\n\n'
+    imports = {each.imported for each in expressions if each.imported}
+    if imports:
+        head += "\n".join(sorted(imports, key=lambda line: line.split()[1])) + "\n\n"
+    head += f"from mcp_trio.testing import {campaign.find_faults}\n\n"
+    if variables:
+        # A name is any text: `repr` keeps it in the comment.
+        names = ", ".join(map(repr, variables))
+        head += f"# Secrets are not in this file. Set these environment variables: {names}\n"
+    parts = [head + f"TARGET = {_source_of(target)}\n"]
+    for number, finding in enumerate(campaign.findings, 1):
+        fault = finding.fault
+        name = _NAME.sub("_", f"{fault.row} {fault.method[:40]}").strip("_").lower()
+        steps = "".join(f"        {step!r},\n" for step in finding.case)
+        # The sentence has words of the server.
+        sentence = escape_text(fault.sentence)[:300].replace("\\", "\\\\").replace('"', "'")
+        rate = "" if finding.is_solid else f" Seen in {finding.hits} of {finding.plays} plays."
+        parts.append(
+            f"\n\ndef test_{number}_{name}():\n"
+            f'    """{fault.level} {fault.row}: {sentence}.{rate}"""\n'
+            f"    steps = [\n{steps}    ]\n"
+            f"    faults = {campaign.find_faults}(TARGET, steps{more})\n"
+            f"    assert {fault.row!r} not in faults, faults[{fault.row!r}]\n"
+        )
+    return "".join(parts)
+
+
+def _source_of(value: Any) -> str:
+    """Return the Python expression of a value."""
+    if isinstance(value, _Expression):
+        return value.source
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_source_of(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_source_of, value)) + "]"
+    return repr(value)
+
+
+def _expressions_in(value: Any) -> Iterator[_Expression]:
+    """Yield the parts of a value that are computed when the tests run."""
+    if isinstance(value, _Expression):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _expressions_in(each)
+
+
+def _portable(target: Any, directory: Any) -> Any:
+    """Return the command for a Python file as it can run elsewhere, and any other target as it is.
+
+    Args:
+        target: the URL or the words of the command.
+        directory: where it is started, a `RunDirectory`, if the user has not named one.
+    """
+    if not isinstance(target, list) or tuple(target[:-1]) != _SERVES_FILE:
+        return target
+    file = target[-1]
+    if isinstance(file, str) and isinstance(directory, RunDirectory):
+        place = directory.path.absolute()
+        file = str(Path(file).relative_to(place)) if Path(file).is_relative_to(place) else file
+    return [_ThisPython(), *target[1:-1], file]
+
+
+def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
+    """Return a report in the format of JUnit: a test case for each row that was judged.
+
+    Advice and flaky findings are tests that were skipped; with `strict` they fail, too. A run that
+    has played nothing, or has lost its target, has a test with an error.
+    """
+    hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
+    cases = []
+    found: dict[str, list[FuzzFinding]] = {}
+    for each in campaign.findings:
+        found.setdefault(each.fault.row, []).append(each)
+    passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in found]
+    for row in [*found, *passed]:
+        requirement = ROWS.get(row)
+        name = f"{row} {requirement.sentence}" if requirement is not None else row
+        faults = "".join(
+            f"<{'failure' if strict or each.is_failure else 'skipped'} message="
+            f"{_attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
+            for each in found.get(row, ())
+        )
+        cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
+    failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
+    return _junit_suite(campaign.target, cases, failed, campaign.incomplete)
+
+
+def failed_junit_report(target: Any, error: str) -> str:
+    """Return a report in the format of JUnit for a run that could not begin because of `error`."""
+    return _junit_suite(target, [], 0, error)
+
+
+def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
+    total = len(cases) + bool(error)
+    if error:
+        hidden = _redactor_for(target).hide_known(error)
+        case = f"<error message={_attribute(hidden)}/>"
+        cases = [
+            *cases,
+            f'<testcase classname="mcp" name="the run is complete">{case}</testcase>\n',
+        ]
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f"<testsuites><testsuite name={_attribute(f'mcp-trio fuzz {_shown_target(target)}')} "
+        f'tests="{total}" failures="{failed}" errors="{int(bool(error))}">\n'
+        f"{''.join(cases)}</testsuite></testsuites>\n"
+    )
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(escape_text(text))
+
+
+def read_known(text: str) -> frozenset[tuple[str, str]]:
+    """Return row and method of each finding of an earlier report.
+
+    Raises:
+        ValueError: it is not a report.
+    """
+    try:
+        document = json.loads(text)
+        if "trace" in document or not isinstance(document["findings"], list):
+            raise ValueError("it is a report of another command")
+        return frozenset(
+            (str(each["row"]), str(method))
+            for each in document["findings"]
+            for method in (each.get("method", ""), *each.get("also", ()))
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ValueError("it is not a report of `mcp-trio fuzz`") from exc
+
+
+def read_cases(folder: Path) -> list[Case]:
+    """Return the cases of the last report in a folder, none without a report that can be read.
+
+    They are played first: what is repaired is no longer found. Cases that a cancelled run has not
+    played come last.
+    """
+    try:
+        data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)
+        document = json.loads(data)
+        steps: Sequence[Any] = [each["steps"] for each in document["findings"]]
+        return [decode_case(each) for each in (*steps, *document.get("unplayed", ()))]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []

@@ -1,0 +1,333 @@
+"""A target that is a command: each session is a process of its own, over stdio.
+
+1. A process is its own group, with a short environment. At the end of a session the whole group is
+   killed: nothing that a target does at its end is of interest here.
+2. Processes are started ahead, because a start takes longer than many cases.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_core.drivers import launch_secrets
+from mcp_core.trace import Redactor, StreamChannel, TraceLine
+from mcp_trio.streams._child import ChildProcess, Grace, spawn
+
+from ._session import MESSAGE_LIMIT, RECONNECTED, TargetSession, new_header
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from mcp_core.adapters import Recorder
+    from mcp_core.trace import TraceHeader
+
+__all__ = ["CommandTarget", "StdioSession"]
+
+MAX_INPUT: Final = 256 * 1024 * 1024  # bytes of one session; more is a flood
+EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdin
+_TROUBLE: Final = re.compile(
+    rb"Traceback \(most recent call last\)|panic(ked)?\b|[Uu]nhandled\b[^\n]{0,80}"
+)
+
+
+class StdioSession(TargetSession):
+    """A conversation with a process. `CommandTarget.open` starts it."""
+
+    transport = "stdio"
+
+    def __init__(
+        self,
+        child: ChildProcess,
+        target: CommandTarget,
+        former: StdioSession | None = None,
+        *,
+        keep: bool,
+    ) -> None:
+        super().__init__(target.header(), keep=keep)
+        if former is not None:
+            self.follow(former)
+        elif target.recorder is not None:
+            self.recording = target.recorder.lines()
+        self._child = child
+        self._target = target
+        self._channel = StreamChannel(self.number, MESSAGE_LIMIT)
+        self._received = 0
+        self._opened_at = trio.current_time()
+        self._released = trio.Event()
+        self._stopped = trio.Event()
+        self._may_read = trio.Event()
+        self._may_read.set()
+        if keep or self.recording is not None:
+            self._record(kind="spawn", text=self.header.target)
+
+    def _record(self, **members: Any) -> None:
+        """Record a line of this conversation, in which the judge finds nothing about the server."""
+        self.record(TraceLine(t=self.time(), conversation=self.number, **members))
+
+    async def send_text(self, text: str, message: Mapping[str, object]) -> None:
+        """Write one message as a line."""
+        self._record(sender="client", raw=text)
+        await self._write(text.encode("utf-8", "surrogatepass") + b"\n")
+
+    async def send_data(self, data: bytes) -> None:
+        """Write bytes and a line feed."""
+        for line in self._channel.client_data(self.time(), data + b"\n"):
+            self.record(line)
+        await self._write(data + b"\n")
+
+    async def send_slowly(self, data: bytes, interval: float) -> None:
+        """Write a line byte by byte, with `interval` seconds between two of them."""
+        self._record(sender="client", raw=data.decode())
+        for byte in data + b"\n":
+            await self._write(bytes([byte]))
+            await trio.sleep(interval)
+
+    def pause_reading(self) -> None:
+        """Read nothing more of stdout but what is being read."""
+        self._may_read = trio.Event()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        self._may_read.set()
+
+    async def _write(self, data: bytes) -> None:
+        if self.ended:
+            return
+        try:
+            with trio.move_on_after(WRITE_TIMEOUT) as writing:
+                await self._child.stream.send_all(data)
+            if writing.cancelled_caught:
+                self.end("it does not read its stdin")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            await self._wait_for_exit(EXIT_TIMEOUT)
+            self.exit_status = self._child.returncode
+            self.end("it has closed its stdin")
+
+    async def disconnect(self) -> None:
+        """Close stdin and wait for the exit."""
+        self._record(sender="client", end="closed")
+        self.spent = True
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await self._child.stream.send_stream.aclose()
+        await self._wait_for_exit(EXIT_TIMEOUT)
+
+    async def successor(self) -> StdioSession:
+        """Return the session of another process, in the same trace."""
+        self.end(RECONNECTED)
+        return await self._target.open(keep=self.lines is not None, former=self)
+
+    async def aclose(self) -> None:
+        """Kill the process and its group."""
+        self._released.set()
+        await self._stopped.wait()
+
+    async def _wait_for_exit(self, seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            while self._child.returncode is None:  # noqa: ASYNC110  it has no event of its own
+                await trio.sleep(0.005)
+
+    @property
+    def is_running(self) -> bool:
+        """True until the process has exited."""
+        return self._child.returncode is None
+
+    @property
+    def longest_start(self) -> float | None:
+        """The seconds that a start of the target has taken at most, None before the first."""
+        return self._target.longest_start
+
+    def memory(self) -> int:
+        """Return the bytes of memory of the process, 0 if the system does not say."""
+        try:
+            size = Path(f"/proc/{self._child.pid}/statm").read_text("ascii")
+            return int(size.split()[1]) * 4096
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def describe(self) -> str:
+        """Return the exit status and the last lines of stderr, or ""."""
+        return self._target.without_secrets(self._child.describe())
+
+    def trouble(self) -> str:
+        """Return the part of stderr that shows an error that was not handled, or ""."""
+        found = _TROUBLE.search(self._child.stderr_tail)
+        return found[0].decode(errors="replace") if found else ""
+
+    # -- Tasks of the target -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read stdout until the session is released."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read)
+            await self._released.wait()
+            nursery.cancel_scope.cancel()
+
+    def stopped(self) -> None:
+        """Note that the process is gone."""
+        self.exit_status = self._child.returncode
+        self._stopped.set()
+
+    async def _read(self) -> None:
+        stream, channel = self._child.stream, self._channel
+        reason = "its stdout has ended"
+        while True:
+            if not self._may_read.is_set():
+                await self._may_read.wait()
+            try:
+                data = await stream.receive_some()
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                data = b""
+            if data and not self._received and all(each.is_bounded for each in self.requests):
+                self._target.add_start(trio.current_time() - self._opened_at)
+            self._received += len(data)
+            if self._received > MAX_INPUT:
+                reason = "it sends without end"
+                break
+            if not data:
+                break
+            for line in channel.server_data(self.time(), bytes(data)):
+                self.receive(line)
+                if line.truncated is not None:
+                    self.excuse_requests()
+        await self._wait_for_exit(EXIT_TIMEOUT)
+        self.exit_status = self._child.returncode
+        if self.exit_status is not None:
+            self._record(kind="exit", status=self.exit_status)
+        self.end(reason)
+
+
+WRITE_TIMEOUT: Final = 10.0  # seconds for a target that reads slowly
+
+
+class CommandTarget:
+    """A command that starts a server on its stdin and stdout.
+
+    Args:
+        command: the program and its arguments.
+        nursery: for the processes. Cancel it to kill all of them.
+        env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
+        ahead: how many processes are started before they are needed. By default 4, because
+            several cases in a row can need a fresh one.
+        unexpanded: the words of `command` as a configuration file has them, if it is from there.
+        secrets: values of that file that must not be written.
+    """
+
+    kind = "stdio"
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        nursery: trio.Nursery,
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        ahead: int = 4,
+        unexpanded: Sequence[str] = (),
+        secrets: Collection[str] = (),
+    ) -> None:
+        self.command = tuple(command)
+        self.unexpanded = tuple(unexpanded)
+        inherited = os.environ if inherit_env else None
+        self.secrets = launch_secrets(self.command, env=env, inherited=inherited).union(secrets)
+        self.name = shlex.join(command)
+        self._redactor = Redactor(token_bytes(32), secrets=self.secrets)
+        self._shown = shlex.join(self._redactor.redact_command(self.unexpanded or self.command))
+        self._nursery = nursery
+        self._env, self._inherit_env, self._cwd = env, inherit_env, cwd
+        self._ahead = ahead
+        self._ready: deque[tuple[ChildProcess, trio.Event]] = deque()
+        self._starting = 0
+        self._error: ConnectFailed | None = None
+        self._sessions: set[StdioSession] = set()
+        self.longest_start: float | None = None
+        self.recorder: Recorder | None = None
+
+    def without_secrets(self, text: str) -> str:
+        """Return a text of the target without `secrets`."""
+        return self._redactor.hide_known(text)
+
+    def add_start(self, seconds: float) -> None:
+        """Note how long a process took until its first bytes."""
+        self.longest_start = max(seconds, self.longest_start or 0.0)
+
+    def header(self) -> TraceHeader:
+        """Return the header of a trace of this target."""
+        return new_header("client", "stdio", self._shown)
+
+    def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
+        """Do nothing: only HTTP repeats arguments in headers."""
+
+    async def open(self, *, keep: bool = False, former: StdioSession | None = None) -> StdioSession:
+        """Start a process, or take one that was started ahead, and return its session.
+
+        Args:
+            keep: whether its lines are kept.
+            former: a session whose trace it continues.
+
+        Raises:
+            ConnectFailed: the program cannot be started.
+        """
+        found = None
+        while self._ready and found is None:
+            child, release = self._ready.popleft()
+            if child.returncode is None:
+                found = child, release
+            else:
+                release.set()
+        child, release = found or await self._start()
+        for _ in range(self._ahead - len(self._ready) - self._starting):
+            self._starting += 1
+            self._nursery.start_soon(self._start_ahead)
+        session = StdioSession(child, self, former, keep=keep)
+        self._nursery.start_soon(self._run_session, session, release)
+        return session
+
+    async def _run_session(self, session: StdioSession, release: trio.Event) -> None:
+        try:
+            await session.run()
+        finally:
+            release.set()
+            session.stopped()
+
+    async def _start_ahead(self) -> None:
+        try:
+            self._ready.append(await self._start())
+        except ConnectFailed:
+            pass  # the next start says so
+        finally:
+            self._starting -= 1
+
+    async def _start(self) -> tuple[ChildProcess, trio.Event]:
+        found = await self._nursery.start(self._hold)
+        if isinstance(found, ConnectFailed):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    async def _hold(self, task_status: trio.TaskStatus[object]) -> None:
+        """Start a process and hold it until it is released."""
+        release = trio.Event()
+        try:
+            async with spawn(
+                self.command,
+                env=self._env,
+                inherit_env=self._inherit_env,
+                cwd=self._cwd,
+                stderr="discard",
+                grace=Grace(0.0, 0.0),
+            ) as child:
+                task_status.started((child, release))
+                await release.wait()
+        except ConnectFailed as exc:
+            task_status.started(exc)

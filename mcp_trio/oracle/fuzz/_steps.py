@@ -1,0 +1,644 @@
+"""Cases of the fuzzer, drawn for what a target offers: literal lists of steps.
+
+1. A case is a beginning and a few phrases. A phrase is a short list of steps that belong together,
+   such as a call and its cancellation, because single steps rarely meet each other by chance.
+2. Nothing depends on an answer, so a case can be stored and cut.
+3. Most requests are valid. Damage is one or two places in one message, once in a few cases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_core import ALL, DIALECTS, LATEST, Method, Role
+from mcp_core.http import param_headers
+from mcp_trio.oracle.strategies._mutations import damage
+from mcp_trio.testing.strategies import (
+    encoded,
+    from_schema,
+    json_objects,
+    json_values,
+    malformed,
+    meta_of,
+    methods,
+    nearly_valid,
+    notifications,
+    objects,
+    requests,
+    texts,
+)
+
+from ._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
+from ._case import AFTER_CANCEL, avoided_name
+from ._stress import draw_stress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+__all__ = ["CaseChoices", "CaseSource", "cases"]
+
+Step = tuple[Any, ...]
+
+IDS: Final = ("int", "digits", "text")
+OPENINGS: Final = ("half", "late", "twice", "unknown", "none", "late", "versions", "versions")
+WITH_HANDSHAKE: Final = tuple(each for each in ALL if DIALECTS[each].stateful)
+UNKNOWN_METHODS: Final = (
+    "acme/none",
+    "tools/List",
+    "tools",
+    "rpc.discover",
+    "a" * 200,
+    "tools/get",
+)
+SCALARS: Final[tuple[Any, ...]] = (82, "x", True, None, [], [1, 2], 1.5)
+_NOT_DRAWN: Final = frozenset({"initialize", "tools/call", "subscriptions/listen", "ping"})
+# Methods that are sent only with params that were chosen: they call, read or begin something.
+_WITH_EFFECT: Final = frozenset(
+    {
+        "tools/call",
+        "initialize",
+        "subscriptions/listen",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+    }
+)
+TASKS: Final = "io.modelcontextprotocol/tasks"
+_SEEDS: Final = st.integers(0, 2**64 - 1)
+
+T = TypeVar("T")
+
+
+class OffersLike(Protocol):
+    """The revisions of a target, and its lists."""
+
+    revisions: list[str]
+    tools: list[dict[str, Any]]
+    prompts: list[dict[str, Any]]
+    resources: list[dict[str, Any]]
+    capabilities: dict[str, dict[str, Any]]
+    answers: dict[str, str]
+
+
+class CaseChoices:
+    """The parts of which cases may be drawn.
+
+    Args:
+        offers: of the target.
+        tools: names of the tools that may be called.
+        http: whether steps for HTTP are drawn.
+        stress: whether steps are drawn that need much time or memory.
+
+    Attributes:
+        fresh: one of how many cases begins its conversation in a special way, which costs a new
+            process.
+        avoided: what `avoided_name` returns of steps that have shown what is known; they are
+            drawn less.
+    """
+
+    def __init__(
+        self,
+        offers: OffersLike,
+        tools: Sequence[str],
+        *,
+        http: bool = False,
+        stress: bool = False,
+    ) -> None:
+        self.offers = offers
+        self.revisions = tuple(offers.revisions) or (LATEST,)
+        # A list, because the name of a tool can be of any type.
+        self.tools = [each for each in offers.tools if each.get("name") in list(tools)]
+        self.names = [str(each["name"]) for each in self.tools]
+        self.arguments = [
+            (
+                from_schema(each.get("inputSchema", True)),
+                nearly_valid(each.get("inputSchema", True)),
+            )
+            for each in self.tools
+        ]
+        # Of the tools with an argument that a header repeats.
+        self.mirrored_tools = [
+            place for place, each in enumerate(self.tools) if _has_mirrored_argument(each)
+        ]
+        self.task_tools = [
+            place for place, each in enumerate(self.tools) if _has_task_support(each)
+        ]
+        self.prompts = [each for each in offers.prompts if isinstance(each.get("name"), str)]
+        self.uris = [str(each["uri"]) for each in offers.resources if "uri" in each]
+        self.http = http
+        self.suspects = _suspects(offers.answers)
+        self.fresh = FRESH_AT_FIRST
+        self.stress = stress
+        self.avoided: set[tuple[str, str]] = set()
+
+    def has_tasks(self, revision: str) -> bool:
+        """Return True if the server runs calls as tasks in a revision."""
+        declared = self.offers.capabilities.get(revision, {})
+        extensions = declared.get("extensions")
+        return "tasks" in declared or (isinstance(extensions, dict) and TASKS in extensions)
+
+
+def _has_task_support(tool: Mapping[str, Any]) -> bool:
+    execution = tool.get("execution")
+    return isinstance(execution, dict) and execution.get("taskSupport") in ("optional", "required")
+
+
+def _has_mirrored_argument(tool: Mapping[str, Any]) -> bool:
+    schema = tool.get("inputSchema")
+    try:
+        return isinstance(schema, dict) and bool(param_headers(schema))
+    except ValueError:
+        return False
+
+
+def _suspects(answers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return pairs of revisions: for the first one the server names the second one, but not for
+    that itself.
+    """
+    return [
+        (asked, named)
+        for asked, named in answers.items()
+        if answers.get(named, named) != named and named in WITH_HANDSHAKE
+    ]
+
+
+class Drawing:
+    """The drawing of one case: values by hypothesis, choices by a random number.
+
+    A choice by hypothesis takes twenty times as long, and is good for shrinking, which works on
+    literal steps here.
+
+    Attributes:
+        value: draws a value of a strategy.
+    """
+
+    def __init__(self, draw: DrawFn) -> None:
+        self.value = draw
+        self._random = Random(draw(_SEEDS))  # noqa: S311 - cases can be drawn again
+
+    def below(self, count: int) -> int:
+        """Return a number from 0 to `count - 1`."""
+        return self._random.randrange(count)
+
+    def pick(self, items: Sequence[T]) -> T:
+        """Return one of the items."""
+        return self._random.choice(items)
+
+
+def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
+    """Return a strategy for cases: each a list of steps that begins with `open`."""
+    revisions = choices.revisions
+    older = [each for each in revisions if DIALECTS[each].stateful][1:]
+    main = [each for each in revisions if each not in older]
+
+    @st.composite
+    def build(draw_value: DrawFn) -> list[Step]:
+        draw = Drawing(draw_value)
+        number = draw.below(210)
+        if choices.suspects and draw.below(20) == 0:
+            first, second = draw.pick(choices.suspects)
+            return [
+                ("open", first, "whole", "all"),
+                ("reconnect",),
+                ("open", second, "whole", "all"),
+            ]
+        revision = older[number % len(older)] if older and number % 5 == 4 else None
+        revision = revision or main[number % len(main)]
+        modern = not DIALECTS[revision].stateful
+        how = "whole"
+        if not modern and draw.below(choices.fresh) == 0:
+            how = draw.pick(OPENINGS)
+        offers = "all" if number % 7 or revision in older else "none"
+        if how == "versions":
+            first, second = draw.pick(WITH_HANDSHAKE), draw.pick(WITH_HANDSHAKE)
+            return [
+                ("open", first, "unknown" if number % 3 == 0 else "whole", offers),
+                ("reconnect",),
+                ("open", second, "whole", offers),
+            ]
+        steps: list[Step] = [("open", revision, how, offers)]
+        phrases = _phrases(choices, revision)
+        for _ in range(1 + draw.below(4)):
+            phrase = draw.pick(phrases)
+            steps += phrase(draw, choices, revision)
+        steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
+        if how == "whole" and draw.below(300) == 0:
+            steps.append(("disconnect",))
+        return steps
+
+    return build()
+
+
+class CaseSource:
+    """A source of cases. The same choices and seed give the same cases on every machine."""
+
+    def __init__(self, choices: CaseChoices, seed: int) -> None:
+        self._random = Random(seed)  # noqa: S311 - cases can be drawn again
+        self._choices = choices
+        self._drawn: list[list[Step]] = []
+        self._count = 0
+        profile = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        test: Any = profile(given(cases(choices))(self._keep))
+        # Half the time of `given` itself, and no example of it is kept.
+        self._draw_one = test.hypothesis.fuzz_one_input
+
+    def _keep(self, case: list[Step]) -> None:
+        self._drawn.append(case)
+
+    def draw(self, count: int) -> list[list[Step]]:
+        """Return so many cases. It takes about a millisecond for each, and may run in a thread."""
+        self._choices.fresh = FRESH_AT_FIRST if self._count < FIRST_CASES else FRESH_LATER
+        self._count += count
+        for _ in range(50 * count):  # some draws are discarded
+            if len(self._drawn) >= count:
+                break
+            self._draw_one(self._random.randbytes(CASE_BYTES))
+        found, self._drawn = self._drawn, []
+        return found
+
+
+# Special beginnings find what they can find soon, and cost much.
+FRESH_AT_FIRST: Final = 4
+FRESH_LATER: Final = 60
+FIRST_CASES: Final = 128
+CASE_BYTES: Final = 4_096  # from which a case is drawn
+
+
+def _is_avoided(step: Step, choices: CaseChoices) -> bool:
+    return bool(choices.avoided) and avoided_name(step) in choices.avoided
+
+
+def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Step]]]:
+    """Return the phrases of a revision, the common ones several times."""
+    modern = not DIALECTS[revision].stateful
+    found: list[Callable[..., list[Step]]] = [
+        *[_plain_request] * 5,
+        *[_odd_request] * 2,
+        *[_notification] * 2,
+        _strange_notification,
+        _cancelled_request,
+        _pages,
+        _mutated,
+        _mutated,
+        _damaged,
+        _burst,
+        _unknown_tool,
+        _subscription,
+        _responses,
+        _input_rounds,
+        _tasks,
+    ]
+    if choices.tools:
+        found += [*[_call] * 6, _nearly_valid_call]
+        found += [_cancelled_call, *[_cancelled_twin] * 2, _cancelled_among_others]
+        if choices.has_tasks(revision):
+            found += [_followed_tasks] * 3
+    if modern:
+        found += [_strange_meta, _strange_meta]
+    if choices.http:
+        found += [*[_wrong_head] * 5, _half_bodies]
+        if not modern:
+            found += [_standalone_stream, _ended_session]
+        elif choices.mirrored_tools:
+            found += [_wrong_argument_head] * 2
+    if choices.stress:
+        found += [_stressed] * (len(found) // 2)
+    return found
+
+
+# -- Requests --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _rows(revision: str) -> tuple[Method, ...]:
+    rows = methods(revision, Role.SERVER, requests=True)
+    return tuple(row for row in rows if row.name not in _NOT_DRAWN)
+
+
+def _params_of(draw: Drawing, choices: CaseChoices, revision: str, row: Method) -> Any:
+    """Return params for a method, with what the target offers."""
+    name = row.name
+    if name.endswith("/list"):
+        return {}
+    if name == "prompts/get" and choices.prompts:
+        prompt = draw.pick(choices.prompts)
+        arguments = prompt.get("arguments")
+        names = [
+            str(each.get("name"))
+            for each in (arguments if isinstance(arguments, list) else ())
+            if isinstance(each, dict)
+        ]
+        chosen = draw.below(4)
+        values = {each: draw.value(texts()) for each in (names if chosen else names[:-1])}
+        return {"name": prompt["name"], "arguments": values}
+    if name in ("resources/read", "resources/subscribe", "resources/unsubscribe"):
+        is_listed = draw.below(4) > 0
+        if choices.uris and is_listed:
+            return {"uri": draw.pick(choices.uris)}
+        return {"uri": UNKNOWN_URI}
+    if name == "completion/complete" and choices.prompts:
+        prompt = draw.pick(choices.prompts)
+        return {
+            "ref": {"type": "ref/prompt", "name": prompt["name"]},
+            "argument": {"name": "a", "value": draw.value(texts())},
+        }
+    return dict(draw.value(objects(revision, row.params)))
+
+
+def _plain_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    rows = _rows(revision)
+    row = draw.pick(rows)
+    id = IDS[draw.below(3)]
+    steps: list[Step] = [("request", row.name, _params_of(draw, choices, revision, row), id)]
+    return [*steps, ("wait",)] if draw.below(4) == 0 else steps
+
+
+def _odd_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """A request whose params are of a wrong type, or whose method does not exist."""
+    kind = draw.below(4)
+    if kind == 0:
+        method = draw.pick(UNKNOWN_METHODS)
+        return [("request", method, draw.value(json_objects()), IDS[draw.below(3)])]
+    rows = methods(revision, Role.SERVER, requests=True)
+    row = draw.pick(rows)
+    if row.name == "initialize":
+        return []
+    if kind == 1 and row.name not in _WITH_EFFECT:
+        return [("request", row.name, draw.value(json_objects()), "int")]
+    return [("request", row.name, draw.pick(SCALARS), "int")]
+
+
+def _strange_meta(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    how = ("absent", "old", "bare")[draw.below(3)]
+    rows = _rows(revision)
+    row = draw.pick(rows)
+    return [("request", row.name, _params_of(draw, choices, revision, row), "int", how)]
+
+
+def _notification(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    message = draw.value(notifications(revision))
+    return [("notify", message["method"], message.get("params", "absent"))]
+
+
+def _strange_notification(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    method = ("notifications/acme", "ping", "tools/list", "notifications/initialized")[
+        draw.below(4)
+    ]
+    params: Any = ("absent", {"a": 1}, 82, [])[draw.below(4)]
+    return [("notify", method, params)]
+
+
+def _cancelled_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    steps = _plain_request(draw, choices, revision)[:1]
+    return [*steps, ("cancel", draw.below(3) - 1)]
+
+
+def _pages(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    method = ("tools/list", "resources/list", "prompts/list", "resources/templates/list")[
+        draw.below(4)
+    ]
+    return [("page", method, ("all", "all", "stale", "invented", "first")[draw.below(5)])]
+
+
+def _burst(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    rows = _rows(revision)
+    row = draw.pick(rows)
+    count = 2 + draw.below(9)
+    return [("burst", count, row.name, _params_of(draw, choices, revision, row))]
+
+
+def _stressed(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    modern = not DIALECTS[revision].stateful
+    return draw_stress(draw.below, http=choices.http, modern=modern)
+
+
+# -- HTTP ------------------------------------------------------------------------------------------
+
+_HEADS: Final = ("origin", "origin", "host", "accept", "type", "version")
+_STATEFUL_HEADS: Final = (*_HEADS, "session")
+_STATELESS_HEADS: Final = (*_HEADS, "method", "none", *["name"] * 3)
+
+
+def _wrong_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    stateful = DIALECTS[revision].stateful
+    what = draw.pick(_STATEFUL_HEADS if stateful else _STATELESS_HEADS)
+    if what == "name":
+        is_call = draw.below(2) > 0
+        if choices.tools and is_call:
+            _, name, arguments, _ = _one_call(draw, choices, ())
+            return [("head", what, "tools/call", {"name": name, "arguments": arguments})]
+        if choices.prompts:
+            prompt = draw.pick(choices.prompts)
+            return [("head", what, "prompts/get", {"name": prompt["name"]})]
+        if choices.uris:
+            uri = draw.pick(choices.uris)
+            return [("head", what, "resources/read", {"uri": uri})]
+    method = "ping" if stateful and draw.below(2) else "tools/list"
+    return [("head", what, method, {})]
+
+
+def _wrong_argument_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """A list of tools, by which the judge knows of the header, and a call with a wrong one."""
+    place = draw.pick(choices.mirrored_tools)
+    arguments = draw.value(choices.arguments[place][0])
+    what = draw.pick(("argument", "no-argument", "bad-argument"))
+    call = {"name": choices.names[place], "arguments": arguments}
+    return [("page", "tools/list", "all"), ("head", what, "tools/call", call)]
+
+
+def _half_bodies(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    steps: list[Step] = [("half",)] * (1 + draw.below(4))
+    return [*steps, ("release",)] if draw.below(2) else steps
+
+
+def _standalone_stream(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    return [("get", ("stream", "resume", "unknown")[draw.below(3)])]
+
+
+def _ended_session(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    how = ("own", "own", "unknown")[draw.below(3)]
+    # Without the wait, other requests race with the end of the session.
+    return [("wait",), ("delete", how), ("request", "tools/list", {}, "int")]
+
+
+# -- Tools -----------------------------------------------------------------------------------------
+
+
+def _one_call(
+    draw: Drawing, choices: CaseChoices, extra: tuple[str, ...], *, nearly: bool = False
+) -> Step:
+    place = draw.below(len(choices.tools))
+    arguments = draw.value(choices.arguments[place][1 if nearly else 0])
+    return ("call", choices.names[place], arguments, extra)
+
+
+_EXTRAS: Final = (
+    (),
+    (),
+    ("progress",),
+    ("progress",),
+    ("text",),
+    ("task",),
+    ("progress", "task"),
+)
+
+
+def _call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    extra = draw.pick(_EXTRAS)
+    step = _one_call(draw, choices, extra)
+    after = draw.below(6)
+    if after == 0:
+        return [("request", "tools/list", {}, "int"), ("wait",), step]
+    return [step, ("wait",)] if after == 1 else [step]
+
+
+def _nearly_valid_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    return [_one_call(draw, choices, (), nearly=True)]
+
+
+def _unknown_tool(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    name = UNKNOWN_TOOLS[draw.below(3)]
+    steps: list[Step] = [("request", "tools/call", {"name": name, "arguments": {}}, "int")]
+    return [("page", "tools/list", "all"), *steps] if draw.below(2) else steps
+
+
+def _cancelled_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    step = _one_call(draw, choices, ("progress",))
+    return [step, ("cancel", draw.below(2)), AFTER_CANCEL]
+
+
+def _cancelled_twin(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Two equal calls, one of which is cancelled: they take the same time."""
+    step = _one_call(draw, choices, ())
+    return [step, step, ("cancel", draw.below(2)), AFTER_CANCEL, ("wait",)]
+
+
+def _cancelled_among_others(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Several calls at once, some of which are cancelled."""
+    calls = [_one_call(draw, choices, ()) for _ in range(2 + draw.below(3))]
+    cancels = [("cancel", draw.below(4) - 1) for _ in range(1 + draw.below(2))]
+    return [*calls, *cancels, AFTER_CANCEL, ("wait",)]
+
+
+def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """A call, and responses to what the server requests meanwhile."""
+    how = ("right", "error", "wrong", "id", "twice")[draw.below(5)]
+    steps = [_one_call(draw, choices, ())] if choices.tools else []
+    return [*steps, ("respond", 0, how), ("progress", 0)]
+
+
+def _input_rounds(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """A call, and its retry with the input that it requires."""
+    how = ("right", "right", "altered", "altered", "foreign", "empty")[draw.below(6)]
+    steps = [_one_call(draw, choices, ())] if choices.tools else []
+    return [*steps, ("wait",), ("retry", 0, how), ("wait",), ("retry", 0, "right")]
+
+
+def _subscription(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    bits = draw.below(16)
+    chosen: dict[str, Any] = {}
+    for index, name in enumerate(
+        ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+    ):
+        if bits >> index & 1:
+            chosen[name] = True
+    if choices.uris and bits & 8:
+        chosen["resourceSubscriptions"] = [choices.uris[bits % len(choices.uris)]]
+    steps: list[Step] = [("listen", chosen)]
+    if choices.tools:
+        steps.append(_one_call(draw, choices, ()))
+    return [*steps, ("wait",), ("cancel", 0)]
+
+
+_TASK_ACTS: Final = ("get", "get", "cancel", "result", "list", "update", "unknown")
+
+
+def _task_call(draw: Drawing, choices: CaseChoices) -> Step:
+    if not choices.task_tools or not draw.below(4):
+        return _one_call(draw, choices, ("task",))
+    place = draw.pick(choices.task_tools)
+    return ("call", choices.names[place], draw.value(choices.arguments[place][0]), ("task",))
+
+
+def _followed_tasks(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    count = 1 + draw.below(3)
+    calls = [_task_call(draw, choices) for _ in range(count)]
+    return [*calls, ("wait",), *(("task", place, "follow") for place in range(count))]
+
+
+def _tasks(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    steps: list[Step] = []
+    if choices.tools:
+        steps = [_task_call(draw, choices), ("wait",)]
+    for _ in range(1 + draw.below(4)):
+        act = draw.pick(_TASK_ACTS)
+        steps.append(("task", draw.below(2), act))
+        if draw.below(2):
+            steps.append(("wait",))
+    return steps
+
+
+# -- Damage ----------------------------------------------------------------------------------------
+
+
+# Ids that nothing else has: a response to damage must not look like one to another request.
+_RARE_IDS: Final = st.integers(2**30, 2**31)
+
+
+@functools.cache
+def _mutations(revision: str) -> SearchStrategy[bytes]:
+    @st.composite
+    def build(draw: DrawFn) -> dict[str, Any]:
+        return {**draw(_harmless(revision)), "id": draw(_RARE_IDS)}
+
+    return malformed(st.one_of(build(), build(), notifications(revision)))
+
+
+def _is_doubtful(data: bytes) -> bool:
+    """Return True if bytes call a tool, or have a member twice: readers differ in which one counts.
+
+    It would not be clear then which request a response is for.
+    """
+    doubled = False
+
+    def collect(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal doubled
+        doubled |= len({name for name, _ in pairs}) < len(pairs)
+
+    for line in data.split(b"\n"):
+        with contextlib.suppress(ValueError, RecursionError):
+            json.loads(line, object_pairs_hook=collect)
+    return doubled or b"tools/call" in data
+
+
+@functools.cache
+def _harmless(revision: str) -> SearchStrategy[dict[str, Any]]:
+    """Requests that call no tool and begin nothing."""
+    return requests(revision).filter(lambda message: message["method"] not in _WITH_EFFECT)
+
+
+def _mutated(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    data = draw.value(_mutations(revision))
+    return [] if _is_doubtful(data) else [("mutate", data.decode("utf-8", "surrogatepass"))]
+
+
+def _damaged(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    rows = _rows(revision)
+    row = draw.pick(rows)
+    message: Mapping[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": draw.value(_RARE_IDS),
+        "method": row.name if draw.below(2) else "ping",
+        "params": {"_meta": meta_of(revision), "a": draw.value(json_values(1))},
+    }
+    data = damage(draw.value, encoded(message))
+    return [] if _is_doubtful(data) else [("damage", data)]

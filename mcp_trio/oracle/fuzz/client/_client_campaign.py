@@ -1,0 +1,107 @@
+"""A run of the fuzzer against one client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcp_core.trace import ROWS
+from mcp_trio.oracle.fuzz._campaign import Campaign
+
+from ._client_play import HANG, ClientPlayer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mcp_trio.oracle.fuzz._campaign import CampaignOptions, FuzzFinding
+    from mcp_trio.oracle.fuzz._case import Case, Outcome
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._session import TargetFault
+
+    from ._source import ScriptSource
+
+__all__ = ["ClientCampaign"]
+
+
+class ClientCampaign(Campaign):
+    """A run against one client. See `Campaign`.
+
+    Args:
+        target: the client, a `ClientTarget`.
+        source: draws cases; None for stored cases only.
+        choices: what they are drawn from, `ScriptChoices`.
+        options: how long the run goes on.
+        echo: measures how slow the machine is.
+        on_finding: gets each finding that was confirmed.
+    """
+
+    side = "client"
+    find_faults = "find_client_faults"
+
+    def __init__(
+        self,
+        target: Any,
+        source: ScriptSource | None,
+        choices: Any,
+        options: CampaignOptions,
+        *,
+        echo: Echo | None = None,
+        on_finding: Callable[[FuzzFinding], object] = lambda finding: None,
+    ) -> None:
+        self._judges_hangs = choices.offers.ends
+        super().__init__(target, source, choices, options, echo=echo, on_finding=on_finding)
+        if not choices.offers.ends:
+            self._add_note(
+                "the client does not end when the connection to a correct server ends, so hangs"
+                " are not judged"
+            )
+
+    def _new_player(
+        self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
+    ) -> ClientPlayer:
+        return ClientPlayer(
+            timeout,
+            echo=self._echo,
+            wanted=wanted,
+            judges_hangs=self._judges_hangs,
+            on_note=self._add_note,
+        )
+
+    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
+        return []  # its steps say what the server does, and no single one is a conversation
+
+    def _newest(self) -> str:
+        return ""
+
+    def _with_waits(self, case: Case) -> Case:
+        return case  # the client decides when it sends
+
+    def _watch_starts(self, session: Any, case: Case, outcome: Outcome) -> None:
+        # Nothing is sent before the first request of the client.
+        if session.server.requests:
+            self._failed_starts = 0
+        else:
+            self._add_failed_start()
+
+    def _add_finding(
+        self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
+    ) -> None:
+        super()._add_finding(finding, last, known)
+        if finding.fault.row == HANG:  # each further one would take long
+            self._judges_hangs = False
+            self._player = self._new_player(self._options.response_timeout)
+
+    async def run(self, stored: Iterable[Case] = ()) -> None:
+        """Play `stored` cases, and then drawn ones until the limits are reached."""
+        try:
+            await super().run(stored)
+        finally:
+            for row in [each for each in self.opportunities if not _is_of_clients(each)]:
+                del self.opportunities[row]
+
+    def rows_seen(self) -> int:
+        """Return how many rows of clients had an opportunity."""
+        return sum(_is_of_clients(row) for row, count in self.opportunities.items() if count)
+
+
+def _is_of_clients(row: str) -> bool:
+    return row not in ROWS or ROWS[row].role != "server"

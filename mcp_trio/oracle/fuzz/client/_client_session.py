@@ -1,0 +1,281 @@
+"""One start of the client: the server of the case, the judge, and what both have sent.
+
+The links (`_lines`, `_http`) carry bytes. They call `receive` with what the client has sent, and
+`record` with what they send.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+
+from mcp_core import ALL, escape_text
+from mcp_core.trace import ROWS, Judge
+from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, TargetFault
+
+from ._script import ScriptedServer
+from ._script_case import is_excused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from mcp_core.adapters import LineRecorder
+    from mcp_core.trace import Finding, TraceHeader, TraceLine
+    from mcp_trio.oracle.fuzz._case import Case
+    from mcp_trio.streams._child import ChildProcess
+
+    from ._odd import Act
+    from ._script import Reaction
+
+__all__ = ["ClientSession", "LinkLike"]
+
+LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
+MAX_REQUESTS: Final = 300  # of one case; a client that follows cursors may never end
+MAX_INPUT: Final = 64 * 1024 * 1024  # bytes of one case
+PING: Final = "PING-2"
+
+
+def letter_of(revision: str) -> str:
+    """Return the letter of a revision in the rows."""
+    return "ABCDE"[sorted(ALL).index(revision)] if revision in ALL else "D"
+
+
+class LinkLike(Protocol):
+    """A connection of the client to the server. `has_ended` is True after its end."""
+
+    @property
+    def has_ended(self) -> bool:
+        """True after its end."""
+
+    async def close(self) -> None:
+        """End the connection."""
+
+
+class ClientSession:
+    """The conversations of one process of the client.
+
+    Args:
+        header: of its trace.
+        keep: whether the lines are kept.
+
+    Attributes:
+        transport: stdio or http.
+        server: follows the case; set by `begin_case`.
+        last_activity: when the client has sent something last.
+        acting: how many reactions are being carried out.
+        is_closed: the connection was ended by the player, and none is accepted any more.
+        messages: that the client has sent.
+        exit_status: of the process, None while it runs.
+    """
+
+    # What `Campaign` reads of a session.
+    revision = ""
+    is_open = False
+    spent = True
+    ended = ""
+    played = 0
+
+    def __init__(self, header: TraceHeader, *, keep: bool) -> None:
+        self.header = header
+        self.transport = header.transport
+        self.judge = Judge(header, from_start=True, all_conversations=True)
+        self.lines: list[TraceLine] | None = [] if keep else None
+        self.recording: LineRecorder | None = None
+        self.server = ScriptedServer([])
+        self.began_at = trio.current_time()
+        self.last_activity = self.began_at
+        self.last_method = ""
+        self.acting = 0
+        self.waiting: set[int | str] = set()  # requests of the client without a response
+        self.is_closed = False
+        self.messages = 0
+        self.exit_status: int | None = None
+        self.stderr = b""
+        self.links: set[LinkLike] = set()
+        self.connections = 0
+        self.notes: list[str] = []
+        self.start: Callable[[float], AbstractAsyncContextManager[ChildProcess]]
+        self._received = 0
+        self._conversations = 0
+        self._faults: list[TargetFault] = []
+        self._changed = trio.Event()
+
+    def begin_case(self, case: Case) -> None:
+        """Follow `case`."""
+        self.server = ScriptedServer(case, is_http=self.transport == "http")
+
+    def note(self, text: str) -> None:
+        """Note something that is strange, and no fault."""
+        if len(self.notes) < MAX_KEPT:
+            self.notes.append(text)
+
+    def trouble(self) -> str:
+        """Return "": the player has notes of what stderr says."""
+        return ""
+
+    def memory(self) -> int:
+        """Return 0: a process of a client is there for one case."""
+        return 0
+
+    async def aclose(self) -> None:
+        """Do nothing: the process ends with the case."""
+
+    def time(self) -> float:
+        """Return the seconds since the session began."""
+        return max(0.0, trio.current_time() - self.began_at)
+
+    def notify(self) -> None:
+        """Note that something has happened."""
+        self._changed.set()
+
+    async def wait_changed(self, seconds: float) -> None:
+        """Wait until something happens."""
+        self._changed = trio.Event()
+        with trio.move_on_after(seconds):
+            await self._changed.wait()
+
+    # -- Recording ---------------------------------------------------------------------------------
+
+    def begin_conversation(self) -> int:
+        """Return the number of another conversation."""
+        self._conversations += 1
+        if self.transport != "http":
+            self.server.begin_conversation()
+        return self._conversations
+
+    def record(self, line: TraceLine, method: str = "") -> None:
+        """Hand a line to the judge. What it finds about the client becomes faults."""
+        if self.lines is not None:
+            self.lines.append(line)
+        if self.recording is not None:
+            self.recording.record(line)
+        self._add_findings(self.judge.receive(line), method)
+
+    def close_judge(self) -> None:
+        """Judge the ends of the conversations."""
+        self._add_findings(self.judge.close(), "")
+
+    def _add_findings(self, found: list[Finding], method: str) -> None:
+        for each in found:
+            if not each.is_certain or each.side != "client" or each.level not in LEVELS:
+                continue
+            if is_excused(each.row, each.level, self.server.disturbed):
+                continue
+            self.add_fault(TargetFault.from_finding(each, method))
+
+    def add_fault(self, fault: TargetFault) -> None:
+        """Add a fault, once for each key."""
+        if len(self._faults) < MAX_KEPT and all(each.key != fault.key for each in self._faults):
+            self._faults.append(fault)
+
+    def has_fault(self, cause: tuple[str, str]) -> bool:
+        """Return True if a fault of this cause was found."""
+        return any(each.cause == cause for each in self._faults)
+
+    def describe(self) -> str:
+        """Return the exit status and the last line of stderr, or ""."""
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        status = "" if self.exit_status is None else f" (exit status {self.exit_status})"
+        return status + (f": {escape_text(lines[-1][:200])}" if lines else "")
+
+    def take_faults(self) -> list[TargetFault]:
+        """Return the faults of the client."""
+        found, self._faults = self._faults, []
+        return found
+
+    def report_silence(self, method: str, timeout: float) -> None:
+        """Add the fault of a ping that got no response, unless there can be a reason."""
+        if self.server.disturbed - {"tasks", "pages", "rounds"}:
+            return
+        row = ROWS[PING]
+        self.add_fault(
+            TargetFault(
+                kind="row",
+                row=PING,
+                method=method,
+                level=row.level,
+                sentence=f"a ping of the server was not answered within {timeout:g} s",
+                link=row.link(letter_of(self.server.revision)),
+            )
+        )
+
+    # -- Messages ----------------------------------------------------------------------------------
+
+    def receive(self, line: TraceLine) -> list[Reaction]:
+        """Take a line of the client, and return what the server does."""
+        self.last_activity = trio.current_time()
+        self._received += len(line.raw or line.data or b"")
+        members = _members(line.raw)
+        method = next((str(each["method"]) for each in members if "method" in each), "")
+        if not method:
+            method = next(
+                (self.server.asked.get(_key(each), "") for each in members), self.last_method
+            )
+        self.last_method = method or self.last_method
+        self.record(line, method)
+        found: list[Reaction] = []
+        for message in members:
+            self.messages += 1
+            if self.is_over_limits:
+                break
+            is_request = "method" in message and isinstance(message.get("id"), int | str)
+            if is_request and message["method"] != "subscriptions/listen":  # that stays open
+                self.waiting.add(message["id"])
+            reaction = self.server.receive(message)
+            if reaction is not None:
+                found.append(reaction)
+        self.notify()
+        return found
+
+    def note_sent(self, data: bytes) -> None:
+        """Note a message of the server before it is sent."""
+        self.last_activity = trio.current_time()
+        for each in _members(data.decode("utf-8", "replace")) if len(data) < LINE_LIMIT else ():
+            if "method" not in each:
+                self.waiting.discard(_key(each))
+
+    @property
+    def is_over_limits(self) -> bool:
+        """True if the client has sent more than a case is worth."""
+        return self.server.requests > MAX_REQUESTS or self._received > MAX_INPUT
+
+    async def wait_for_response(self, act: Act, timeout: float) -> None:
+        """Wait for the response to a request of the server."""
+        seconds = min(act.seconds, timeout)
+        deadline = trio.current_time() + seconds
+        while act.id not in self.server.responses and not self.is_closed:
+            left = deadline - trio.current_time()
+            if left <= 0 or self.exit_status is not None:
+                break
+            await self._wait_some(min(left, 0.05))
+        method = self.server.asked.get(act.id, "")
+        is_late = act.id not in self.server.responses and trio.current_time() >= deadline
+        if is_late and method == "ping" and act.seconds > timeout and self.exit_status is None:
+            self.report_silence(method, timeout)
+
+    async def _wait_some(self, seconds: float) -> None:
+        # Several reactions can wait at once, and `wait_changed` is for the player.
+        await trio.sleep(min(seconds, 0.005))
+
+
+def _members(text: str | None) -> list[Mapping[str, Any]]:
+    """Return the messages of a line."""
+    try:
+        decoded = json.loads(text or "null")
+    except (ValueError, RecursionError):
+        return []
+    found = decoded if isinstance(decoded, list) else [decoded]
+    return [each for each in found if isinstance(each, dict) and _is_finite(each.get("id"))]
+
+
+def _is_finite(id: Any) -> bool:
+    return not isinstance(id, float) or math.isfinite(id)
+
+
+def _key(message: Mapping[str, Any]) -> int | str:
+    id = message.get("id")
+    return id if isinstance(id, int | str) else ""

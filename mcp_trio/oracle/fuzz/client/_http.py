@@ -1,0 +1,386 @@
+"""The HTTP side of a scripted server: Streamable HTTP on a port of this machine, HTTP/1.1.
+
+A response is a JSON body if it is one message and the place of its request is even, else a stream
+of events. Requests for another path than the endpoint get 404, and are no part of the trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import h11
+import trio
+
+from mcp_core.trace import HttpHead, SseFields, TraceLine
+from mcp_trio.oracle.fuzz._session import is_modern
+
+from ._client_session import LINE_LIMIT
+from ._http_odd import STATUSES, TYPES, raw_response
+
+if TYPE_CHECKING:
+    from ._client_session import ClientSession
+    from ._odd import Act
+    from ._script import Reaction
+
+__all__ = ["HttpServerLink"]
+
+PATH: Final = b"/mcp"
+MAX_BODY: Final = 8 * 1024 * 1024  # bytes of a request
+IDLE_TIMEOUT: Final = 30.0  # seconds for the next request of a connection
+WRITE_TIMEOUT: Final = 10.0  # seconds for a client that reads slowly
+MAX_EXCHANGES: Final = 1_000  # of one case
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+
+class HttpServerLink:
+    """The server of one session, on a port of its own.
+
+    Args:
+        session: of the client.
+        timeout: seconds for the response to a ping.
+    """
+
+    def __init__(self, session: ClientSession, timeout: float) -> None:
+        self.session = session
+        self.timeout = timeout
+        self.session_id = ""
+        self.lost: set[str] = set()  # ids of sessions that have ended
+        self.resumable: dict[str, list[Act]] = {}
+        self.active = 0
+        self.exchanges = 0
+        self._sessions = 0
+        self._scope = trio.CancelScope()
+        session.begin_conversation()
+
+    @property
+    def has_ended(self) -> bool:
+        """True if no connection is open."""
+        return self.active == 0
+
+    async def serve(self, task_status: trio.TaskStatus[int]) -> None:
+        """Accept connections until `close`. The task status is the port."""
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        with self._scope:
+            task_status.started(listeners[0].socket.getsockname()[1])
+            await trio.serve_listeners(self._serve, listeners)
+
+    async def close(self) -> None:
+        """End all connections, and accept none."""
+        self._scope.cancel()
+
+    def new_session_id(self) -> str:
+        """Return the id of another session."""
+        self._sessions += 1
+        self.session_id = f"session-{self._sessions}"
+        return self.session_id
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        self.active += 1
+        try:
+            async with stream:
+                await _ScriptedConnection(self, stream).run()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass
+        finally:
+            self.active -= 1
+            self.session.notify()
+
+
+class _ScriptedConnection:
+    """A connection with its requests, one after the other."""
+
+    def __init__(self, server: HttpServerLink, stream: trio.SocketStream) -> None:
+        self._server = server
+        self._session = server.session
+        self._stream = stream
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=65_536)
+        self._exchange = 0
+
+    async def run(self) -> None:
+        """Serve requests until the connection ends."""
+        while True:
+            try:
+                request = await self._read_request()
+            except h11.RemoteProtocolError as exc:
+                self._session.note(f"the client sends a request that is not HTTP: {exc}")
+                return
+            if request is None or self._session.is_closed:
+                return
+            await self._handle(*request)
+            if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
+                return
+            self._h11.start_next_cycle()
+
+    async def _read_request(self) -> tuple[h11.Request, bytes] | None:
+        head: h11.Request | None = None
+        body = b""
+        with trio.move_on_after(IDLE_TIMEOUT):
+            while True:
+                event = self._h11.next_event()
+                if event is h11.NEED_DATA:
+                    if self._h11.they_are_waiting_for_100_continue:
+                        await self._write(
+                            self._h11.send(
+                                h11.InformationalResponse(status_code=100, headers=[], reason=b"")
+                            )
+                        )
+                    self._h11.receive_data(bytes(await self._stream.receive_some(65_536)))
+                elif isinstance(event, h11.Request):
+                    head = event
+                elif isinstance(event, h11.Data):
+                    body += bytes(event.data)
+                    if len(body) > MAX_BODY:
+                        return None
+                elif isinstance(event, h11.EndOfMessage) and head is not None:
+                    return head, body
+                else:
+                    return None
+        return None
+
+    # -- Requests ----------------------------------------------------------------------------------
+
+    async def _handle(self, head: h11.Request, body: bytes) -> None:
+        server, session = self._server, self._session
+        if head.target.split(b"?")[0] != PATH:
+            await self._respond(404, {}, b"", record=False)
+            return
+        server.exchanges += 1
+        self._exchange = server.exchanges
+        if self._exchange > MAX_EXCHANGES:
+            return
+        text: str | None = None
+        data: bytes | None = None
+        try:
+            text = body.decode() if body else None
+        except UnicodeDecodeError:
+            data = body
+        line = TraceLine(
+            t=session.time(),
+            exchange=self._exchange,
+            sender="client",
+            raw=text,
+            data=data,
+            http=HttpHead(
+                version=head.http_version.decode(),
+                method=head.method.decode(),
+                target=head.target.decode("latin-1"),
+                headers=tuple(
+                    (name.decode("latin-1"), value.decode("latin-1"))
+                    for name, value in head.headers
+                ),
+            ),
+        )
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+        given = headers.get("mcp-session-id", "")
+        match head.method:
+            case b"POST":
+                reactions = session.receive(line)
+                session.acting += 1
+                try:
+                    if given and given in server.lost:
+                        await self._respond(404, {}, b"")
+                    else:
+                        await self._post(reactions)
+                finally:
+                    session.acting -= 1
+                    session.notify()
+            case b"GET":
+                session.receive(line)
+                await self._get(headers)
+            case b"DELETE":
+                session.receive(line)
+                server.lost.add(given)
+                await self._respond(405 if is_modern(session.server.revision) else 200, {}, b"")
+            case _:
+                session.receive(line)
+                await self._respond(405, {}, b"")
+
+    async def _get(self, headers: dict[str, str]) -> None:
+        server = self._server
+        if is_modern(self._session.server.revision) or _EVENTS not in headers.get("accept", ""):
+            await self._respond(405, {}, b"")
+            return
+        acts = server.resumable.pop(headers.get("last-event-id", ""), None)
+        await self._begin_events({})
+        if acts is None:
+            await trio.sleep_forever()
+        for act in acts or ():
+            await self._do(act)
+        await self._end_events()
+
+    async def _post(self, reactions: list[Reaction]) -> None:
+        if not reactions:
+            await self._respond(202, {}, b"")
+            return
+        reaction = reactions[0]
+        acts = [act for each in reactions for act in each.acts]
+        headers: dict[str, str] = {}
+        if reaction.opens:
+            headers["mcp-session-id"] = self._server.new_session_id()
+        if reaction.http:
+            await self._odd(reaction, acts, headers)
+            return
+        sends = sum(act.kind == "send" for act in acts)
+        if sends == 1 and len(acts) <= 2 and not reaction.lasts and reaction.place % 2 == 0:
+            await self._post_json(acts, headers)
+            return
+        if not acts:
+            await self._stay_open()
+        await self._begin_events(headers)
+        for act in acts:
+            if not await self._do(act):
+                return
+        if reaction.lasts or not any(act.kind == "send" for act in acts):
+            await self._stay_open()
+        await self._end_events()
+
+    async def _stay_open(self) -> None:
+        """Do nothing more until the connection ends."""
+        self._session.acting -= 1
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._session.acting += 1
+
+    async def _post_json(self, acts: list[Act], headers: dict[str, str]) -> None:
+        for act in acts:
+            if act.kind == "pause":
+                await trio.sleep(act.seconds)
+            elif act.kind == "send":
+                await self._respond(200, {"content-type": _JSON, **headers}, act.data)
+
+    async def _odd(self, reaction: Reaction, acts: list[Act], headers: dict[str, str]) -> None:
+        number, server = reaction.number, self._server
+        body = next((act.data for act in reversed(acts) if act.kind == "send"), b"{}")
+        match reaction.http:
+            case "status":
+                status = STATUSES[number % len(STATUSES)]
+                more = {"location": "/mcp" if status % 2 else "/elsewhere", "retry-after": "0"}
+                more["www-authenticate"] = 'Bearer realm="none"'
+                has_body = status not in (204, 304) and number // len(STATUSES) % 2
+                await self._respond(
+                    status, {"content-type": _JSON, **more, **headers}, body if has_body else b""
+                )
+            case "type":
+                kind = TYPES[number % len(TYPES)]
+                types = {} if kind is None else {"content-type": kind}
+                await self._respond(200, {**types, **headers}, body)
+            case "resume":
+                id = f"place-{reaction.place}"
+                server.resumable[id] = acts
+                await self._begin_events(headers)
+                await self._event(b"", SseFields(id=id, retry=10))
+                await self._end_events()
+            case "session":
+                odd = ("session-other", "", "a b", "\u00e4", "x" * 4_000)
+                if number % 6 == 5:
+                    server.lost.add(server.session_id)
+                    await self._respond(404, {}, b"")
+                else:
+                    headers["mcp-session-id"] = odd[number % 6]
+                    await self._respond(200, {"content-type": _JSON, **headers}, body)
+            case _:
+                await self._raw(raw_response(reaction.http, number, body), body)
+
+    async def _raw(self, data: bytes, body: bytes) -> None:
+        """Send bytes in place of a response, and end the connection."""
+        self._record_head(200, {"content-type": _JSON}, body, end="reset")
+        await self._write(data)
+
+    # -- Responses ---------------------------------------------------------------------------------
+
+    async def _do(self, act: Act) -> bool:
+        """Carry out an act on a stream of events. Return False at the end of the connection."""
+        match act.kind:
+            case "pause":
+                await trio.sleep(act.seconds)
+            case "await":
+                await self._session.wait_for_response(act, self._server.timeout)
+            case "send":
+                await self._event(act.data, SseFields())
+            case "raw":
+                await self._write(b"data: " + act.data)
+            case _:
+                self._record(end="reset")
+                await self._stream.aclose()
+                return False
+        return True
+
+    async def _event(self, data: bytes, fields: SseFields) -> None:
+        text = b""
+        if fields.id:
+            text += b"id: " + fields.id.encode() + b"\n"
+        if fields.retry is not None:
+            text += b"retry: %d\n" % fields.retry
+        if data or fields.id is None:
+            self._record(raw=data.decode("utf-8", "replace"), sse=fields)
+        else:
+            self._record(sse=fields)
+        self._session.note_sent(data)
+        text += b"data: " + data + b"\n\n"
+        await self._write(self._h11.send(h11.Data(data=text)))
+
+    async def _begin_events(self, headers: dict[str, str]) -> None:
+        more = {"content-type": _EVENTS, "cache-control": "no-cache", "x-accel-buffering": "no"}
+        self._record_head(200, {**more, **headers})
+        await self._write(self._h11.send(_head(200, {**more, **headers})))
+
+    async def _end_events(self) -> None:
+        self._record(end="complete")
+        await self._write(self._h11.send(h11.EndOfMessage()))
+
+    async def _respond(
+        self, status: int, headers: dict[str, str], body: bytes, *, record: bool = True
+    ) -> None:
+        if record:
+            self._record_head(status, headers, body, end="complete")
+            self._session.note_sent(body)
+        if status in (204, 304):
+            body = b""
+        else:
+            headers = {**headers, "content-length": str(len(body))}
+        data = self._h11.send(_head(status, headers))
+        data += self._h11.send(h11.Data(data=body)) or b"" if body else b""
+        await self._write((data or b"") + (self._h11.send(h11.EndOfMessage()) or b""))
+
+    async def _write(self, data: bytes | None) -> None:
+        if not data:
+            return
+        with trio.move_on_after(WRITE_TIMEOUT):
+            await self._stream.send_all(data)
+
+    def _record_head(
+        self, status: int, headers: dict[str, str], body: bytes = b"", end: str | None = None
+    ) -> None:
+        head = HttpHead(status=status, headers=tuple(headers.items()))
+        text = body.decode("utf-8", "replace") if 0 < len(body) < LINE_LIMIT else None
+        self._record(http=head, raw=text, end=end)
+
+    def _record(
+        self,
+        http: HttpHead | None = None,
+        raw: str | None = None,
+        sse: SseFields | None = None,
+        end: str | None = None,
+    ) -> None:
+        session = self._session
+        session.record(
+            TraceLine(
+                t=session.time(),
+                exchange=self._exchange,
+                sender="server",
+                http=http,
+                raw=raw,
+                sse=sse,
+                end=end,
+            )
+        )
+
+
+def _head(status: int, headers: dict[str, str]) -> h11.Response:
+    return h11.Response(
+        status_code=status,
+        headers=[(name.encode(), value.encode("latin-1")) for name, value in headers.items()],
+        reason=b"OK" if status == 200 else b"",
+    )

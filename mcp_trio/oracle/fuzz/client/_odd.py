@@ -1,0 +1,396 @@
+"""How an answer can be made wrong, as data: each name has a function from a right response to acts.
+
+Nothing here is random: a variant is chosen by its number, so that a case is a literal.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from mcp_trio.oracle.fuzz._session import META, is_modern
+
+from ._results import FIRST_WITH_TASKS, task_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+__all__ = ["ANSWERS", "JUNK", "LAWFUL", "LAWFUL_ROUNDS", "ROUNDS", "Act", "encoded", "send"]
+
+LATE: Final = 0.1  # seconds
+_HUGE: Final = (100_000, 1_100_000, 6_000_000)  # characters
+_DEEP: Final = (100, 5_000, 100_000)  # levels
+
+
+class Act(Struct, frozen=True, kw_only=True):
+    """One thing that the server does.
+
+    Attributes:
+        kind: "send" a message, "raw" bytes without a line feed, "pause", "await" the response to
+            a request of the server, or "end" the connection.
+        data: of "send", without a line feed, and of "raw".
+        seconds: of "pause", and at most for "await".
+        id: of the request for "await".
+    """
+
+    kind: Literal["send", "raw", "pause", "await", "end"]
+    data: bytes = b""
+    seconds: float = 0.0
+    id: int | str = 0
+
+
+def encoded(message: Any) -> bytes:
+    """Return a message as JSON."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def send(message: Any) -> Act:
+    """Return the act that sends a message."""
+    return Act(kind="send", data=encoded(message))
+
+
+# Names of answers that no client has a reason to complain about.
+LAWFUL: Final = frozenset({"right", "late", "error", "page", "unknown-members", "spaced"})
+# So many of the variants of "input" are correct.
+LAWFUL_ROUNDS: Final = 3
+ROUNDS: Final = 10
+_END: Final = Act(kind="end")
+
+
+def _variant(values: Any, number: int) -> Any:
+    return values[number % len(values)]
+
+
+def _late(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    return [Act(kind="pause", seconds=LATE), send(response)]
+
+
+def _twice(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    other = {**response, "result": {}} if number % 2 else response
+    return [send(response), send(other)]
+
+
+def _with_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    id = response["id"]
+    other = str(id) if isinstance(id, int) else 0
+    return [send({**response, "id": _variant((other, None, [id], {"id": id}, True, 1.5), number)})]
+
+
+def _other_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    id = response["id"]
+    after = id + 1 if isinstance(id, int) else id + "1"
+    return [send({**response, "id": _variant((after, 987_654, "none"), number)})]
+
+
+def _without(*names: str) -> Callable[..., list[Act]]:
+    def act(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+        name = _variant(names, number)
+        return [send({key: value for key, value in response.items() if key != name})]
+
+    return act
+
+
+_ERRORS: Final = (
+    (-32603, "internal error"),
+    (-32602, "invalid params"),
+    (-32000, "a server error"),
+    (-32601, "method not found"),
+    (-32600, "invalid request"),
+    (1, "x"),
+)
+
+
+def _error(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    code, text = _variant(_ERRORS, number)
+    return [
+        send({"jsonrpc": "2.0", "id": response["id"], "error": {"code": code, "message": text}})
+    ]
+
+
+_ODD_ERRORS: Final[tuple[Any, ...]] = (
+    {"code": "-32603", "message": "text"},
+    {"code": -32603},
+    {"message": "no code"},
+    "an error",
+    None,
+    [],
+    {"code": 1.5, "message": 5},
+    {"code": 2**70, "message": "", "data": {"a": [1, None]}},
+    {"code": -32042, "message": "url elicitation required", "data": {"elicitations": "none"}},
+    {"code": -32021, "message": "missing capability"},
+    {"code": -32022, "message": "unsupported version", "data": {"supported": 5}},
+    {"code": -32603, "message": "\u001b[31m" + "long" * 5_000},
+)
+
+
+def _odd_error(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    error = _variant(_ODD_ERRORS, number)
+    return [send({"jsonrpc": "2.0", "id": response["id"], "error": error})]
+
+
+def _both(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    return [send({"result": {}, "error": {"code": 1, "message": "x"}, **response})]
+
+
+_ODD_RESULTS: Final[tuple[Any, ...]] = (None, [], 82, "text", True, {})
+
+
+def _odd_result(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    found = _variant(_ODD_RESULTS, number)
+    return [send({"jsonrpc": "2.0", "id": response["id"], "result": found})]
+
+
+_REPLACED: Final[tuple[Any, ...]] = (None, 82, "text", [], {}, True, [None], {"a": {"b": []}})
+
+
+def _shape(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    """A result with one value of another type, or one member less."""
+    result = response.get("result")
+    places = list(_places(result))
+    if not places:
+        return [send(response)]
+    place = places[number % len(places)]
+    changed = copy.deepcopy(response)
+    holder: Any = changed["result"]
+    for key in place[:-1]:
+        holder = holder[key]
+    kind = number // len(places) % (len(_REPLACED) + 1)
+    if kind == 0:
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = _REPLACED[kind - 1]
+    return [send(changed)]
+
+
+def _places(value: Any, depth: int = 0) -> Iterator[tuple[Any, ...]]:
+    if depth > 4:
+        return
+    for key in value if isinstance(value, dict) else range(len(value or ())):
+        yield (key,)
+        if isinstance(value[key], dict | list):
+            for rest in _places(value[key], depth + 1):
+                yield (key, *rest)
+
+
+def _result_type(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    result = response.get("result", {})
+    found = _variant(("acme", "", 5, None, "task", "input_required"), number)
+    return [send({**response, "result": {**result, "resultType": found}})]
+
+
+def _cursor(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    """A page with a further cursor: for ever another one, always the same, or of a wrong type."""
+    result = response.get("result", {})
+    params = request.get("params")
+    before = str(params.get("cursor", "")) if isinstance(params, dict) else ""
+    page = int(before) + 1 if before.isdigit() and len(before) < 9 else 1
+    found = _variant((str(page), "same", 5, "", {"a": 1}, "x" * 10_000, "\u0000", "ä\r\n"), number)
+    return [send({**response, "result": {**result, "nextCursor": found}})]
+
+
+def _page(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    """The first of two pages, if the request is for the first one."""
+    result = response.get("result", {})
+    params = request.get("params")
+    has_cursor = isinstance(params, dict) and "cursor" in params
+    if has_cursor or not str(request.get("method", "")).endswith("/list"):
+        return [send(response)]
+    return [send({**response, "result": {**result, "nextCursor": "second"}})]
+
+
+def _members(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    result = response.get("result", {})
+    more = {"acme": [1], "_meta": {**result.get("_meta", {}), "example.com/a": {"b": None}}}
+    return [send({**response, "result": {**result, **more}})]
+
+
+def _spaced(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    return [Act(kind="send", data=b" " + json.dumps(response, indent=None).encode() + b"  ")]
+
+
+def _batch(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}}
+    return [send(_variant(([response], [response, response], [response, note], []), number))]
+
+
+def _huge(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    result = response.get("result", {})
+    return [send({**response, "result": {**result, "acme": "x" * _variant(_HUGE, number)}})]
+
+
+def _deep(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    levels = _variant(_DEEP, number)
+    start, end = encoded({**response, "result": {"acme": 0}}).split(b'"acme":0')
+    return [Act(kind="send", data=start + b'"acme":' + b"[" * levels + b"]" * levels + end)]
+
+
+def _half(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    data = encoded(response)
+    return [Act(kind="raw", data=data[: _variant((1, len(data) // 2, len(data)), number)]), _END]
+
+
+def _progress_after(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Act]:
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    token = meta.get("progressToken", 1) if isinstance(meta, dict) else 1
+    note = {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": 1},
+    }
+    return [send(response), send(note)]
+
+
+def _input_required(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Act]:
+    """An `input_required` result, unless the request is the retry of one."""
+    params = request.get("params")
+    if not isinstance(params, dict) or {"inputResponses", "requestState"} & params.keys():
+        return [send(response)] if number % 8 else [_required(response, {}, "again")]
+    ask = {"method": "roots/list"}
+    form = {
+        "method": "elicitation/create",
+        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}},
+    }
+    found: tuple[tuple[Any, Any], ...] = (
+        (None, "state"),
+        ({"a": ask}, "again"),
+        ({"a": form}, "state"),
+        ({"": ask, " ": ask, "a/b~": form, "ä" * 300: ask}, "state"),
+        ({}, None),
+        ({"a": {"method": "acme/ask"}, "b": {}}, "state"),
+        ({"a": 5, "b": None}, 5),
+        ({str(each): form for each in range(50)}, "s" * 20_000),
+        ({"a": {**form, "params": None}}, ""),
+        ([form], "state"),
+    )
+    return [_required(response, *_variant(found, number))]
+
+
+def _required(response: Mapping[str, Any], requests: Any, state: Any) -> Act:
+    members = {"inputRequests": requests, "requestState": state}
+    given = {key: value for key, value in members.items() if value is not None}
+    result = {"resultType": "input_required", **given}
+    return send({"jsonrpc": "2.0", "id": response["id"], "result": result})
+
+
+_VIEWS: Final[tuple[dict[str, Any], ...]] = (
+    {"status": "working"},
+    {"status": "input_required"},
+    {"status": "paused"},
+    {"status": "completed"},
+    {"status": "failed"},
+    {"taskId": 5},
+    {"taskId": ""},
+    {"pollInterval": -1, "pollIntervalMs": -1},
+    {"pollInterval": "soon", "pollIntervalMs": "soon"},
+    {"pollInterval": 10**12, "pollIntervalMs": 10**12},
+    {"ttl": -5, "ttlMs": -5},
+    {"createdAt": "yesterday", "lastUpdatedAt": 5},
+    {"inputRequests": {"": {"method": "acme"}}, "status": "input_required"},
+    {"status": None},
+)
+
+
+def _task(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+    """A task in place of a result, or an odd state of it."""
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
+    revision = version if isinstance(version, str) and is_modern(version) else FIRST_WITH_TASKS
+    view = task_view(revision, "working") | _variant(_VIEWS, number)
+    if str(request.get("method", "")).startswith("tasks/"):
+        result = {**response.get("result", {}), **view}
+    elif is_modern(revision):
+        result = {"resultType": "task", **view}
+    else:
+        result = {"task": view}
+    return [send({"jsonrpc": "2.0", "id": response["id"], "result": result})]
+
+
+def _acknowledged(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Act]:
+    """Acknowledgements of a subscription: late, twice, of another one, or more than requested."""
+    changed = "notifications/tools/list_changed"
+    ack = "notifications/subscriptions/acknowledged"
+    meta = {"_meta": {META + "subscriptionId": response["id"]}}
+    other = {"_meta": {META + "subscriptionId": "none"}}
+    notes = (
+        (changed, meta),
+        (ack, {**meta, "notifications": {"toolsListChanged": True, "acme": True}}),
+        (ack, {**meta, "notifications": {}}),
+        (ack, {**other, "notifications": {}}),
+        (ack, {"notifications": 5}),
+        (changed, other),
+    )
+    first = number % len(notes)
+    return [
+        send({"jsonrpc": "2.0", "method": method, "params": params})
+        for method, params in notes[first:] + notes[:first]
+    ]
+
+
+ANSWERS: Final[dict[str, Callable[..., list[Act]]]] = {
+    "right": lambda response, request, number: [send(response)],
+    "never": lambda response, request, number: [],
+    "close": lambda response, request, number: [_END],
+    "late": _late,
+    "twice": _twice,
+    "id-type": _with_id,
+    "id-other": _other_id,
+    "without": _without("id", "jsonrpc", "result"),
+    "version": lambda response, request, number: [send({**response, "jsonrpc": "1.0"})],
+    "error": _error,
+    "odd-error": _odd_error,
+    "both": _both,
+    "odd-result": _odd_result,
+    "shape": _shape,
+    "result-type": _result_type,
+    "cursor": _cursor,
+    "page": _page,
+    "unknown-members": _members,
+    "spaced": _spaced,
+    "batch": _batch,
+    "huge": _huge,
+    "deep": _deep,
+    "half": _half,
+    "progress-after": _progress_after,
+    "input": _input_required,
+    "task": _task,
+    "acknowledged": _acknowledged,
+}
+"""Answers by name. Each function gets the right response, the request, and the number."""
+
+JUNK: Final = (
+    b"server started",
+    b"{",
+    b"null",
+    b"{}",
+    b'""',
+    b"[]",
+    b"\xff\xfe{}",
+    b"\x00",
+    b"[" * 100_000,
+    b'{"jsonrpc":"2.0","method":5}',
+    b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"\\ud800"}}',
+    b'{"jsonrpc":"2.0","id":1e400,"result":{}}',
+    b'{"jsonrpc":"2.0","result":{}}',
+    b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}',
+    b'{"jsonrpc":"2.0","id":99999999999999999999999999,"result":{}}',
+    b'{"jsonrpc":"2.0","method":"notifications/message","params":[1]}',
+    b"\xef\xbb\xbf{}",
+    b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
+    b"event: message",
+    b'{"a":1}{"b":2}',
+    b" " * 100_000,
+)

@@ -1,0 +1,447 @@
+"""The server of a case: it answers as a correct one does, but where the case says otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from mcp_trio.oracle.fuzz._session import META, is_modern
+
+from ._odd import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Act, encoded, send
+from ._results import TASK_ID, error_of, open_result, server_result, task_view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+__all__ = ["PUSHES", "Reaction", "ScriptedServer"]
+
+PING_TIMEOUT: Final = 3_600.0  # seconds; the player has its own
+ASK_TIMEOUT: Final = 0.2  # seconds for code of the client's author
+_HUGE: Final = (100_000, 1_100_000, 6_000_000)
+_OPENING: Final = ("initialize", "server/discover")
+_UNSUPPORTED: Final = -32022
+# Seconds before the response to `initialize`: what is sent too early shall be seen as early.
+OPENING_DELAY: Final = 0.015
+MAX_METHODS: Final = 100
+FLOODS: Final = (1, 30, 1_000)
+
+
+class Reaction(Struct, kw_only=True):
+    """The acts of the server about a request.
+
+    Attributes:
+        acts: in their order.
+        place: the number of the request.
+        method: of the request.
+        http: over HTTP, how the response is damaged; "" for not at all. `number` is its variant.
+        opens: it answers `initialize` with a result.
+        lasts: the response is a stream that does not end.
+    """
+
+    acts: list[Act] = field(default_factory=list)
+    place: int = 0
+    method: str = ""
+    http: str = ""
+    number: int = 0
+    opens: bool = False
+    lasts: bool = False
+
+
+class ScriptedServer:
+    """A server that follows a case.
+
+    Call `receive` with each message of the client, and do what it returns.
+
+    Attributes:
+        revision: of the conversation; empty before the first request.
+        disturbed: what the server has done wrong; see `EXCUSED`.
+        requests: how many requests the client has sent.
+        asked: the methods of the requests of the server, by id. `responses` has what came back.
+        declared: the capabilities of the client.
+        called: the names of the tools that the client has called.
+        methods: of the first requests of the client.
+        client_info: name and version of the client, as it says.
+    """
+
+    def __init__(self, case: Case, *, is_http: bool = False) -> None:
+        first = case[0] if case and case[0][0] == "serve" and len(case[0]) == 3 else None
+        self.revisions: tuple[str, ...] = tuple(first[1]) if first is not None else ()
+        self.tools: tuple[str, ...] = tuple(first[2]) if first is not None else ()
+        self.revision = ""
+        self.disturbed: set[str] = set()
+        self.requests = 0
+        self.asked: dict[int | str, str] = {}
+        self.responses: dict[int | str, Mapping[str, Any]] = {}
+        self.declared: Mapping[str, Any] = {}
+        self.called: list[str] = []
+        self.methods: list[str] = []
+        self.client_info: Mapping[str, Any] = {}
+        self._is_http = is_http
+        self._answers: dict[int, tuple[str, int]] = {}
+        self._pushes: dict[int, list[tuple[str, int]]] = {}
+        self._http: dict[int, tuple[str, int]] = {}
+        self._next_id = 5_000
+        self._last = max((_place(step) for step in case[1:]), default=-1)
+        for step in case[1:]:
+            if len(step) != 4:
+                continue
+            kind, how, place, number = step
+            if kind == "answer":
+                self._answers[place] = how, number
+            elif kind == "push":
+                self._pushes.setdefault(place, []).append((how, number))
+            elif kind == "http":
+                self._http[place] = how, number
+
+    @property
+    def is_over(self) -> bool:
+        """True if no step of the case is left."""
+        return self.requests > self._last
+
+    def begin_conversation(self) -> None:
+        """Forget what belongs to an earlier connection of the client."""
+        self.revision = ""
+        self.declared = {}
+
+    def receive(self, message: Mapping[str, Any]) -> Reaction | None:
+        """Return what the server does about a message, None for nothing."""
+        id, method = message.get("id"), message.get("method")
+        if not isinstance(method, str):
+            if isinstance(id, int | str) and id in self.asked:
+                self.responses[id] = message
+            return None
+        if "id" not in message or not isinstance(id, int | str):
+            return None
+        place = self.requests
+        self.requests += 1
+        if place < MAX_METHODS:
+            self.methods.append(method)
+        response = self._right_response(message, method)
+        how, number = self._answers.get(place, ("right", 0))
+        reaction = Reaction(place=place, method=method)
+        for name, variant in self._pushes.get(place, ()):
+            reaction.acts += self._push(name, variant, message)
+        if self._is_http and place in self._http:
+            reaction.http, reaction.number = self._http[place]
+            self._disturb(method, "session", "pairing")
+        answer = ANSWERS.get(how, ANSWERS["right"])
+        is_round = how == "input" and is_modern(self.revision) and method == "tools/call"
+        if is_round and number % ROUNDS < LAWFUL_ROUNDS:
+            self.disturbed.add("tasks")
+        elif how not in LAWFUL:
+            self._disturb(method, "pairing", "rounds")
+        elif how == "error" and method in _OPENING:
+            self.disturbed.add("handshake")
+        if method == "subscriptions/listen" and "result" in response and how == "right":
+            reaction.lasts = True
+            reaction.acts += self._acknowledge(message)
+            return reaction
+        if "result" not in response and how not in _ALSO_FOR_ERRORS:
+            answer = ANSWERS["right"]
+        if method == "initialize":
+            reaction.acts.append(Act(kind="pause", seconds=OPENING_DELAY))
+        reaction.acts += answer(response, message, number)
+        reaction.opens = method == "initialize" and "result" in response
+        return reaction
+
+    def _disturb(self, method: str, *groups: str) -> None:
+        self.disturbed.update(groups)
+        if method in _OPENING:
+            self.disturbed.add("handshake")
+        if method.endswith("/list"):
+            self.disturbed.add("pages")
+        self.disturbed.add("tasks")
+
+    def _right_response(self, message: Mapping[str, Any], method: str) -> dict[str, Any]:
+        id, params = message["id"], message.get("params")
+        params = params if isinstance(params, dict) else {}
+        meta = params.get("_meta")
+        meta = meta if isinstance(meta, dict) else {}
+        version = meta.get(META + "protocolVersion")
+        info = meta.get(META + "clientInfo") or params.get("clientInfo")
+        self.client_info = info if isinstance(info, dict) else self.client_info
+        if method == "initialize":
+            result = open_result(message, self.revisions)
+            if result is None:
+                return self._unsupported(id, params.get("protocolVersion"))
+            self.revision = result["protocolVersion"]
+            self._declare(params.get("capabilities"))
+            return {"jsonrpc": "2.0", "id": id, "result": result}
+        revision = self.revision
+        if version is None and not revision and any(each.startswith(META) for each in meta):
+            # The judge says what is missing. A client that is refused would show nothing else.
+            revision = self.revision = next((e for e in self.revisions if is_modern(e)), "")
+        if isinstance(version, str):
+            found = version if set(self.revisions) & {version} else ""
+            if not found:
+                return self._unsupported(id, version)
+            revision = self.revision = found
+            self._declare(meta.get(META + "clientCapabilities"))
+        name = params.get("name")
+        if method == "tools/call" and isinstance(name, str) and name not in self.called:
+            self.called.append(name)
+        result = server_result(method, params, revision, self.tools, self.revisions)
+        if method == "subscriptions/listen" and is_modern(revision):
+            result = {}
+        if result is None:
+            return error_of(id, -32601, f"there is no method {method[:100]}")
+        return {"jsonrpc": "2.0", "id": id, "result": result}
+
+    def _declare(self, capabilities: Any) -> None:
+        self.declared = capabilities if isinstance(capabilities, dict) else {}
+
+    def _unsupported(self, id: Any, version: Any) -> dict[str, Any]:
+        if not any(is_modern(each) for each in self.revisions):
+            return error_of(id, -32601, "there is no such method")
+        data = {"supported": list(self.revisions), "requested": str(version)}
+        return error_of(id, _UNSUPPORTED, "unsupported protocol version", data)
+
+    def _acknowledge(self, message: Mapping[str, Any]) -> list[Act]:
+        params = message.get("params")
+        wanted = params.get("notifications") if isinstance(params, dict) else None
+        note = {
+            "jsonrpc": "2.0",
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {
+                "_meta": {META + "subscriptionId": message["id"]},
+                "notifications": wanted if isinstance(wanted, dict) else {},
+            },
+        }
+        return [send(note)]
+
+    # -- Before an answer --------------------------------------------------------------------------
+
+    def _push(self, name: str, number: int, request: Mapping[str, Any]) -> list[Act]:
+        push = PUSHES.get(name)
+        if push is None or (request.get("method") == "initialize" and name in _NOT_BEFORE):
+            return []
+        return list(push(self, number, request))
+
+    def ask(self, method: str, params: Any, seconds: float, number: int = 0) -> list[Act]:
+        """Return the acts that send a request to the client and wait for its response."""
+        self._next_id += 1
+        id: int | str = f"server-{self._next_id}" if number % 5 == 4 else self._next_id
+        self.asked[id] = method
+        message = {"jsonrpc": "2.0", "id": id, "method": method}
+        if params is not None:
+            message["params"] = params
+        return [send(message), Act(kind="await", id=id, seconds=seconds)]
+
+
+# Over HTTP there is no session before the response to `initialize`, and no stream.
+_NOT_BEFORE: Final = (
+    *("ping", "sampling", "elicitation", "roots", "unknown-request", "cancelled-request"),
+)
+# Answers that make sense when the right one is an error.
+_ALSO_FOR_ERRORS: Final = (
+    *("never", "close", "late", "id-type", "id-other", "odd-error", "odd-result", "half"),
+    "batch",
+)
+
+
+def _place(step: tuple[Any, ...]) -> int:
+    return step[2] if len(step) == 4 and isinstance(step[2], int) else -1
+
+
+def _note(method: str, params: Any = None) -> Act:
+    return send(
+        {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
+    )
+
+
+def _variant(values: Any, number: int) -> Any:
+    return values[number % len(values)]
+
+
+def _ping(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    if not server.revision or is_modern(server.revision):
+        server.disturbed |= {"era", "pairing"}
+        return server.ask("ping", None, ASK_TIMEOUT)
+    return server.ask("ping", _variant((None, {}), number), PING_TIMEOUT, number)
+
+
+_ASKS: Final[dict[str, tuple[Any, ...]]] = {
+    "sampling/createMessage": (
+        {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
+            "maxTokens": 10,
+        },
+        {"messages": []},
+        {"messages": "hello", "maxTokens": "many"},
+        {
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
+            "maxTokens": 10,
+            "tools": [{"name": "a", "inputSchema": {"type": "object"}}],
+        },
+        None,
+    ),
+    "elicitation/create": (
+        {
+            "message": "How many?",
+            "requestedSchema": {
+                "type": "object",
+                "properties": {"count": {"type": "integer", "minimum": 2, "maximum": 3}},
+                "required": ["count"],
+            },
+        },
+        {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": 5}}}},
+        {"mode": "url", "message": "?", "url": "https://example.com/", "elicitationId": "a"},
+        {"mode": "url", "message": "?", "url": "javascript:alert(1)", "elicitationId": "a"},
+        {"mode": "telepathy", "message": "?"},
+        None,
+    ),
+    "roots/list": (None, {"cursor": 5}, {"_meta": {"progressToken": 1}}),
+    "acme/unknown": (None, {"a": 1}),
+    "tools/list": (None,),
+    "": (None,),
+}
+
+
+def _asking(method: str) -> Any:
+    def push(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+        server.disturbed.add("tasks")
+        if not server.revision or is_modern(server.revision):
+            server.disturbed |= {"era", "pairing"}
+        if number % len(_ASKS[method]):
+            server.disturbed.add("pairing")
+        return server.ask(method, _variant(_ASKS[method], number), ASK_TIMEOUT, number // 7)
+
+    return push
+
+
+def _odd_request(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    return list(_asking(_variant(("acme/unknown", "tools/list", ""), number))(server, 0, request))
+
+
+def _cancelled_ask(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    """A request of the server that is cancelled at once."""
+    acts = _asking("roots/list")(server, 0, request)
+    note = _note("notifications/cancelled", {"requestId": acts[1].id, "reason": "no"})
+    return [acts[0], note, acts[1]]
+
+
+def _list_changed(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    if is_modern(server.revision):
+        server.disturbed.add("era")
+    name = _variant(("tools", "prompts", "resources"), number)
+    note = _note(f"notifications/{name}/list_changed")
+    return [note] * _variant(FLOODS, number // 3)
+
+
+def _progress(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    token = meta.get("progressToken") if isinstance(meta, dict) else None
+    own: Any = "none" if token is None else token
+    told = _variant(
+        (
+            [{"progressToken": own, "progress": each, "total": 3} for each in (1, 2, 3)],
+            [{"progressToken": own, "progress": each} for each in (3, 2, 2, -1)],
+            [{"progressToken": "unknown", "progress": 1}],
+            [{"progressToken": own, "progress": "half"}, {"progress": 1}, {}],
+            [{"progressToken": own, "progress": 1e308, "total": -1, "message": "\u001b[2J"}],
+            [{"progressToken": own, "progress": each} for each in range(1_000)],
+        ),
+        number,
+    )
+    if token is None or number % 6:
+        server.disturbed.add("pairing")
+    return [_note("notifications/progress", each) for each in told]
+
+
+def _log(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    told: Any = _variant(
+        (
+            {"level": "info", "data": "one"},
+            {"level": "loud", "data": None},
+            {"level": 5},
+            {"level": "error", "logger": ["a"], "data": {"a": [{}] * 50}},
+            {"level": "info", "data": "\u001b]0;title\u0007\u202e"},
+            {"level": "info", "data": "x" * 1_100_000},
+            {"level": "info", "data": "x" * 6_000_000},
+        ),
+        number,
+    )
+    if number % 7 or is_modern(server.revision):
+        server.disturbed.add("pairing")
+    return [_note("notifications/message", told)]
+
+
+def _odd_note(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    told: tuple[tuple[str, Any], ...] = (
+        ("notifications/acme", {"a": 1}),
+        ("notifications/acme", None),
+        ("notifications/resources/updated", {"uri": "note:///none"}),
+        ("notifications/resources/updated", {}),
+        ("notifications/cancelled", {"requestId": request.get("id"), "reason": "no"}),
+        ("notifications/cancelled", {"requestId": 123_456}),
+        ("notifications/cancelled", {"requestId": None}),
+        ("notifications/cancelled", {}),
+        ("notifications/initialized", None),
+        ("notifications/tools/list_changed", 82),
+        ("notifications/tools/list_changed", []),
+        ("notifications/tasks/status", task_view(server.revision, "working")),
+        ("notifications/tasks/status", {"taskId": TASK_ID}),
+        ("notifications/tasks", {"taskId": 5}),
+        ("notifications/elicitation/complete", {"elicitationId": "none"}),
+        ("notifications/subscriptions/acknowledged", {"_meta": {META + "subscriptionId": "none"}}),
+        ("notifications/subscriptions/acknowledged", {}),
+        ("tools/list", {}),
+        ("", {}),
+    )
+    if number % len(told) > 1:  # one of an unknown method is legal
+        server.disturbed |= {"pairing", "tasks"}
+    return [_note(*_variant(told, number))]
+
+
+def _odd_response(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    server.disturbed.add("pairing")
+    told: tuple[dict[str, Any], ...] = (
+        {"jsonrpc": "2.0", "id": 424_242, "result": {}},
+        {"jsonrpc": "2.0", "id": "none", "result": {}},
+        error_of(None, -32700, "parse error"),
+        error_of(424_242, -32603, "internal error"),
+        error_of(0, -32603, "internal error"),
+        {"jsonrpc": "2.0", "id": True, "result": {}},
+    )
+    return [send(_variant(told, number))]
+
+
+def _junk(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    server.disturbed |= {"pairing", "framing"}
+    return [Act(kind="send", data=_variant(JUNK, number))]
+
+
+def _empty_line(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    return [Act(kind="send", data=_variant((b"", b"  ", b"\t"), number))]
+
+
+def _note_batch(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    server.disturbed |= {"pairing", "framing"}
+    note = {"jsonrpc": "2.0", "method": "notifications/message"}
+    note["params"] = {"level": "info", "data": "one"}  # type: ignore[assignment]
+    ping = {"jsonrpc": "2.0", "id": 4_999, "method": "ping"}
+    told = _variant(([note], [note, ping], [5], [[note]], [note] * 500), number)
+    return [Act(kind="send", data=encoded(told))]
+
+
+PUSHES: Final[dict[str, Any]] = {
+    "ping": _ping,
+    "sampling": _asking("sampling/createMessage"),
+    "elicitation": _asking("elicitation/create"),
+    "roots": _asking("roots/list"),
+    "unknown-request": _odd_request,
+    "cancelled-request": _cancelled_ask,
+    "list-changed": _list_changed,
+    "progress": _progress,
+    "log": _log,
+    "notification": _odd_note,
+    "response": _odd_response,
+    "junk": _junk,
+    "empty-line": _empty_line,
+    "batch": _note_batch,
+}
+"""What is sent before an answer, by name: functions of the server, the number, and the request."""

@@ -1,0 +1,253 @@
+"""Draw cases for clients from a seed, and find out what the client does with a correct server."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import field
+
+from mcp_core import ALL, ConnectFailed, escape_text
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._session import is_modern
+
+from ._client_play import HANG, ClientPlayer
+from ._http_odd import HTTP_WAYS
+from ._results import SCHEMA_TOOL
+
+if TYPE_CHECKING:
+    from mcp_trio.oracle.fuzz._case import Case, Step
+
+    from ._client_session import ClientSession
+    from ._client_target import ClientTarget
+
+__all__ = ["ClientOffers", "ScriptChoices", "ScriptSource", "probe_client"]
+
+MAX_PLACE: Final = 12  # later requests are rarely of another kind
+_NUMBERS: Final = 1_000
+_FIRST_NUMBERS: Final = 2  # the plainest variants
+# Probabilities.
+_AVOIDED: Final = 0.05  # that a step is drawn which has shown a fault
+_AT_FIRST: Final = 0.15
+_OF_HTTP: Final = 0.35
+_OF_PUSHES: Final = 0.4
+_OF_MODERN: Final = 0.25
+_OF_REFUSED: Final = 0.05
+_WHERE_WANTED: Final = 0.8
+# The end of the method to which a kind of answer belongs.
+_WANTED: Final = {
+    "page": "/list",
+    "cursor": "/list",
+    "input": "tools/call",
+    "task": "tools/call",
+    "acknowledged": "/listen",
+}
+
+_ANSWERS: Final = (
+    *("error", "error", "odd-error", "odd-error", "shape", "shape", "shape", "shape", "twice"),
+    *("id-type", "id-other", "without", "version", "both", "odd-result", "never", "late", "close"),
+    *("cursor", "page", "unknown-members", "spaced", "batch", "huge", "deep", "half"),
+    *("progress-after", "result-type", "input", "task"),
+)
+_MODERN_ANSWERS: Final = ("result-type", "input", "input", "input", "task", "acknowledged")
+_PUSHES: Final = (
+    *("ping", "ping", "sampling", "elicitation", "roots", "unknown-request", "cancelled-request"),
+    *("list-changed", "progress", "log", "notification", "notification", "response", "junk"),
+    *("junk", "empty-line", "batch"),
+)
+
+
+class ClientOffers(Offers, kw_only=True):
+    """The facts about a client that has a correct server.
+
+    Attributes:
+        servers: the sets of revisions of a server with which it has a conversation, and the
+            methods of its requests.
+        refused: further sets, with which it gives up.
+        called: the names of the tools that it calls.
+        ends: it ends when its connection ends.
+    """
+
+    servers: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
+    refused: list[tuple[str, ...]] = field(default_factory=list)
+    called: list[str] = field(default_factory=list)
+    ends: bool = True
+
+    @property
+    def requests(self) -> int:
+        """How many requests the client sends at most."""
+        return max(len(methods) for methods in self.servers.values())
+
+
+class ScriptChoices:
+    """The choices that cases are drawn from.
+
+    Args:
+        offers: of the client.
+        http: whether it speaks HTTP.
+
+    Attributes:
+        avoided: names of steps that are drawn rarely, because they were found already.
+        names: none; a campaign asks which tools may be called.
+    """
+
+    def __init__(self, offers: ClientOffers, *, http: bool) -> None:
+        self.offers = offers
+        self.http = http
+        self.avoided: set[tuple[str, str]] = set()
+        self.names: tuple[str, ...] = ()
+
+    @property
+    def tools(self) -> list[str]:
+        """The names of the tools of the server."""
+        return [SCHEMA_TOOL, *(each for each in self.offers.called if each != SCHEMA_TOOL)]
+
+
+class ScriptSource:
+    """A source of cases. The same choices and seed give the same cases on every machine.
+
+    First come a correct server, and a case for each kind of step: what shows then has the smallest
+    case. Combinations follow.
+    """
+
+    def __init__(self, choices: ScriptChoices, seed: int) -> None:
+        self._random = Random(seed)  # noqa: S311 - cases can be drawn again
+        self._choices = choices
+        self._refused = choices.offers.refused
+        self._first = self._single_steps()
+
+    def draw(self, count: int) -> list[Case]:
+        """Return so many cases."""
+        found, self._first = self._first[:count], self._first[count:]
+        return found + [self._draw_one() for _ in range(count - len(found))]
+
+    def _single_steps(self) -> list[Case]:
+        offers = self._choices.offers
+        found = [self._serve(each) for each in (*offers.servers, *offers.refused)]
+        kinds = [("answer", how) for how in sorted({*_ANSWERS, *_MODERN_ANSWERS})]
+        kinds += [("push", what) for what in sorted(set(_PUSHES))]
+        kinds += [("http", way) for way in HTTP_WAYS if self._choices.http]
+        single: list[Case] = []
+        # The first two differ most: a server of all revisions, and one of a part of them.
+        for revisions in list(offers.servers)[:2]:
+            for kind, how in kinds:
+                place = self._place(how, offers.servers[revisions], first=_AT_FIRST / 3)
+                step = (kind, how, place, self._random.randrange(_FIRST_NUMBERS))
+                single.append([*self._serve(revisions), step])
+        self._random.shuffle(single)
+        return found + single
+
+    def _serve(self, revisions: tuple[str, ...]) -> list[Step]:
+        return [("serve", list(revisions), self._choices.tools)]
+
+    def _draw_one(self) -> Case:
+        random, choices = self._random, self._choices
+        servers = choices.offers.servers
+        revisions = random.choice(list(servers))
+        if self._refused and random.random() < _OF_REFUSED:
+            revisions = random.choice(self._refused)
+        modern = any(is_modern(each) for each in revisions)
+        steps = self._serve(revisions)
+        for _ in range(random.choice((1, 1, 2, 3))):
+            step = self._draw_step(servers.get(revisions, []), modern=modern)
+            if (step[0], step[1]) not in choices.avoided or random.random() < _AVOIDED:
+                steps.append(step)
+        return steps
+
+    def _draw_step(self, methods: list[str], *, modern: bool) -> Step:
+        random = self._random
+        kind = "answer"
+        names: tuple[str, ...] = _ANSWERS
+        if self._choices.http and random.random() < _OF_HTTP:
+            kind, names = "http", HTTP_WAYS
+        elif random.random() < _OF_PUSHES:
+            kind, names = "push", _PUSHES
+        elif modern and random.random() < _OF_MODERN:
+            names = _MODERN_ANSWERS
+        how = random.choice(names)
+        return (kind, how, self._place(how, methods), random.randrange(_NUMBERS))
+
+    def _place(self, how: str, methods: list[str], first: float = _AT_FIRST) -> int:
+        """Return a place where a step makes sense, the handshake rarely."""
+        wanted = _WANTED.get(how)
+        places = [
+            place
+            for place, method in enumerate(methods[: MAX_PLACE + 1])
+            if wanted is not None and method.endswith(wanted)
+        ]
+        if places and self._random.random() < _WHERE_WANTED:
+            return self._random.choice(places)
+        last = min(MAX_PLACE, max(0, len(methods) - 1))
+        return 0 if self._random.random() < first else self._random.randint(min(1, last), last)
+
+
+async def probe_client(
+    target: ClientTarget, revisions: tuple[str, ...] = ALL, timeout: float = 2.0
+) -> ClientOffers:
+    """Return what a client does with a correct server.
+
+    Args:
+        target: the client.
+        revisions: of the server.
+        timeout: seconds for the response to a ping, and for what the client does next.
+
+    Raises:
+        ConnectFailed: it has no conversation; the message names the cause and the cure.
+    """
+    offers = ClientOffers()
+    stateful = tuple(each for each in revisions if not is_modern(each))
+    modern = tuple(each for each in revisions if is_modern(each))
+    candidates = [tuple(revisions), stateful, modern, *((each,) for each in stateful)]
+    seen: set[tuple[str, ...]] = set()
+    reason = "it has sent no message"
+    for candidate in candidates:
+        if not candidate or candidate in seen:
+            continue
+        seen.add(candidate)
+        session, has_hung = await _control(target, candidate, offers, timeout)
+        if not offers.servers and session.server.called:  # now with the tools that it calls
+            offers.called = list(session.server.called)
+            session, has_hung = await _control(target, candidate, offers, timeout)
+        server = session.server
+        if not session.messages:
+            reason = f"it has sent no message{session.describe()}"
+            if candidate == tuple(revisions):
+                break  # it would not with fewer revisions
+        elif not server.revision:
+            reason = f"it speaks no revision of the server{session.describe()}"
+            offers.refused.append(candidate)
+        elif server.methods == ["initialize"] and offers.servers:
+            offers.refused.append(candidate)
+        else:
+            offers.servers[candidate] = list(server.methods)
+            offers.ends = offers.ends and not has_hung
+            if server.revision not in offers.revisions:
+                offers.revisions.append(server.revision)
+            info = server.client_info
+            name = f"{info.get('name', '?')} {info.get('version', '')}".strip()
+            offers.name = offers.name or escape_text(name[:100])
+    offers.revisions.sort(reverse=True)
+    if not offers.servers:
+        raise ConnectFailed(
+            f"no conversation with {target.name}: {reason}. Is that an MCP client? "
+            + _CURES[target.way]
+        )
+    return offers
+
+
+_CURES: Final = {
+    "pipes": "A client that starts its server needs {server} in its command, and one that connects"
+    " to a URL needs {url}",
+    "relay": "The words in place of {server} are a command that speaks MCP on stdin and stdout",
+    "http": "The word in place of {url} is the URL of a server that speaks Streamable HTTP",
+}
+
+
+async def _control(
+    target: ClientTarget, revisions: tuple[str, ...], offers: ClientOffers, timeout: float
+) -> tuple[ClientSession, bool]:
+    """Play a correct server. Return the session, and True if the client did not end with it."""
+    session = await target.open()
+    case: Any = [("serve", list(revisions), [SCHEMA_TOOL, *offers.called])]
+    outcome = await ClientPlayer(timeout).play(case, session)
+    return session, any(each.row == HANG for each in outcome.faults)

@@ -1,0 +1,1 @@
+"""Strategies of hypothesis, which `mcp_trio.testing.strategies` hands on."""

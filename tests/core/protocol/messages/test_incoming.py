@@ -1,0 +1,105 @@
+"""From bytes to messages: one at a time, in order, without exceptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from mcp_core import Limits
+from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope
+from mcp_core.protocol.messages._incoming import IncomingMessages, MessageContext
+from tests.core.helpers import call, encoded, initialize, line, ping
+
+
+def summary(message: Envelope | BadMessage | None) -> Any:
+    """Return the method of a request, or the text of a bad message, or None for none."""
+    if isinstance(message, BadMessage):
+        return message.message
+    if message is None:
+        return None
+    assert message.method is not UNSET
+    return message.method
+
+
+def summaries(intake: IncomingMessages) -> list[Any]:
+    found = []
+    while (message := intake.next_message()) is not None:
+        found.append(summary(message))
+    return found
+
+
+def test_incoming_lines_become_messages() -> None:
+    intake = IncomingMessages(Limits())
+    intake.feed(line(ping(1)) + b"\n \t\r\n" + line(call(2)) + b"{\n" + b'{"jso')
+    assert intake.has_partial_line
+    first, second, third = summaries(intake)
+    assert (first, second) == ("ping", "tools/call")
+    assert "not JSON" in third
+    assert (len(intake), intake.has_partial_line) == (5, True)
+    assert intake.received == len(line(ping(1)) + line(call(2))) + 12
+
+
+def test_incoming_messages_keep_their_context() -> None:
+    intake = IncomingMessages(Limits(message=200))
+    intake.add(encoded(ping(1)), MessageContext(7))
+    intake.add(b"x" * 201, MessageContext(8))
+    intake.add(b"  ", MessageContext(9))
+    intake.add(encoded(call(2)), None)
+    assert len(intake) == intake.received
+    seen = []
+    while (message := intake.next_message()) is not None:
+        seen.append((summary(message), intake.context.related))
+    assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
+    assert len(intake) == 0
+
+
+def test_incoming_batch_is_split_on_demand() -> None:
+    intake = IncomingMessages(Limits(batch=2))
+    intake.feed(line([ping(1), call(2)]))
+    assert summaries(intake) == ["a message is a JSON object, not an array"]
+    intake.batches = True
+    intake.feed(line([ping(1), call(2)]) + line(ping(3)))
+    assert summary(intake.next_message()) == "ping"
+    assert len(intake) == len(encoded([ping(1), call(2)])) + len(line(ping(3)))  # all of it is held
+    assert summaries(intake) == ["tools/call", "ping"]
+
+
+def test_incoming_batch_invalid_is_bad_message() -> None:
+    intake = IncomingMessages(Limits(batch=2))
+    intake.batches = True
+    intake.feed(b"[]\n" + line([ping(1)] * 3) + b"[1,\n" + line([initialize(), 5, ping(1)][:2]))
+    empty, many, broken, opening, number = summaries(intake)
+    assert empty.endswith("this one has 0")
+    assert many.endswith("this one has 3")
+    assert "not JSON" in broken
+    assert opening == "initialize is never part of a batch"
+    assert number
+
+
+def test_incoming_clear_discards_everything() -> None:
+    intake = IncomingMessages(Limits())
+    intake.batches = True
+    intake.feed(line([ping(1), ping(2)]) + b'{"half')
+    intake.next_message()
+    intake.add(encoded(ping(3)), None)
+    intake.clear()
+    assert (len(intake), intake.has_partial_line, intake.next_message()) == (0, False, None)
+    assert repr(intake) == "<IncomingMessages of 0 bytes>"
+
+
+@given(
+    st.lists(
+        st.binary(max_size=40) | st.sampled_from([line(ping(1)), b"\n", b"[", line([ping(2)])])
+    )
+)
+def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) -> None:
+    intake = IncomingMessages(Limits(message=64))
+    intake.batches = True
+    for chunk in chunks:
+        intake.feed(chunk)
+        for found in summaries(intake):
+            assert isinstance(found, str)
+        assert len(intake) <= 64 + 1

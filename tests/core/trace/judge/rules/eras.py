@@ -1,0 +1,234 @@
+"""Conversations for the rules on revisions, eras and the end of a process."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from mcp_core.trace import TraceLine
+from tests.core.trace.judge.conversations import (
+    META,
+    C,
+    S,
+    Said,
+    ask,
+    at,
+    error,
+    notify,
+    raw_client,
+    raw_server,
+    result,
+)
+from tests.core.trace.judge.rules.case import QUIET, Case, case
+from tests.core.trace.judge.rules.messages import (
+    END_OF_CLIENT,
+    HANDSHAKE,
+    LIST,
+    META_E,
+    PING,
+    SERVER_META,
+    initialize,
+    initialized_with,
+)
+
+NOTE: Final = C(notify("notifications/initialized"))
+NO_INFO: Final = {key: META_E[key] for key in META_E if "Info" not in key}
+FUTURE: Final = {**META_E, META + "protocolVersion": "2027-01-01"}
+DISCOVER: Final = raw_client(ask("d", "server/discover", _meta=META_E))
+INITIALIZE: Final = raw_client(initialize())
+MODERN: Final = raw_client(ask(1, "tools/list", _meta=META_E))
+VERSIONS: Final = {"supported": ["2026-07-28"], "requested": "2027-01-01"}
+OTHER: Final = {"supported": ["2027-01-01"], "requested": "2026-07-28"}
+REJECTED: Final = [
+    raw_client(ask(1, "tools/list", _meta=FUTURE)),
+    S(error(1, -32022, data=VERSIONS)),
+]
+SERVED: Final = [
+    MODERN,
+    raw_server(
+        result(
+            1,
+            resultType="complete",
+            tools=[],
+            ttlMs=0,
+            cacheScope="private",
+            _meta=SERVER_META,
+        )
+    ),
+]
+
+
+def discovered(*versions: str) -> Said:
+    hints = {"ttlMs": 0, "cacheScope": "private"}
+    return S(result("d", supportedVersions=list(versions), capabilities={}, **hints))
+
+
+def exited(t: float, status: int) -> Said:
+    return C(TraceLine(t=t, kind="exit", status=status))
+
+
+def ended(t: float, sender: Literal["client", "server"]) -> Said:
+    return Said(sender, TraceLine(t=t, sender=sender, end="closed"))
+
+
+def initialized(version: Any) -> Said:
+    return S(initialized_with(protocolVersion=version))
+
+
+def no_version(data: Any) -> Said:
+    return S(error("i", -32601, data=data))
+
+
+CASES: Final[list[Case]] = [
+    # Versions
+    case("LIFE-4", "D", [INITIALIZE, initialized("2025-01-01")], HANDSHAKE, PING, start=None),
+    case(
+        "LIFE-4",
+        "E",
+        [DISCOVER, discovered("2026-07-28", "2025-11-25"), INITIALIZE, initialized("2025-06-18")],
+        [DISCOVER, discovered("2026-07-28", "2025-06-18"), INITIALIZE, initialized("2025-06-18")],
+        LIST,
+        start=None,
+    ),
+    case(
+        "LIFE-5",
+        "D",
+        [INITIALIZE, initialized("2025-01-01"), NOTE],
+        HANDSHAKE,
+        PING,
+        start=None,
+        allowed=("LIFE-4",),
+    ),
+    case(
+        "VER-2",
+        "E",
+        [*REJECTED, at(5, raw_client(ask(2, "tools/list", _meta=FUTURE)))],
+        [*REJECTED, at(5, raw_client(ask(2, "tools/list", _meta=META_E)))],
+        LIST,
+    ),
+    case(
+        "VER-15",
+        "E",
+        [DISCOVER, discovered("2026-07-28"), INITIALIZE, no_version(None)],
+        [DISCOVER, discovered("2026-07-28"), INITIALIZE, no_version({"supported": ["2026-07-28"]})],
+        [INITIALIZE, no_version(None)],
+        start=None,
+    ),
+    case(
+        "VER-15",
+        "E",
+        [*SERVED, INITIALIZE, S(error("i", -32600))],
+        [*SERVED, INITIALIZE, S(error("i", -32600, "speak 2026-07-28"))],
+        LIST,
+        start=None,
+        is_certain=False,
+        allowed=("PROBE-1",),
+        pass_allowed=("PROBE-1",),
+    ),
+    # Eras
+    case(
+        "PROBE-1",
+        "E",
+        [MODERN, S(error(1, -32601)), INITIALIZE],
+        [DISCOVER, S(error("d", -32601)), INITIALIZE],
+        HANDSHAKE,
+        start=None,
+        side="client",
+        is_certain=False,
+    ),
+    case(
+        "PROBE-2",
+        "E",
+        [DISCOVER, S(error("d", 5)), MODERN],
+        [DISCOVER, S(error("d", 5)), INITIALIZE],
+        HANDSHAKE,
+        start=None,
+        is_certain=False,
+    ),
+    case(
+        "PROBE-3",
+        "E",
+        [DISCOVER, S(error("d", -32022, data=OTHER)), at(5, INITIALIZE)],
+        [DISCOVER, S(error("d", -32022, data=OTHER)), MODERN],
+        HANDSHAKE,
+        start=None,
+    ),
+    # The end of a process
+    case(
+        "LIFE-18",
+        "D",
+        [*HANDSHAKE, exited(5, -15)],
+        [*HANDSHAKE, END_OF_CLIENT, exited(5, 0)],
+        [*HANDSHAKE, exited(5, 1)],
+        start=None,
+        is_certain=False,
+        side="client",
+    ),
+    case(
+        "STDIO-10",
+        "E",
+        [*LIST, exited(5, -15)],
+        [*LIST, END_OF_CLIENT, exited(5, 0)],
+        QUIET,
+        is_certain=False,
+        side="client",
+    ),
+    case(
+        "STDIO-11",
+        "E",
+        [*LIST, ended(1, "client"), exited(21, -9)],
+        [*LIST, ended(1, "client"), exited(2, 0)],
+        [*LIST, exited(2, 0)],
+        side="server",
+    ),
+    case(
+        "STDIO-1", "D", [C('{"jsonrpc":'), C('"2.0"}')], PING, [], start=None, allowed=("STDIO-3",)
+    ),
+    # `_meta`
+    case("META-1", "D", [C(ask(1, "ping", _meta=5))], PING, is_part=True),
+    case(
+        "META-3",
+        "D",
+        [C(ask(1, "ping", _meta={"dev.mcp/x": 1}))],
+        [C(ask(1, "ping", _meta={"com.example.mcp/x": 1}))],
+        PING,
+    ),
+    case(
+        "META-3",
+        "C",
+        [C(ask(1, "ping", _meta={"mcp.dev/x": 1}))],
+        [C(ask(1, "ping", _meta={"dev.mcp/x": 1}))],
+    ),
+    case(
+        "META-7",
+        "E",
+        [
+            raw_client(
+                ask(
+                    1, "tools/list", _meta={key: META_E[key] for key in META_E if "Info" not in key}
+                )
+            )
+        ],
+        LIST,
+        [],
+        is_certain=False,
+    ),
+    case(
+        "META-10",
+        "E",
+        [C(ask(1, "x")), raw_server(result(1, resultType="complete"))],
+        [
+            C(ask(1, "x")),
+            raw_server(result(1, resultType="complete", _meta=SERVER_META)),
+        ],
+        [C(ask(1, "x"))],
+        is_certain=False,
+    ),
+    case(
+        "META-15",
+        "D",
+        [C(ask(1, "ping", _meta={META + "related-task": "t"}))],
+        [C(ask(1, "ping", _meta={META + "related-task": {"taskId": "t"}}))],
+        PING,
+    ),
+    case("PING-1", "D", [C(ask(1, "ping")), S(result(1, ok=True))], PING),
+]

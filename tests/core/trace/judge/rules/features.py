@@ -1,0 +1,309 @@
+"""Conversations for tools, content, resources, prompts, sampling, elicitation and roots."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.rules.case import Case, case
+from tests.core.trace.judge.rules.messages import (
+    FORM,
+    LIST,
+    RESOURCES,
+    SAMPLE,
+    SAMPLED,
+    SERVED,
+    TEXT,
+    without,
+)
+from tests.core.trace.judge.rules.utilities import TOOL, call
+
+OUTPUT: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+STRICT: Final = {**TOOL, "outputSchema": OUTPUT}
+# 2025-11-25: elicitation by URL.
+BY_URL: Final = ask(
+    1, "elicitation/create", mode="url", message="m", url="https://x", elicitationId="e"
+)
+USE: Final = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
+RESULT: Final = {"type": "tool_result", "toolUseId": "u", "content": []}
+SAMPLE_TOOLS: Final = ask(1, "sampling/createMessage", **SAMPLE["params"], tools=[])
+# The same in a round of 2026-07-28, and a client that declares no tools for it
+ASKED: Final = {"k": {key: SAMPLE_TOOLS[key] for key in ("method", "params")}}
+NESTED: Final = S(result(1, resultType="input_required", inputRequests=ASKED))
+WITHOUT_TOOLS: Final[dict[str, Any]] = {META + "clientCapabilities": {"sampling": {}}}
+
+
+def listed(*tools: Any, id: int = 1) -> list[Said]:
+    return [C(ask(id, "tools/list")), S(result(id, tools=list(tools)))]
+
+
+def called(**members: Any) -> list[Said]:
+    return [C(call(2)), S(result(2, **members))]
+
+
+def content(*blocks: Any) -> list[Said]:
+    return called(content=list(blocks))
+
+
+def resources(**members: Any) -> list[Said]:
+    return [
+        C(ask(1, "resources/list")),
+        S(result(1, resources=[{"uri": "a:b", "name": "n", **members}])),
+    ]
+
+
+def read(**members: Any) -> list[Said]:
+    return [C(ask(1, "resources/read", uri="a:b")), S(result(1, contents=[members]))]
+
+
+def prompt(**members: Any) -> list[Said]:
+    return [C(ask(1, "prompts/get", name="p")), S(result(1, messages=[members]))]
+
+
+def sample(*messages: Any) -> Said:
+    return S(ask(1, "sampling/createMessage", maxTokens=1, messages=list(messages)))
+
+
+def form(**properties: Any) -> Said:
+    return S(
+        ask(
+            1,
+            "elicitation/create",
+            message="m",
+            requestedSchema={"type": "object", "properties": properties},
+        )
+    )
+
+
+def answered(**members: Any) -> list[Said]:
+    return [S(FORM), C(result(1, **members))]
+
+
+ASSISTANT: Final = {"role": "assistant", "content": [USE]}
+USER: Final = {"role": "user", "content": [RESULT]}
+FORM_ONLY: Final[tuple[dict[str, Any], dict[str, Any]]] = ({"elicitation": {}}, {})
+NO_TOOLS: Final[tuple[dict[str, Any], dict[str, Any]]] = ({"sampling": {}}, {})
+EVERY: Final[tuple[dict[str, Any], dict[str, Any]]] = (
+    {"sampling": {"tools": {}, "context": {}}},
+    {},
+)
+IMAGE: Final = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+FINE: Final = content(TEXT[0], IMAGE)
+
+CASES: Final[list[Case]] = [
+    # Tools
+    case("TOOL-2", "D", listed({"inputSchema": {"type": "object"}}), LIST),
+    case("TOOL-6", "D", listed({"name": "t", "inputSchema": None}), listed(TOOL)),
+    case(
+        "TOOL-7",
+        "C",
+        listed({"name": "t", "inputSchema": {"type": "array"}}),
+        listed(TOOL),
+        is_part=True,
+    ),
+    case(
+        "TOOL-8",
+        "D",
+        listed({**TOOL, "outputSchema": {"type": "array"}}),
+        listed(STRICT),
+        is_part=True,
+    ),
+    case("TOOL-9", "E", listed({**TOOL, "outputSchema": 1}), listed(STRICT), is_part=True),
+    case(
+        "TOOL-10",
+        "D",
+        [*listed(STRICT), *called(content=TEXT)],
+        [*listed(STRICT), *called(content=TEXT, structuredContent={"a": 1})],
+    ),
+    case(
+        "TOOL-10",
+        "D",
+        [*listed(STRICT), *called(content=TEXT, structuredContent={"a": "x"})],
+        [*listed(STRICT), *called(content=TEXT, structuredContent={"a": 1})],
+    ),
+    case(
+        "TOOL-12",
+        "D",
+        called(content=[], structuredContent={}),
+        called(content=TEXT, structuredContent={}),
+    ),
+    case("TOOL-13", "D", called(isError=True), called(content=[])),
+    case("TOOL-14", "D", [C(ask(1, "tools/call", arguments={}))], [C(call(1))]),
+    case(
+        "TOOL-17",
+        "D",
+        [*listed(), C(call(2)), S(error(2, -32601))],
+        [*listed(), C(call(2)), S(error(2))],
+    ),
+    case(
+        "TOOL-17",
+        "D",
+        [*listed(), C(call(2)), S(error(2, -32000))],
+        [*listed(), C(call(2)), S(error(2))],
+        is_certain=False,
+    ),
+    case("TOOL-19", "D", listed({**TOOL, "name": "a b"}), listed(TOOL)),
+    case("TOOL-19", "D", listed(TOOL, TOOL), listed(TOOL)),
+    case(
+        "JSCH-3",
+        "D",
+        listed({**TOOL, "inputSchema": {"type": "object", "properties": {"a": {"type": "text"}}}}),
+        listed(TOOL),
+    ),
+    # Content
+    case("CONT-1", "D", content({"type": "text", "text": 5}), FINE, is_part=True),
+    case(
+        "CONT-2",
+        "A",
+        content({"type": "audio", "data": "AAAA", "mimeType": "a/b"}),
+        FINE,
+        is_part=True,
+    ),
+    case(
+        "CONT-3", "C", [sample({"role": "user", "content": [TEXT[0]]})], [S(SAMPLE)], is_part=True
+    ),
+    case("CONT-4", "D", content({**IMAGE, "data": "?"}), FINE, is_part=True),
+    case("CONT-5", "D", content({**TEXT[0], "annotations": {"priority": 2}}), FINE, is_part=True),
+    case("CONT-6", "D", read(uri="a:b"), read(uri="a:b", text="x"), is_part=True),
+    case(
+        "META-19",
+        "D",
+        listed({**TOOL, "icons": [{"src": 1}]}),
+        listed({**TOOL, "icons": [{"src": "https://x"}]}),
+        is_part=True,
+    ),
+    # Resources and prompts
+    case(
+        "RES-2",
+        "D",
+        [C(ask(1, "resources/list")), S(result(1, resources=[{"uri": "a:b"}]))],
+        RESOURCES,
+    ),
+    case("RES-3", "D", [C(ask(1, "resources/read", name="x"))], read(uri="a:b", text="x")),
+    case(
+        "RES-4",
+        "D",
+        [C(ask(1, "resources/subscribe", name="x"))],
+        [C(ask(1, "resources/subscribe", uri="a:b"))],
+    ),
+    case(
+        "RES-5",
+        "D",
+        [S(notify("notifications/resources/updated", uri="a:b"))],
+        [
+            C(ask(1, "resources/subscribe", uri="a:b")),
+            S(notify("notifications/resources/updated", uri="a:b")),
+        ],
+    ),
+    case(
+        "RES-6",
+        "E",
+        [C(ask(1, "resources/subscribe", uri="a:b")), S(result(1))],
+        [*SERVED, C(ask(1, "resources/subscribe", uri="a:b")), S(error(1, -32601))],
+        allowed=("LIFE-14",),
+    ),
+    case(
+        "RES-8",
+        "E",
+        [*SERVED, C(ask(1, "resources/read", uri="a:b")), S(error(1, -32002))],
+        [*SERVED, C(ask(1, "resources/read", uri="a:b")), S(error(1))],
+    ),
+    case(
+        "PRM-2",
+        "D",
+        [C(ask(1, "prompts/get", name="p", arguments={"a": 1}))],
+        prompt(role="user", content=TEXT[0]),
+    ),
+    case(
+        "PRM-3", "D", prompt(role="system", content=TEXT[0]), prompt(role="user", content=TEXT[0])
+    ),
+    # Sampling
+    case("SAMP-2", "D", [S(without(SAMPLE, "maxTokens"))], [S(SAMPLE)]),
+    case(
+        "SAMP-3", "D", [S(SAMPLE), C(without(SAMPLED, "model", "result"))], [S(SAMPLE), C(SAMPLED)]
+    ),
+    case("SAMP-5", "D", [S(SAMPLE_TOOLS)], [S(SAMPLE_TOOLS)], start=NO_TOOLS, pass_start=EVERY),
+    case(
+        "SAMP-5",
+        "E",
+        [C(call(1, **WITHOUT_TOOLS)), NESTED],
+        [C(call(1)), NESTED],
+        allowed=("MRTR-5",),
+    ),
+    case(
+        "SAMP-6",
+        "D",
+        [S(ask(1, "sampling/createMessage", **SAMPLE["params"], includeContext="thisServer"))],
+        [S(ask(1, "sampling/createMessage", **SAMPLE["params"], includeContext="thisServer"))],
+        start=NO_TOOLS,
+        pass_start=EVERY,
+    ),
+    case(
+        "SAMP-7",
+        "D",
+        [sample(ASSISTANT, {"role": "user", "content": [RESULT, TEXT[0]]})],
+        [sample(ASSISTANT, USER)],
+    ),
+    case("SAMP-8", "D", [sample(ASSISTANT)], [sample(ASSISTANT, USER)]),
+    case("SAMP-9", "D", [sample(USER)], [sample(ASSISTANT, USER)]),
+    # Elicitation
+    case(
+        "ELIC-3",
+        "D",
+        [S(BY_URL)],
+        [S(BY_URL)],
+        start=FORM_ONLY,
+        pass_start=({"elicitation": {"url": {}}}, {}),
+    ),
+    case("ELIC-4", "C", [S(without(FORM, "message"))], [S(FORM)]),
+    case("ELIC-5", "D", [S(without(FORM, "message"))], [S(FORM)]),
+    case("ELIC-6", "D", [form(a={"type": "object"})], [S(FORM)], allowed=("ELIC-8",)),
+    case("ELIC-7", "C", [form(a={"type": "string", "minLength": "1"})], [S(FORM)], is_part=True),
+    case("ELIC-8", "D", [form(a={"type": "string", "minLength": "1"})], [S(FORM)], is_part=True),
+    case("ELIC-9", "D", answered(action="yes"), answered(action="decline")),
+    case(
+        "ELIC-10",
+        "D",
+        answered(action="accept", content={"a": 1}),
+        answered(action="accept", content={"a": "x"}),
+    ),
+    case("ELIC-13", "D", [S({**BY_URL, "params": {**BY_URL["params"], "url": "x"}})], [S(BY_URL)]),
+    case(
+        "ELIC-15",
+        "D",
+        [S(notify("notifications/elicitation/complete", id=1))],
+        [S(notify("notifications/elicitation/complete", elicitationId="e"))],
+    ),
+    case(
+        "ELIC-16",
+        "D",
+        [C(call(1)), S(error(1, -32042, data={"elicitations": []}))],
+        [C(call(1)), S(error(1, -32042, data={"elicitations": [BY_URL["params"]]}))],
+    ),
+    case(
+        "ELIC-17",
+        "E",
+        [*SERVED, C(call(1)), S(error(1, -32042))],
+        [*SERVED, C(call(1)), S(error(1, -32602))],
+    ),
+    case(
+        "ELIC-17",
+        "E",
+        [*SERVED, S(notify("notifications/elicitation/complete", elicitationId="x"))],
+        [*SERVED, C(call(1)), S(error(1, -32602))],
+        allowed=("LIFE-14",),
+    ),
+    # Roots
+    case(
+        "ROOT-2",
+        "D",
+        [S(ask(1, "roots/list")), C(result(1))],
+        [S(ask(1, "roots/list")), C(result(1, roots=[]))],
+    ),
+    case(
+        "ROOT-3",
+        "D",
+        [S(ask(1, "roots/list")), C(result(1, roots=[{"uri": "https://x"}]))],
+        [S(ask(1, "roots/list")), C(result(1, roots=[{"uri": "file:///x"}]))],
+    ),
+]

@@ -1,0 +1,238 @@
+"""Conversations for the rules on lists that change, on URIs, and on what a client is asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.core.trace.judge.conversations import C, S, Said, Start, ask, at, error, notify, result
+from tests.core.trace.judge.rules.case import Case, case
+from tests.core.trace.judge.rules.messages import LIST, PING, SAMPLE, SERVED, TEXT, initialize
+
+BEGIN: Final = Start("D").messages()
+LATER: Final = [at(5, C(notify("x")))]
+SCHEMA: Final = {"type": "object"}
+
+
+def tools(id: int, *names: str) -> list[Said]:
+    found = [{"name": name, "inputSchema": SCHEMA} for name in names]
+    return [C(ask(id, "tools/list")), S(result(id, tools=found))]
+
+
+def pages(id: int, *names: str) -> list[Said]:
+    """Return a list of two pages."""
+    found = [{"name": name, "inputSchema": SCHEMA} for name in names]
+    return [
+        C(ask(id, "tools/list")),
+        S(result(id, tools=found[:1], nextCursor="c")),
+        C(ask(id + 1, "tools/list", cursor="c")),
+        S(result(id + 1, tools=found[1:])),
+    ]
+
+
+def prompts(id: int, *names: str) -> list[Said]:
+    found = [{"name": name} for name in names]
+    return [C(ask(id, "prompts/list")), S(result(id, prompts=found))]
+
+
+def resources(id: int, *uris: str) -> list[Said]:
+    found = [{"uri": uri, "name": "n"} for uri in uris]
+    return [C(ask(id, "resources/list")), S(result(id, resources=found))]
+
+
+def roots(id: int, *uris: str) -> list[Said]:
+    return [S(ask(id, "roots/list")), C(result(id, roots=[{"uri": uri} for uri in uris]))]
+
+
+def changed(what: str) -> Said:
+    return S(notify(f"notifications/{what}/list_changed"))
+
+
+def prompt(**resource: Any) -> list[Said]:
+    content = {"type": "resource", "resource": {"text": "x", **resource}}
+    messages = [{"role": "user", "content": content}]
+    return [C(ask(1, "prompts/get", name="p")), S(result(1, messages=messages))]
+
+
+def sample(mode: str) -> Said:
+    tool = {"name": "t", "inputSchema": SCHEMA}
+    params = {**SAMPLE["params"], "tools": [tool], "toolChoice": {"mode": mode}}
+    return S(ask(1, "sampling/createMessage", **params))
+
+
+def sampled(*, uses_tool: bool, **members: Any) -> Said:
+    use = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
+    content: Any = [use] if uses_tool else TEXT[0]
+    return C(result(1, **{"role": "assistant", "content": content, "model": "m", **members}))
+
+
+USE: Final = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
+UNBALANCED: Final = S(
+    ask(
+        1,
+        "sampling/createMessage",
+        maxTokens=1,
+        messages=[{"role": "assistant", "content": [USE]}],
+    )
+)
+
+
+def form(name: str) -> Said:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    return S(ask(1, "elicitation/create", message="m", requestedSchema=schema))
+
+
+def page(url: str) -> Said:
+    params = {"mode": "url", "message": "m", "elicitationId": "e", "url": url}
+    return S(ask(1, "elicitation/create", **params))
+
+
+def asking(method: str, **params: Any) -> list[Said]:
+    """Return a round in which a server of 2026-07-28 asks for something."""
+    asked = {"k": {"method": method, "params": params}}
+    return [
+        C(ask(1, "tools/call", name="t")),
+        S(result(1, resultType="input_required", requestState="s", inputRequests=asked)),
+    ]
+
+
+def given(**response: Any) -> Said:
+    params = {"requestState": "s", "inputResponses": {"k": response}}
+    return C(ask(2, "tools/call", name="t", **params))
+
+
+NESTED: Final = asking(
+    "sampling/createMessage",
+    **SAMPLE["params"],
+    tools=[{"name": "t", "inputSchema": SCHEMA}],
+    toolChoice={"mode": "none"},
+)
+MESSAGE: Final = {"role": "assistant", "model": "m"}
+URL: Final = {"mode": "url", "message": "m"}
+STATE: Final = C(ask(1, "tools/call", name="t", requestState="z"))
+
+CASES: Final[list[Case]] = [
+    case("TOOL-5", "E", [*tools(1, "a", "b"), *tools(2, "b", "a")], tools(1, "a") + tools(2, "a")),
+    case(
+        "TOOL-5",
+        "E",
+        [*pages(1, "a", "b"), *tools(3, "b", "a")],
+        [*pages(1, "a", "b"), *tools(3, "a", "b")],
+        pages(1, "a", "b"),
+    ),
+    # Changes
+    case(
+        "TOOL-23",
+        "D",
+        [*tools(1, "a"), *tools(2, "b"), *LATER],
+        [*tools(1, "a"), changed("tools"), *tools(2, "b"), *LATER],
+        [*BEGIN, *tools(1, "a"), *tools(2, "a"), *LATER],
+        side="server",
+    ),
+    case(
+        "TOOL-23",
+        "D",
+        [*pages(1, "a", "b"), *pages(3, "a", "c")],
+        [*tools(1, "a"), *tools(2, "b"), changed("tools"), *LATER],
+        is_certain=False,
+        side="server",
+    ),
+    case(
+        "PRM-5",
+        "D",
+        [*prompts(1, "a"), *prompts(2, "b"), *LATER],
+        [*prompts(1, "a"), changed("prompts"), *prompts(2, "b"), *LATER],
+        side="server",
+    ),
+    case(
+        "RES-14",
+        "D",
+        [*resources(1, "x:a"), *resources(2, "x:b"), *LATER],
+        [*resources(1, "x:a"), changed("resources"), *resources(2, "x:b"), *LATER],
+        side="server",
+    ),
+    case(
+        "ROOT-4",
+        "D",
+        [*roots(1, "file:///a"), *roots(2, "file:///b"), *LATER],
+        [*roots(1, "file:///a"), C(notify("notifications/roots/list_changed")), *LATER],
+        side="client",
+    ),
+    # URIs
+    case("RES-11", "D", resources(1, "x:a b"), resources(1, "x:a%20b"), [*BEGIN, *resources(1)]),
+    case(
+        "CONT-8",
+        "D",
+        prompt(uri="x:1"),
+        prompt(uri="x:1", mimeType="text/plain"),
+        [*BEGIN, *prompts(1, "a")],
+    ),
+    case("CONT-8", "D", prompt(uri="1", mimeType="a/b"), prompt(uri="x:1", mimeType="a/b")),
+    # Sampling
+    case(
+        "SAMP-10",
+        "D",
+        [sample("required"), sampled(uses_tool=False)],
+        [sample("required"), sampled(uses_tool=True)],
+        [*BEGIN, sample("auto"), sampled(uses_tool=False)],
+    ),
+    case(
+        "SAMP-10",
+        "D",
+        [sample("required"), sampled(uses_tool=False, stopReason="maxTokens")],
+        [sample("none"), sampled(uses_tool=False)],
+        is_certain=False,
+    ),
+    case(
+        "SAMP-10",
+        "E",
+        [*NESTED, given(**MESSAGE, content=USE)],
+        [*NESTED, given(**MESSAGE, content=TEXT[0])],
+        LIST,
+    ),
+    case(
+        "SAMP-11",
+        "D",
+        [UNBALANCED, sampled(uses_tool=False)],
+        [UNBALANCED, C(error(1))],
+        [*BEGIN, sample("none"), sampled(uses_tool=False)],
+        allowed=("SAMP-8",),
+        pass_allowed=("SAMP-8",),
+    ),
+    # Elicitation
+    case(
+        "ELIC-2",
+        "D",
+        [C(initialize(capabilities={"elicitation": {"x": {}}}))],
+        [C(initialize(capabilities={"elicitation": {}}))],
+        [C(initialize())],
+        start=None,
+        is_certain=False,
+    ),
+    case("ELIC-12", "D", [form("password")], [form("name")], [*BEGIN, *PING], is_certain=False),
+    case(
+        "ELIC-12",
+        "E",
+        asking("elicitation/create", **form("apiKey").message["params"]),
+        asking("elicitation/create", **form("name").message["params"]),
+        LIST,
+        is_certain=False,
+    ),
+    case("ELIC-19", "D", [page("https://u:p@a/")], [page("https://a/@")], [*BEGIN, *PING]),
+    case(
+        "ELIC-19",
+        "E",
+        asking("elicitation/create", **URL, url="https://u:p@a/"),
+        asking("elicitation/create", **URL, url="https://a/"),
+        LIST,
+    ),
+    case(
+        "MRTR-13",
+        "E",
+        [STATE, S(result(1, content=TEXT))],
+        [*SERVED, STATE, S(error(1))],
+        LIST,
+        is_certain=False,
+        allowed=("MRTR-8",),
+        pass_allowed=("MRTR-8",),
+    ),
+]

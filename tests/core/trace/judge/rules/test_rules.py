@@ -1,0 +1,135 @@
+"""Each rule of the judge, with three conversations: it fails, it passes, it had no opportunity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mcp_core.trace.judge import _judge as judge_module
+from mcp_core.trace.judge.rows import ROWS, letters
+from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule
+from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
+from tests.core.trace.judge.conversations import judge
+from tests.core.trace.judge.rules import (
+    eras,
+    errors,
+    features,
+    headers,
+    http,
+    lists,
+    messages,
+    rounds,
+    streams,
+    tasks,
+    utilities,
+)
+from tests.core.trace.judge.rules.case import Case
+
+CASES: list[Case] = [
+    *messages.CASES,
+    *eras.CASES,
+    *utilities.CASES,
+    *features.CASES,
+    *errors.CASES,
+    *rounds.CASES,
+    *http.CASES,
+    *headers.CASES,
+    *streams.CASES,
+    *lists.CASES,
+    *tasks.CASES,
+]
+
+
+def names(cases: list[Case]) -> list[str]:
+    return [f"{each.row}-{each.letter}" for each in cases]
+
+
+@pytest.mark.parametrize("each", CASES, ids=names(CASES))
+def test_rule_judges_its_three_conversations(each: Case) -> None:
+    assert_fault_is_found_and_no_other(each)
+    assert_right_passes(each)
+    assert_nothing_is_judged_without_opportunity(each)
+
+
+def assert_fault_is_found_and_no_other(each: Case) -> None:
+    found, judged = judge(None, list(each.fails), each.letter)
+    report = [(finding.row, finding.sentence) for finding in found]
+    assert each.row in {finding.row for finding in found}, report
+    assert {finding.row for finding in found} <= {each.row, *each.allowed}, report
+    finding = next(finding for finding in found if finding.row == each.row)
+    assert finding.side == each.side, finding
+    assert finding.is_certain is each.is_certain, finding
+    assert finding.link.startswith("https://modelcontextprotocol.io/")
+    assert judged.opportunities[each.row] >= 1
+
+
+def assert_right_passes(each: Case) -> None:
+    found, judged = judge(None, list(each.passes), each.letter)
+    assert each.row not in each.pass_allowed
+    assert [finding for finding in found if finding.row not in each.pass_allowed] == []
+    assert each.is_part or judged.opportunities[each.row] >= 1
+
+
+def assert_nothing_is_judged_without_opportunity(each: Case) -> None:
+    found, judged = judge(None, list(each.none), each.letter)
+    assert found == []
+    assert judged.opportunities[each.row] == 0
+
+
+def test_rules_have_three_conversations_for_each_row() -> None:
+    assert sorted(JUDGED_ROWS - {each.row for each in CASES}) == []
+    assert len(JUDGED_ROWS) >= 250
+    assert ROWS.keys() >= JUDGED_ROWS
+
+
+def test_rules_are_each_judged_by_a_conversation() -> None:
+    """A row can have several rules, of which the others pass or fail."""
+    judged: set[str] = set()
+    rules = list(RULES)
+
+    def observed(each: Rule) -> Rule:
+        def check(*arguments: Any) -> Any:
+            outcome = each.check(*arguments)
+            if outcome is not None:
+                judged.add(each.check.__name__)
+            return outcome
+
+        return replace(each, check=check)
+
+    def forget() -> None:
+        judge_module._rules.cache_clear()
+        judge_module._rules_on.cache_clear()
+
+    try:
+        RULES[:] = map(observed, rules)
+        forget()
+        for each in CASES:
+            for said in (each.fails, each.passes):
+                judge(None, list(said), each.letter)
+    finally:
+        RULES[:] = rules
+        forget()
+    assert sorted({each.check.__name__ for each in rules} - judged) == []
+
+
+def test_rows_that_are_a_part_are_those_of_shapes() -> None:
+    shapes = {row for patterns in SHAPE_ROWS.values() for _, rows in patterns for row in rows}
+    shapes |= {row for _, rows in META_ROWS for row in rows}
+    assert sorted({each.row for each in CASES if each.is_part} - shapes) == []
+
+
+def test_rules_have_one_row_in_each_revision() -> None:
+    for each in RULES:
+        if each.any_revision:
+            assert len(each.rows) == 1
+            continue
+        for letter in "ABCDE":
+            rows = [row for row in each.rows if letter in letters(ROWS[row].revisions)]
+            assert rows[:1] == ([each.row_for(letter)] if rows else [])
+
+
+def test_rules_judge_no_reading_and_no_decision() -> None:
+    levels = {ROWS[row].level for each in RULES for row in each.rows}
+    assert levels.isdisjoint({"reading", "decision", "MAY"})

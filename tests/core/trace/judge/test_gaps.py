@@ -1,0 +1,128 @@
+"""Traces from which something is missing: the judge is certain of nothing that depends on it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from mcp_core.trace import DamagedLine, Judge, TraceHeader, TraceLine, TruncatedMessage
+from tests.core.trace.judge.conversations import (
+    META,
+    C,
+    S,
+    Said,
+    Start,
+    as_lines,
+    ask,
+    error,
+    judge,
+    notify,
+    raw_client,
+    result,
+)
+from tests.core.trace.judge.rules.messages import META_E
+from tests.core.trace.judge.rules.test_rules import CASES
+
+if TYPE_CHECKING:
+    from mcp_core.trace import Finding
+    from tests.core.trace.judge.rules.case import Case
+
+LOST: Final = Said("server", TraceLine(t=0.0, kind="lost", count=1))
+BEGIN, BEGUN, INITIALIZED = Start("D").messages()
+LISTEN: Final = C(ask(9, "subscriptions/listen", notifications={"toolsListChanged": True}))
+SUBSCRIPTION: Final = {META + "subscriptionId": 9}
+
+
+def certain(found: list[Finding]) -> list[str]:
+    return [each.row for each in found if each.is_certain]
+
+
+def with_token(id: int, token: str) -> Said:
+    return C(ask(id, "tools/list", _meta={"progressToken": token}))
+
+
+@pytest.mark.parametrize(
+    ("letter", "said"),
+    [
+        # The response to initialize, `initialized`, and a response with the id that is used again
+        ("D", [BEGIN, LOST, INITIALIZED, C(ask(1, "tools/list")), S(result(1, tools=[]))]),
+        ("D", [BEGIN, BEGUN, LOST, S(ask(1, "roots/list")), C(result(1, roots=[]))]),
+        ("E", [C(ask(1, "tools/list")), LOST, C(ask(1, "tools/list"))]),
+        # A response, and another level
+        ("D", [BEGIN, BEGUN, INITIALIZED, with_token(1, "a"), LOST, with_token(2, "a")]),
+        ("D", [BEGIN, BEGUN, INITIALIZED, C(ask(1, "logging/setLevel", level="error")),
+               S(result(1)), LOST, S(notify("notifications/message", level="info", data=1))]),
+        # The acknowledgement
+        ("E", [LISTEN, LOST, S(notify("notifications/tools/list_changed", _meta=SUBSCRIPTION))]),
+    ],
+)  # fmt: skip
+def test_peers_are_not_accused_for_lines_that_were_lost(letter: str, said: list[Said]) -> None:
+    assert certain(judge(None, said, letter)[0]) == []
+    found, _ = judge(None, [each for each in said if each is not LOST], letter)
+    assert certain(found), "it must be a fault if nothing was lost"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        S(result(5, tools=[])),
+        S(error(5)),
+        S(notify("notifications/progress", progressToken=7, progress=1)),
+        C(ask(3, "tools/list", cursor="x")),
+        C(notify("notifications/cancelled", requestId=7)),
+        C(result(5, roots=[])),
+        raw_client(ask(3, "tools/list", cursor="x", _meta=META_E)),
+    ],
+)
+@pytest.mark.parametrize("observer", ["client", "server", "between"])
+def test_peers_are_not_accused_for_what_was_before_the_trace(observer: Any, said: Said) -> None:
+    judged = Judge(TraceHeader(format_version=1, observer=observer, transport="stdio"))
+    line = TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message))
+    found = judged.receive(line)
+    answered = S(result(2, tools=[], resultType="complete", ttlMs=0, cacheScope="public"))
+    late = TraceLine(t=0.0, sender="server", raw=json.dumps(answered.message))
+    found += judged.receive(late) if observer == "between" else []
+    assert certain([*found, *judged.close()]) == []
+
+
+def test_judge_that_sees_the_start_of_a_process_knows_all_requests() -> None:
+    judged = Judge(TraceHeader(format_version=1, observer="between", transport="stdio"))
+    judged.receive(TraceLine(t=0.0, kind="spawn", text="x"))
+    found = judged.receive(TraceLine(t=0.0, sender="server", raw=json.dumps(result(5))))
+    assert certain(found) == ["RPC-7"]
+
+
+def test_process_that_starts_again_can_get_the_same_ids() -> None:
+    judged = Judge(TraceHeader(format_version=1, observer="between", transport="stdio"))
+    found: list[Finding] = []
+    for _ in range(2):
+        found += judged.receive(TraceLine(t=0.0, kind="spawn", text="x"))
+        for said in [BEGIN, BEGUN, INITIALIZED, C(ask(1, "ping")), S(result(1))]:
+            text = json.dumps(said.message)
+            found += judged.receive(TraceLine(t=0.0, sender=said.sender, raw=text))
+        found += judged.receive(TraceLine(t=0.0, kind="exit", status=0))
+    assert found == []
+
+
+def test_truncated_response_makes_its_id_unknown() -> None:
+    cut = TruncatedMessage(size=9, sha256="")
+    line = TraceLine(t=0.0, sender="server", raw='{"jsonrpc"', truncated=cut)
+    listed = ask(1, "tools/list")
+    found, _ = judge(None, [C(listed), Said("server", line), C(listed)], "E")
+    assert certain(found) == []
+
+
+@pytest.mark.parametrize("each", CASES, ids=[f"{each.row}-{each.letter}" for each in CASES])
+def test_right_conversation_with_a_gap_anywhere_has_no_certain_finding(each: Case) -> None:
+    """One line is damaged, or the trace begins later."""
+    transport = "http" if any(line.exchange for line in as_lines(each.passes, "D")) else "stdio"
+    header = TraceHeader(format_version=1, observer="between", transport=transport)
+    lines: list[TraceLine | DamagedLine] = [*as_lines(each.passes, each.letter)]
+    damaged = DamagedLine(reason="x", beginning="")
+    for place in range(len(lines)):
+        for rest in ([*lines[:place], damaged, *lines[place + 1 :]], lines[place:]):
+            judged = Judge(header)
+            found = [finding for line in rest for finding in judged.receive(line)]
+            assert set(certain([*found, *judged.close()])) <= set(each.pass_allowed)

@@ -1,0 +1,170 @@
+"""The server of a script: correct where the case says nothing, and wrong where it does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core import ALL
+from mcp_core.trace import Judge, TraceHeader, TraceLine
+from mcp_trio.oracle.fuzz._session import META, is_modern
+from mcp_trio.oracle.fuzz.client._http_odd import HTTP_WAYS, raw_response
+from mcp_trio.oracle.fuzz.client._odd import ANSWERS, JUNK
+from mcp_trio.oracle.fuzz.client._script import PUSHES, Reaction, ScriptedServer
+
+Json = dict[str, Any]
+
+STATEFUL = [each for each in ALL if not is_modern(each)]
+NEWEST = max(ALL)
+METHODS = (
+    *("tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"),
+    *("prompts/list", "prompts/get", "completion/complete"),
+)
+PARAMS: dict[str, Json] = {
+    "tools/call": {"name": "sum", "arguments": {}},
+    "resources/read": {"uri": "note:///one"},
+    "prompts/get": {"name": "plain"},
+    "completion/complete": {
+        "ref": {"type": "ref/prompt", "name": "plain"},
+        "argument": {"name": "a", "value": "b"},
+    },
+}
+
+
+def request(id: int, method: str, revision: str, **params: Any) -> Json:
+    if is_modern(revision):
+        meta = {META + "protocolVersion": revision, META + "clientCapabilities": {}}
+        params = {**params, "_meta": {**meta, META + "clientInfo": {"name": "a", "version": "1"}}}
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def opening(revision: str) -> Json:
+    if is_modern(revision):
+        return request(1, "server/discover", revision)
+    info = {"name": "a", "version": "1"}
+    return request(
+        1, "initialize", revision, protocolVersion=revision, capabilities={}, clientInfo=info
+    )
+
+
+def sent(reaction: Reaction | None) -> list[Any]:
+    """Return the messages of a reaction."""
+    assert reaction is not None
+    return [json.loads(act.data) for act in reaction.acts if act.kind == "send"]
+
+
+def server(revision: str, *steps: tuple[Any, ...]) -> ScriptedServer:
+    return ScriptedServer([("serve", [revision], ["sum"]), *steps])
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_server_without_steps_is_correct(revision: str) -> None:
+    judge = Judge(TraceHeader(format_version=1, observer="server", transport="stdio"))
+    played = server(revision)
+    messages = [opening(revision)]
+    if not is_modern(revision):
+        messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    messages += [
+        request(id, method, revision, **PARAMS.get(method, {}))
+        for id, method in enumerate((*METHODS, "acme/unknown"), 2)
+    ]
+    found = []
+    for message in messages:
+        reaction = played.receive(message)
+        found += judge.receive(TraceLine(t=0, sender="client", raw=json.dumps(message)))
+        for each in sent(reaction) if reaction is not None else ():
+            found += judge.receive(TraceLine(t=0, sender="server", raw=json.dumps(each)))
+    found += judge.close()
+    assert [(each.row, each.sentence) for each in found if each.is_certain] == []
+    assert not played.disturbed
+    assert played.methods[0] in ("initialize", "server/discover")
+
+
+def test_server_rejects_another_revision() -> None:
+    old, new = server(STATEFUL[0]), server(NEWEST)
+    assert sent(old.receive(opening(NEWEST)))[0]["error"]["code"] == -32601
+    error = sent(new.receive(opening(STATEFUL[0])))[0]["error"]
+    assert (error["code"], error["data"]["supported"]) == (-32022, [NEWEST])
+
+
+def test_server_offers_its_own_revision() -> None:
+    played = server(STATEFUL[-1])
+    result = sent(played.receive(opening(STATEFUL[0])))[0]["result"]
+    assert result["protocolVersion"] == STATEFUL[-1]
+
+
+@pytest.mark.parametrize("how", ANSWERS)
+@pytest.mark.parametrize("revision", [STATEFUL[0], NEWEST])
+def test_each_answer_has_acts_for_all_numbers(how: str, revision: str) -> None:
+    for number in range(40):
+        if how in ("huge", "deep") and number > 1:
+            continue
+        played = server(revision, ("answer", how, 1, number))
+        played.receive(opening(revision))
+        reaction = played.receive(request(2, "tools/call", revision, **PARAMS["tools/call"]))
+        assert reaction is not None
+        assert all(b"\n" not in act.data for act in reaction.acts)
+
+
+@pytest.mark.parametrize("what", PUSHES)
+@pytest.mark.parametrize("revision", [STATEFUL[0], NEWEST])
+def test_each_push_comes_before_the_answer(what: str, revision: str) -> None:
+    for number in range(30):
+        played = server(revision, ("push", what, 1, number))
+        played.receive(opening(revision))
+        reaction = played.receive(request(2, "tools/list", revision))
+        assert reaction is not None
+        assert len(reaction.acts) > 1
+        assert json.loads(reaction.acts[-1].data)["id"] == 2
+
+
+@pytest.mark.parametrize("way", HTTP_WAYS)
+def test_each_odd_response_is_bytes(way: str) -> None:
+    assert all(isinstance(raw_response(way, number, b"{}"), bytes) for number in range(20))
+
+
+def test_step_of_a_later_place_does_nothing() -> None:
+    played = server(STATEFUL[0], ("answer", "never", 5, 0))
+    assert sent(played.receive(opening(STATEFUL[0])))
+    assert not played.disturbed
+
+
+def test_unknown_steps_do_nothing() -> None:
+    played = server(STATEFUL[0], ("answer", "acme", 0, 0), ("push", "acme", 0, 0), ("acme",))
+    assert "result" in sent(played.receive(opening(STATEFUL[0])))[0]
+
+
+def test_server_waits_for_the_response_to_a_ping() -> None:
+    played = server(STATEFUL[0], ("push", "ping", 1, 0))
+    played.receive(opening(STATEFUL[0]))
+    reaction = played.receive(request(2, "tools/list", STATEFUL[0]))
+    assert reaction is not None
+    ping, wait, answer = reaction.acts
+    assert (ping.kind, wait.kind, answer.kind) == ("send", "await", "send")
+    played.receive({"jsonrpc": "2.0", "id": wait.id, "result": {}})
+    assert wait.id in played.responses
+    assert not played.disturbed
+
+
+@pytest.mark.parametrize(
+    ("step", "group"),
+    [
+        (("answer", "twice", 1, 0), "pairing"),
+        (("answer", "shape", 1, 0), "pages"),
+        (("answer", "error", 0, 0), "handshake"),
+        (("answer", "shape", 0, 0), "handshake"),
+        (("push", "junk", 1, 0), "framing"),
+        (("push", "sampling", 1, 0), "tasks"),
+    ],
+)
+def test_wrong_step_disturbs_what_it_touches(step: tuple[Any, ...], group: str) -> None:
+    played = server(STATEFUL[0], step)
+    played.receive(opening(STATEFUL[0]))
+    played.receive(request(2, "tools/list", STATEFUL[0]))
+    assert group in played.disturbed
+
+
+def test_junk_has_no_line_feeds() -> None:
+    assert all(b"\n" not in each for each in JUNK)

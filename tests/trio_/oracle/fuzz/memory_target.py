@@ -1,0 +1,206 @@
+"""A server in memory as a target of the fuzzer, for tests without programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import trio
+from trio.testing import MockClock
+
+from mcp_core.trace import TraceLine
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._session import TargetSession, new_header
+from mcp_trio.oracle.fuzz._steps import CaseChoices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from mcp_core.trace import TraceHeader
+    from mcp_trio.oracle.fuzz._case import Case
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+INFO = {"name": "small", "version": "1"}
+META = "io.modelcontextprotocol/"
+
+
+def answers(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a correct server without features sends for a message."""
+    if "id" not in message or "method" not in message:
+        return
+    reply: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"]}
+    match message["method"]:
+        case "initialize":
+            result: dict[str, Any] = {
+                "protocolVersion": OLD,
+                "capabilities": {},
+                "serverInfo": INFO,
+            }
+            yield {**reply, "result": result}
+        case "ping":
+            yield {**reply, "result": {}}
+        case "server/discover":
+            result = {
+                "resultType": "complete",
+                "supportedVersions": [NEW],
+                "capabilities": {},
+                "ttlMs": 0,
+                "cacheScope": "private",
+                "_meta": {META + "serverInfo": INFO},
+            }
+            yield {**reply, "result": result}
+        case _:
+            yield {**reply, "error": {"code": -32601, "message": "method not found"}}
+
+
+def answers_ping_twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that responds to each ping twice (RPC-7)."""
+    yield from answers(message)
+    if message.get("method") == "ping":
+        yield from answers(message)
+
+
+class MemorySession(TargetSession):
+    """A conversation with a server in memory."""
+
+    transport = "stdio"
+
+    def __init__(self, target: MemoryTarget, number: int, *, keep: bool) -> None:
+        super().__init__(target.header(), keep=keep)
+        self._target = target
+        self._place = number
+        self._ready_at = trio.current_time() + target.start_time
+        self._inbox: list[Mapping[str, Any]] = []
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        """Take a message. The server answers once it has started."""
+        self.record(TraceLine(t=self.time(), sender="client", raw=text))
+        self._inbox.append(message)
+        if len(self._inbox) == 1:
+            self._begin_first()
+        await trio.lowlevel.checkpoint()
+        self._answer()
+
+    async def send_data(self, data: bytes) -> None:
+        """Take bytes that are no message, and ignore them."""
+        await trio.lowlevel.checkpoint()
+
+    async def wait_changed(self, deadline: float) -> bool:
+        """Wait for a message."""
+        if self._inbox and deadline >= self._ready_at:
+            await trio.sleep_until(self._ready_at)
+            self._answer()
+            return True
+        return await super().wait_changed(deadline)
+
+    def _begin_first(self) -> None:
+        """Begin the first message that waits: the server handles one after the other."""
+        method = str(self._inbox[0].get("method"))
+        end = trio.current_time() + self._target.times.get(method, 0.0)
+        self._ready_at = max(self._ready_at, end)
+
+    def _answer(self) -> None:
+        while self._inbox and trio.current_time() >= self._ready_at:
+            for each in self._target.answers(self._inbox.pop(0), self._place):
+                self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(each)))
+            if self._inbox:
+                self._begin_first()
+
+    async def disconnect(self) -> None:
+        """End the conversation."""
+        await self.aclose()
+
+    async def successor(self) -> TargetSession:
+        """Return the session of another start, in the same trace."""
+        session = await self._target.open(keep=self.lines is not None)
+        session.follow(self)
+        return session
+
+    async def aclose(self) -> None:
+        """End the conversation."""
+        self.end("it is closed")
+        self._target.open_sessions.discard(self)
+        await trio.lowlevel.checkpoint()
+
+
+class MemoryTarget:
+    """A server in memory.
+
+    Args:
+        answers: yields what the server sends for a message; the second argument is the number of
+            its start, from 0.
+        start_time: seconds until it reads its first message.
+        times: seconds that it needs for messages of some methods.
+
+    Attributes:
+        starts: how many sessions were opened.
+        open_sessions: those that were not closed.
+        scope: of the run that `played` makes.
+    """
+
+    kind = "stdio"
+    name = "memory"
+    command = ("memory", "--fast")
+    session_class = MemorySession
+
+    def __init__(
+        self,
+        answers: Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]],
+        start_time: float = 0.0,
+        times: Mapping[str, float] | None = None,
+    ) -> None:
+        self.answers = answers
+        self.times = times or {}
+        self.start_time = start_time
+        self.starts = 0
+        self.open_sessions: set[MemorySession] = set()
+        self.scope = trio.CancelScope()
+
+    def header(self) -> TraceHeader:
+        """Return the header of a trace."""
+        return new_header("client", "stdio", self.name)
+
+    def learn_tools(self, tools: Iterable[Mapping[str, Any]]) -> None:
+        """Do nothing: only HTTP repeats arguments in headers."""
+
+    async def open(self, *, keep: bool = False) -> MemorySession:
+        """Return the session of another start."""
+        await trio.lowlevel.checkpoint()
+        session = self.session_class(self, self.starts, keep=keep)
+        self.starts += 1
+        self.open_sessions.add(session)
+        return session
+
+
+def same_each_time(
+    one: Callable[[Mapping[str, Any]], Iterator[dict[str, Any]]],
+) -> Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]:
+    """Return the answers of a server that does the same after each start."""
+    return lambda message, start: one(message)
+
+
+def broken_in(
+    starts: set[int],
+) -> Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]:
+    """Return the answers of a server that responds to pings twice after these starts."""
+    return lambda message, start: (answers_ping_twice if start in starts else answers)(message)
+
+
+def played(
+    target: MemoryTarget, *cases: Case, tools: tuple[str, ...] = (), **options: Any
+) -> Campaign:
+    """Play cases against a server in a run that draws none, and return the run.
+
+    It ends when `target.scope` is cancelled. The server has `tools`, which may be called.
+    """
+    listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
+    choices = CaseChoices(Offers(revisions=[NEW, OLD], tools=listed), tools)
+    campaign = Campaign(target, None, choices, CampaignOptions(**options))
+
+    async def run() -> None:
+        with target.scope:
+            await campaign.run(cases)
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+    return campaign

@@ -1,0 +1,615 @@
+"""A run of the fuzzer: what is confirmed, called flaky, made small, left out, and cancelled."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core.trace import TraceLine
+from mcp_trio.oracle.fuzz import _campaign
+from mcp_trio.oracle.fuzz._probe import Offers, probe
+from mcp_trio.oracle.fuzz._steps import CaseChoices
+
+from .memory_target import (
+    NEW,
+    OLD,
+    MemorySession,
+    MemoryTarget,
+    answers,
+    answers_ping_twice,
+    broken_in,
+    played,
+    same_each_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mcp_trio.oracle.fuzz._case import Case, Step
+
+START_TIME = 10.0  # seconds
+
+OPEN_NEW = ("open", NEW, "whole", "all")
+COMPLETE = {"resultType": "complete", "content": []}
+PING: Case = [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("open", OLD, "whole", "all"), ("request", "ping", {}, "int", "whole"), ("wait",)],
+        [("open", OLD, "half", "all")],
+        [("open", OLD, "twice", "all")],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole"), ("wait",)],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole")],
+        [("open", NEW, "whole", "all"), ("request", "tools/list", [1], "int", "whole")],
+        [("open", NEW, "whole", "all"), ("notify", "a", {})],
+    ],
+)
+def test_target_that_starts_in_ten_seconds_has_no_fault(steps: list[tuple[Any, ...]]) -> None:
+    target = MemoryTarget(same_each_time(answers), START_TIME)
+    run = played(target, steps)
+    assert run.findings == []
+    assert not run.unconfirmed
+    assert run.messages > 0
+
+
+def test_target_that_starts_slowly_and_is_silent_is_found() -> None:
+    """The time for the start hides no request that the server ignores."""
+
+    def ignores_lists(message: Any, start: int) -> Any:
+        return iter(()) if message.get("method") == "tools/list" else answers(message)
+
+    target = MemoryTarget(ignores_lists, START_TIME)
+    run = played(
+        target, [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole")]
+    )
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+
+
+def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
+    busy: set[int] = set()
+
+    def one_at_a_time(message: Any, start: int) -> Any:
+        if message.get("method") == "tools/call":
+            busy.add(start)
+        return iter(()) if start in busy else answers(message)
+
+    case: Case = [("open", OLD, "whole", "all"), ("call", "nap", {})]
+    run = played(MemoryTarget(one_at_a_time), case, tools=("nap",))
+    assert run.findings == []
+    assert run.slow == {"tools/call nap": 1}
+    assert run.notes == ["the server answers nothing while a call runs"]
+
+
+class SlowStart(MemorySession):
+    """A session of a process that is known to start in a second."""
+
+    longest_start = 1.0
+
+
+class SlowTarget(MemoryTarget):
+    session_class = SlowStart
+
+
+@pytest.mark.parametrize("tool", ["quick", "slow"])
+def test_start_of_a_process_does_not_count_as_time_of_its_tool(tool: str) -> None:
+    def quick_only(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") != "tools/call":
+            yield from answers(message)
+        elif message["params"]["name"] == "quick":
+            yield {"jsonrpc": "2.0", "id": message["id"], "result": COMPLETE}
+
+    case: Case = [OPEN_NEW, ("call", tool, {}, ())]
+    run = played(SlowTarget(quick_only, start_time=0.9), case, tools=("quick", "slow"))
+    assert run.findings == []
+    assert dict(run.slow) == ({"tools/call slow": 1} if tool == "slow" else {})
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize("more", [(), (("call", "nap", {}),)])
+def test_server_that_handles_one_request_at_a_time_has_no_fault(
+    revision: str, more: tuple[Any, ...]
+) -> None:
+    target = MemoryTarget(same_each_time(answers), times={"tools/list": 1.5})
+    case = [("open", revision, "whole", "all"), ("burst", 10, "tools/list", {}), *more]
+    run = played(target, case, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+
+
+CANCELLED: Case = [("open", OLD, "whole", "all"), ("call", "nap", {}), ("cancel", 0)]
+
+
+@pytest.mark.parametrize("more", [(), (("request", "tools/list", {}, "int", "whole"),)])
+@pytest.mark.parametrize(("seconds", "rows"), [(5.0, []), (60.0, ["RPC-35"])])
+def test_server_that_ends_a_cancelled_call_first_has_no_failure(
+    more: tuple[Any, ...], seconds: float, rows: list[str]
+) -> None:
+    """A call that takes very long looks like a hang: that is something to look at."""
+    target = MemoryTarget(same_each_time(answers), times={"tools/call": seconds})
+    run = played(target, [*CANCELLED, *more], tools=("nap",), shrinks=False)
+    assert [each.fault.row for each in run.findings] == rows
+    assert not any(each.is_failure for each in run.findings)
+
+
+class LateSession(MemorySession):
+    """A session with a server that answers a call after 0.7 s, and all else meanwhile."""
+
+    call: Mapping[str, Any] | None = None
+    answers_at = 0.0
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        if message.get("method") == "tools/call":
+            self.record(TraceLine(t=self.time(), sender="client", raw=text))
+            self.call, self.answers_at = message, trio.current_time() + 0.7
+            await trio.lowlevel.checkpoint()
+        else:
+            await super().send_text(text, message)
+
+    async def wait_changed(self, deadline: float) -> bool:
+        if self.call is None or deadline < self.answers_at:
+            return await super().wait_changed(deadline)
+        await trio.sleep_until(self.answers_at)
+        response = {"jsonrpc": "2.0", "id": self.call["id"], "result": COMPLETE}
+        self.call = None
+        self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(response)))
+        return True
+
+
+class LateTarget(MemoryTarget):
+    session_class = LateSession
+
+
+@pytest.mark.parametrize(("revision", "rows"), [(NEW, ["CXL-7"]), (OLD, [])])
+def test_response_to_a_call_that_was_cancelled_for_its_time_is_found(
+    revision: str, rows: list[str]
+) -> None:
+    """The response comes 0.4 s after the cancellation. Before 2026-07-28 that is no fault."""
+    case: Case = [("open", revision, "whole", "all"), ("call", "nap", {})]
+    run = played(LateTarget(same_each_time(answers)), case, tools=("nap",), shrinks=False)
+    found = [each for each in run.findings if each.fault.row == "CXL-7"]
+    assert [each.fault.row for each in found] == rows
+    assert all(each.is_solid for each in found)
+
+
+class UrlSession(MemorySession):
+    """A session with a server that goes on when the session ends."""
+
+    transport = "http"
+
+
+class UrlMemoryTarget(MemoryTarget):
+    kind = "http"
+    session_class = UrlSession
+
+
+def test_url_that_waits_for_its_tool_has_no_fault_in_the_next_case() -> None:
+    busy_until = 0.0
+
+    def one_at_a_time(message: Any, start: int) -> Any:
+        nonlocal busy_until
+        if trio.current_time() < busy_until:
+            return iter(())
+        if message.get("method") == "tools/call":
+            busy_until = trio.current_time() + 25
+            return iter(())
+        return answers(message)
+
+    opening = ("open", NEW, "whole", "all")
+    cases: list[Case] = [[opening, ("call", "nap", {})], [opening, ("request", "tools/list", {})]]
+    run = played(UrlMemoryTarget(one_at_a_time), *cases, tools=("nap",))
+    assert run.findings == []
+    assert not run.unconfirmed
+    assert not run.is_away
+
+
+def test_hang_after_a_response_to_a_later_request_is_a_failure() -> None:
+    def hangs(message: Any, start: int) -> Any:
+        return iter(()) if message.get("method") == "tools/list" else answers(message)
+
+    case: Case = [*CANCELLED, ("request", "ping", {}, "int", "whole"), ("wait",)]
+    case.append(("request", "tools/list", {}, "int", "whole"))
+    run = played(MemoryTarget(hangs), case, tools=("nap",))
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+    assert run.findings[0].is_failure
+
+
+def test_fault_of_each_play_is_solid_and_made_small() -> None:
+    target = MemoryTarget(same_each_time(answers_ping_twice))
+    noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
+    run = played(target, [PING[0], noise, noise, PING[1], noise, ("wait",)])
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.hits, finding.plays) == ("RPC-7", 3, 3)
+    assert finding.case == [("open", NEW, "whole", "all"), PING[1]]
+    assert finding.steps_before == 6
+    assert finding.is_solid
+    assert finding.is_failure
+    assert target.open_sessions == set()
+
+
+@pytest.mark.parametrize(
+    ("broken_starts", "hits"), [({0, 1}, 1), ({0, 2, 3}, 2), ({0, 3}, 1), ({0, 1, 2}, 2)]
+)
+def test_fault_of_some_plays_is_flaky_with_its_rate(broken_starts: set[int], hits: int) -> None:
+    target = MemoryTarget(broken_in(broken_starts))
+    run = played(target, PING, shrinks=False)
+    (finding,) = run.findings
+    assert (finding.hits, finding.plays) == (hits, 3)
+    assert not finding.is_solid
+    assert not finding.is_failure
+    assert finding.lines, "the trace is of a play that has shown it"
+    assert sum('"result":{}' in (each.raw or "").replace(" ", "") for each in finding.lines) == 2
+
+
+def test_fault_that_waiting_shows_each_time_is_solid_with_waits() -> None:
+    """Starts 1 to 3 play the case as it was drawn, 4 to 6 wait after each step."""
+    run = played(MemoryTarget(broken_in({0, 1, 4, 5, 6})), PING[:2], shrinks=False)
+    (finding,) = run.findings
+    assert finding.is_solid
+    assert finding.case == [PING[0], ("wait",), PING[1]]
+
+
+def test_flaky_fault_is_replaced_by_a_case_that_shows_it_each_time() -> None:
+    """Start 0 plays the first case, 1 to 6 confirm it; the second case is always answered twice."""
+    twice = broken_in({0, 1})
+
+    def broken(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_second = message.get("id") in ("1001", "1002") and message.get("method") == "ping"
+        yield from answers_ping_twice(message) if is_second else twice(message, start)
+
+    second: Case = [PING[0], ("request", "ping", {}, "digits", "whole"), ("wait",)]
+    run = played(MemoryTarget(broken), PING, second, second, shrinks=False)
+    (finding,) = run.findings
+    assert finding.is_solid
+    assert finding.case == second[:2]
+    assert (finding.number, finding.seen) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("first_starts", "second_starts", "kept", "hits"),
+    [
+        ({1, 2}, {7}, "first", 2),  # worse
+        ({1, 2}, {7, 8}, "first", 2),  # as good: it was reported already
+        ({1, 2}, {7, 8, 9}, "second", 3),
+        ({1}, {7, 8}, "second", 2),
+    ],
+)
+def test_flaky_finding_is_replaced_by_a_better_one_only(
+    first_starts: set[int], second_starts: set[int], kept: str, hits: int
+) -> None:
+    """Start 0 plays both cases; 1 to 6 confirm the first one, 7 to 12 the second."""
+
+    def broken(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_second = isinstance(message.get("id"), str)
+        twice = start in {0} | (second_starts if is_second else first_starts)
+        yield from (answers_ping_twice if twice else answers)(message)
+
+    second: Case = [PING[0], ("request", "ping", {}, "digits", "whole"), ("wait",)]
+    run = played(MemoryTarget(broken), PING, second, shrinks=False)
+    (finding,) = run.findings
+    assert (finding.hits, finding.number, finding.seen) == (hits, 1, 2)
+    assert finding.case == (PING if kept == "first" else second)[:2]
+
+
+def test_shrunk_case_that_is_not_shown_again_gives_way_to_a_larger_one() -> None:
+    """A process answers twice the first ping after two lists, and after one list by chance."""
+    lists: dict[int, int] = {}
+    shown: list[int] = []
+
+    def chance(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == "tools/list":
+            lists[start] = lists.get(start, 0) + 1
+        elif message.get("method") == "ping" and lists.get(start, 0) == 1 and len(shown) < 2:
+            shown.append(start)
+            yield from answers(message)
+        elif message.get("method") == "ping" and lists.get(start, 0) >= 2:
+            yield from answers(message)
+
+    one: Case = [("request", "tools/list", {}, "int", "whole"), ("wait",)]
+    run = played(MemoryTarget(chance), [PING[0], *one * 4, *PING[1:]])
+    (finding,) = run.findings
+    assert len(shown) == 2, "two plays have shown a case that is too small"
+    assert finding.is_solid
+    assert sum(step[:2] == ("request", "tools/list") for step in finding.case) == 2
+
+
+def answers_late(method: str) -> Callable[..., Iterator[dict[str, Any]]]:
+    """Return a server that answers a cancelled call when it has a request with `method`."""
+    held: dict[int, Any] = {}
+
+    def late(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "tools/call":
+            held[start] = message
+            return
+        yield from answers(message)
+        if message.get("method") == method and start in held:
+            yield {"jsonrpc": "2.0", "id": held.pop(start)["id"], "result": COMPLETE}
+
+    return late
+
+
+HOLD: Case = [OPEN_NEW, ("call", "hold", {"a": 1}, ("progress",)), ("cancel", 0)]
+LIST_TOOLS: Step = ("request", "tools/list", {}, "int")
+LIST_PROMPTS: Step = ("request", "prompts/list", {}, "int")
+
+
+def test_fault_of_a_request_of_the_case_before_is_found_with_that_case_only() -> None:
+    other: Case = [OPEN_NEW, LIST_TOOLS]
+    asked: Case = [OPEN_NEW, LIST_PROMPTS]
+    target = MemoryTarget(answers_late("prompts/list"))
+    run = played(target, other, other, HOLD, asked, tools=("hold",), shrinks=False)
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.steps_before == len(HOLD) + len(asked)
+
+
+def test_fault_of_a_cancelled_request_is_shown_by_that_request_alone() -> None:
+    case: Case = [OPEN_NEW, LIST_PROMPTS, ("wait",), *HOLD[1:], LIST_PROMPTS, ("wait",), LIST_TOOLS]
+    target = MemoryTarget(answers_late("tools/list"))
+    run = played(target, case, tools=("hold",))
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.case[1:] == [("call", "hold", {}, ()), ("cancel", 0), LIST_TOOLS]
+    assert finding.steps_before == len(case)
+
+
+def test_late_response_to_a_cancelled_call_is_waited_for_when_it_is_confirmed() -> None:
+    """The case has a request that takes 0.9 s, without which it ends before the response."""
+    case: Case = [OPEN_NEW, ("call", "nap", {}), ("cancel", 0), LIST_TOOLS, LIST_PROMPTS]
+    target = LateTarget(same_each_time(answers), times={"prompts/list": 0.9})
+    run = played(target, case, tools=("nap",))
+    finding = next(each for each in run.findings if each.fault.row == "CXL-7")
+    assert finding.is_solid
+    assert finding.case[1:] == [("call", "nap", {}, ()), ("cancel", 0), LIST_TOOLS]
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_server_at_url_that_hangs_for_good_ends_the_run_with_all_steps(recovers: bool) -> None:
+    """Otherwise each smaller case seems to show the fault."""
+    hung: set[int] = set()
+
+    def hangs(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "prompts/list":
+            hung.add(start)
+        if not (start in hung if recovers else hung):
+            yield from answers(message)
+
+    ping: Case = [PING[0], ("request", "ping", {}, "int", "whole")]
+    hang: Case = [PING[0], ("request", "prompts/list", {}, "int", "whole"), ping[1]]
+    run = played(UrlMemoryTarget(hangs), ping, hang, ping, shrinks=False)
+    (finding,) = run.findings
+    assert finding.fault.row == "RPC-35"
+    assert run.is_away is not recovers
+    assert finding.case == (hang if recovers else [*ping, *hang])
+
+
+def test_fault_of_no_further_play_is_only_counted() -> None:
+    run = played(MemoryTarget(broken_in({0})), PING)
+    assert run.findings == []
+    assert run.unconfirmed == {"RPC-7 ping": 1}
+
+
+def test_fault_that_needs_earlier_cases_is_found_with_them() -> None:
+    """The server answers the third list of a process twice."""
+    lists: dict[int, int] = {}
+
+    def answers_third_twice(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == "tools/list":
+            lists[start] = lists.get(start, 0) + 1
+            if lists[start] == 3:
+                yield from answers(message)
+
+    case: Case = [PING[0], ("request", "tools/list", {}, "int", "whole")]
+    run = played(MemoryTarget(answers_third_twice), case, case, case)
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.is_solid) == ("RPC-7", True)
+    assert finding.case == [("open", NEW, "whole", "all"), *[case[1]] * 3]
+    assert finding.steps_before == 6
+
+
+@pytest.mark.parametrize(
+    ("revision", "method"), [(OLD, "ping"), (NEW, "server/discover")], ids=["ping", "discover"]
+)
+def test_fault_that_only_the_probe_shows_is_confirmed(revision: str, method: str) -> None:
+    def answers_probe_twice(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == method:
+            yield from answers(message)
+
+    opening = ("open", revision, "whole", "all")
+    run = played(MemoryTarget(answers_probe_twice), [opening, ("notify", "notifications/x", {})])
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.fault.method, finding.is_solid) == ("RPC-7", method, True)
+    assert finding.case[1:] == [("request", method, {}, "int", "whole")]
+    assert not run.unconfirmed
+
+
+def test_activity_has_the_beginning_of_a_long_method() -> None:
+    """The method is the word of the server, which can be megabytes."""
+
+    def asks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "ping":
+            yield {"jsonrpc": "1.0", "id": 1, "method": "a" * 5_000}
+        yield from answers(message)
+
+    run = played(MemoryTarget(same_each_time(asks)), PING)
+    assert len(run.findings[0].fault.method) == 5_000
+    assert "aaa" in run.activity
+    assert len(run.activity) < 120
+
+
+@pytest.mark.parametrize("shrinks", [True, False])
+@pytest.mark.parametrize(
+    ("method", "step"),
+    [
+        ("prompts/get", ("request", "prompts/get", {}, "int", "whole")),
+        ("tools/call", ("call", "nap", {}, ())),
+    ],
+)
+def test_fault_of_one_request_is_shown_by_that_request_alone(
+    method: str, step: Step, shrinks: bool
+) -> None:
+    def twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if message.get("method") == method:
+            yield from answers(message)
+
+    case: Case = [OPEN_NEW, LIST_TOOLS, step, LIST_PROMPTS, ("wait",)]
+    target = MemoryTarget(same_each_time(twice))
+    (finding,) = played(target, case, tools=("nap",), shrinks=shrinks).findings
+    assert finding.is_solid
+    assert finding.steps_before == len(case)
+    if shrinks:
+        assert finding.case == [OPEN_NEW, step]
+        assert finding.shrink_plays <= 1
+    else:
+        assert finding.case == case[:3], "what was played until it was seen"
+
+
+def test_known_findings_are_left_out() -> None:
+    target = MemoryTarget(same_each_time(answers_ping_twice))
+    assert played(target, PING, known=frozenset({("RPC-7", "ping")})).findings == []
+    other = frozenset({("RPC-7", "tools/list"), ("RPC-35", "ping")})
+    assert len(played(MemoryTarget(target.answers), PING, known=other).findings) == 1
+
+
+def test_fault_that_is_seen_again_is_counted_once() -> None:
+    run = played(MemoryTarget(same_each_time(answers_ping_twice)), PING, PING, PING)
+    (finding,) = run.findings
+    assert finding.seen == 3
+
+
+@pytest.mark.parametrize("start", range(12))
+def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
+    """Start 0 plays the case, 1 the ping alone, 2 to 4 confirm that; later ones make it small."""
+
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == start and message.get("method") == "ping":
+            target.scope.cancel()
+        yield from answers_ping_twice(message)
+
+    target = MemoryTarget(interrupts)
+    noise = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
+    run = played(target, [PING[0], noise, noise, PING[1], noise, ("wait",)])
+    assert target.open_sessions == set()
+    assert [each.fault.row for each in run.findings] == (["RPC-7"] if start > 3 else [])
+    for finding in run.findings:
+        assert finding.is_solid
+        assert finding.lines
+
+
+def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -> None:
+    def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        if number == 2 and message.get("method") == "ping":
+            target.scope.cancel()
+        yield from answers_ping_twice(message)
+
+    class OneCase:
+        def draw(self, count: int) -> list[Case]:
+            return [PING]
+
+    target = MemoryTarget(interrupts)
+    choices = CaseChoices(Offers(revisions=[OLD]), ())
+    run = _campaign.Campaign(target, OneCase(), choices, _campaign.CampaignOptions())
+
+    async def main() -> None:
+        with target.scope:
+            await run.run()
+
+    trio.run(main)
+    assert run.findings == []
+    assert run.unplayed == [PING]
+
+
+def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:
+    def ignores_lists(message: Any, start: int) -> Any:
+        if message.get("method") == "tools/list":
+            return
+        for each in answers(message):
+            if message.get("method") == "initialize":
+                each["result"]["capabilities"] = {"tools": {}}
+            yield each
+
+    async def main() -> tuple[Offers, float]:
+        offers = await probe(MemoryTarget(ignores_lists), (OLD,))
+        return offers, trio.current_time()
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    began = clock.current_time()
+    offers, end = trio.run(main, clock=clock)
+    assert offers.revisions == [OLD]
+    assert end - began < 15
+
+
+# -- Notes -----------------------------------------------------------------------------------------
+
+
+class NotedSession(MemorySession):
+    """A session of a process that grows with each case, and writes an error to stderr."""
+
+    def memory(self) -> int:
+        return self.played * 1024 * 1024
+
+    def trouble(self) -> str:
+        return "panicked"
+
+
+class NotedTarget(MemoryTarget):
+    session_class = NotedSession
+
+
+@pytest.mark.parametrize(("growth", "noted"), [(2.9, True), (3.1, False)])
+def test_memory_that_grows_is_noted(
+    monkeypatch: pytest.MonkeyPatch, growth: float, noted: bool
+) -> None:
+    monkeypatch.setattr(_campaign, "_GROWTH_FROM", 2)
+    monkeypatch.setattr(_campaign, "_GROWTH_TO", 6)
+    monkeypatch.setattr(_campaign, "_GROWTH", growth)
+    run = played(NotedTarget(same_each_time(answers)), *[PING] * 6)
+    note = "memory of the server has grown from 2 to 6 MiB in 4 cases"
+    assert (note in run.notes) is noted
+    assert run.findings == []
+
+
+def test_error_on_stderr_is_noted() -> None:
+    run = played(NotedTarget(same_each_time(answers)), PING, PING)
+    assert run.notes == ["stderr of the server has: panicked"]
+
+
+def test_tool_that_takes_long_is_noted_and_not_called_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_campaign, "MAX_SLOW", 3)
+    called = 0
+
+    def naps(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        nonlocal called
+        if message.get("method") == "tools/call":
+            called += 1
+            return iter(())
+        return answers(message)
+
+    call: Case = [PING[0], ("call", "nap", {}, ())]
+    run = played(MemoryTarget(naps), *[call] * 5, tools=("nap",))
+    assert called == 3
+    assert run.slow == {"tools/call nap": 3}
+    assert run.notes == ["the tool nap takes longer than 0.3 s, and is not called any more"]
+    assert run.findings == []
+
+
+def test_target_that_begins_no_conversation_is_lost_after_five_cases() -> None:
+    def refuses(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "initialize":
+            error = {"code": -32000, "message": "locked"}
+            yield {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+    run = played(MemoryTarget(refuses), *[PING] * 9)
+    assert run.is_lost
+    assert "the target failed 5 times in a row to begin a conversation" in run.notes

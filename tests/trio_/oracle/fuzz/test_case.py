@@ -1,0 +1,193 @@
+"""Cases as literals: stored, read back, and made smaller."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from mcp_core import LATEST
+from mcp_trio.oracle.fuzz._case import avoided_name, decode_case, encode_case, shown_case
+from mcp_trio.oracle.fuzz._shrink import ShrinkBudget, shrink, simpler_values
+
+CASE: list[tuple[Any, ...]] = [
+    ("open", "2025-11-25", "whole", "all"),
+    ("call", "add", {"a": 1, "b": [2, "x"]}, ("progress",)),
+    ("damage", b'{"id":\xff}'),
+    ("mutate", "{}"),
+    ("wait",),
+]
+OPEN: tuple[Any, ...] = ("open", LATEST, "whole", "all")
+
+
+def test_case_as_json_is_read_back() -> None:
+    stored = json.loads(json.dumps(encode_case(CASE)))
+    back = decode_case(stored)
+    assert [step[0] for step in back] == [step[0] for step in CASE]
+    assert back[2] == CASE[2]
+    assert back[1][2] == {"a": 1, "b": [2, "x"]}
+
+
+@pytest.mark.parametrize("value", [None, {}, [1], [[]], [[1, "a"]]])
+def test_case_of_other_json_is_rejected(value: Any) -> None:
+    with pytest.raises(ValueError, match="is a list"):
+        decode_case(value)
+
+
+def test_shown_case_is_one_line() -> None:
+    assert "\n" not in shown_case(CASE)
+    assert shown_case(CASE).startswith("open 2025-11-25 whole all, call add")
+
+
+def shrunk(
+    case: list[tuple[Any, ...]], fails: Any, budget: ShrinkBudget | None = None, plays: int = 500
+) -> tuple[list[tuple[Any, ...]], int]:
+    async def shows(smaller: list[tuple[Any, ...]]) -> list[tuple[Any, ...]] | None:
+        await trio.lowlevel.checkpoint()
+        found = fails(smaller)
+        return smaller[:found] if type(found) is int else smaller if found else None
+
+    async def run() -> tuple[list[tuple[Any, ...]], int]:
+        smaller, count = await shrink(
+            case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays
+        )
+        return [case, *smaller][-1], count
+
+    return trio.run(run)
+
+
+async def same(case: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Show the fault in each case."""
+    await trio.lowlevel.checkpoint()
+    return case
+
+
+def test_shrink_cuts_steps_that_do_not_matter() -> None:
+    noise: list[tuple[Any, ...]] = [("request", "ping", {}, "int")] * 20
+    case = [CASE[0], *noise, ("notify", "a", {}), *noise, ("cancel", 0), *noise]
+    found, _ = shrunk(case, lambda each: {"notify", "cancel"} <= {step[0] for step in each})
+    assert found == [OPEN, ("notify", "a", {}), ("cancel", 0)]
+
+
+def test_shrink_leaves_out_steps_that_were_not_played() -> None:
+    case = [OPEN, ("wait",), ("notify", "a", {}), *[("request", "ping", {}, "int")] * 400]
+
+    def play(each: list[tuple[Any, ...]]) -> int | None:
+        return next((place + 1 for place, step in enumerate(each) if step[0] == "notify"), None)
+
+    found, plays = shrunk(case, play)
+    assert found == [OPEN, ("notify", "a", {})]
+    assert plays < 10
+
+
+def test_shrink_makes_values_simpler() -> None:
+    case = [CASE[0], ("call", "add", {"a": 400, "b": "x" * 50, "c": [1, 2, 3]}, ("text",))]
+    found, _ = shrunk(case, lambda each: len(each) == 2 and each[1][2].get("a", 0) > 10)
+    assert found == [OPEN, ("call", "add", {"a": 11}, ())]
+
+
+def test_shrink_drops_the_progress_of_a_call_before_its_arguments_are_simpler() -> None:
+    case = [OPEN, ("call", "add", {"a": 400}, ("progress",))]
+    found, _ = shrunk(case, lambda each: len(each) == 2, plays=2)  # the first cuts the call
+    assert found == [OPEN, ("call", "add", {"a": 400}, ())]
+
+
+def test_shrink_leaves_the_words_of_a_call_whole() -> None:
+    tried: list[Any] = []
+    case = [OPEN, ("call", "add", {}, ("progress", "text"))]
+
+    def play(each: list[tuple[Any, ...]]) -> bool:
+        tried.extend(step[3] for step in each if step[0] == "call")
+        return False
+
+    shrunk(case, play)
+    assert tried == [("text",), ("progress",)]
+
+
+def test_shrink_without_cuts_makes_values_simpler_only() -> None:
+    case = [OPEN, ("call", "add", {"a": 1}, ()), ("cancel", 0)]
+    smaller, _ = trio.run(partial(shrink, case, same, ShrinkBudget(), cuts=False))
+    assert smaller[-1] == [OPEN, ("call", "add", {}, ()), ("cancel", 0)]
+
+
+def test_shrink_of_request_with_a_wrong_head_keeps_its_method() -> None:
+    case = [CASE[0], ("head", "origin", "ping", {"a": 1})]
+    found, _ = shrunk(case, lambda each: len(each) == 2)
+    assert found == [OPEN, ("head", "origin", "ping", {})]
+
+
+def test_shrink_of_bytes_keeps_the_one_that_matters() -> None:
+    case = [CASE[0], ("damage", b"abc\xff" + b"d" * 100)]
+    found, _ = shrunk(case, lambda each: len(each) == 2 and b"\xff" in each[1][1])
+    assert found == [OPEN, ("damage", b"\xff")]
+
+
+def test_shrink_keeps_revision_that_shows_fault() -> None:
+    case = [CASE[0], ("wait",), ("notify", "a", {"b": 1})]
+    found, _ = shrunk(case, lambda each: each[0] == CASE[0] and each[-1][0] == "notify")
+    assert found == [CASE[0], ("notify", "a", {})]
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [
+        (
+            '{"jsonrpc":"2.0","id":7,"method":"a","params":{"b":1},"x":2}',
+            ("request", "a", {}, "int"),
+        ),
+        ('{"jsonrpc":"2.0","method":"a","x":2}', ("notify", "a", {})),
+    ],
+)
+def test_shrink_of_message_as_text_makes_it_a_step(text: str, step: tuple[Any, ...]) -> None:
+    found, _ = shrunk([OPEN, ("mutate", text)], lambda each: len(each) == 2 and "a" in each[1])
+    assert found == [OPEN, step]
+
+
+def test_shrink_of_message_as_text_drops_members() -> None:
+    text = '{"jsonrpc":"2.0","id":7,"method":"a","params":{"b":1},"x":2}'
+    found, _ = shrunk([OPEN, ("mutate", text)], lambda each: '"x":' in str(each[-1][1]))
+    assert found == [OPEN, ("mutate", '{"x":2}')]
+
+
+def test_shrink_of_long_text_takes_few_plays() -> None:
+    case = [OPEN, ("mutate", "x" * 5_000)]
+    found, plays = shrunk(case, lambda each: len(each) == 2 and "x" in each[1][1])
+    assert found == [OPEN, ("mutate", "x")]
+    assert plays < 40
+    kept, plays = shrunk(case, lambda each: each == case)
+    assert kept == case
+    assert plays < 40
+
+
+def test_shrink_ends_with_its_plays_and_its_seconds() -> None:
+    case = [CASE[0], *[("wait",)] * 200]
+    assert shrunk(case, lambda each: len(each) > 150, plays=3)[1] == 3
+    assert shrunk(case, lambda each: True, ShrinkBudget(0.0)) == (case, 0)
+
+
+@pytest.mark.parametrize("value", [0, 1, "", b"", {}, [], None, False, 0.0])
+def test_simplest_value_has_no_simpler_one(value: Any) -> None:
+    assert list(simpler_values(value)) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (OPEN, None),
+        (("wait",), None),
+        (("cancel", 0), None),
+        (("damage", b"x"), None),
+        (("mutate", "x" * 100), None),
+        (("request", "tools/list", {}, "int"), ("request", "tools/list")),
+        (("request", "tools/list", 82, "int"), ("request", "with other params")),
+        (("request", "ping", [], "int"), ("request", "with other params")),
+        (("call", "add", {}, ()), ("call", "add")),
+    ],
+)
+def test_avoided_name_of_step_is_its_method_or_the_kind_of_its_params(
+    step: tuple[Any, ...], name: tuple[str, str] | None
+) -> None:
+    assert avoided_name(step) == name

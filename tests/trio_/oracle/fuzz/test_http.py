@@ -1,0 +1,127 @@
+"""A URL as a target of the fuzzer."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from mcp_core.trace import TraceLine, read_trace
+from mcp_trio.oracle.fuzz._http import UrlTarget
+from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.recording._open import open_recorder
+
+from .memory_http import HttpResponse, MemoryHttpServer, response_to
+from .memory_target import OLD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+URL = "http://127.0.0.1:1/mcp"
+OPEN = ("open", OLD, "whole", "all")
+
+
+async def test_header_has_pseudonyms_of_this_run() -> None:
+    """With a key that is known, a pseudonym could be guessed."""
+    async with trio.open_nursery() as nursery:
+        shown = {UrlTarget(f"{URL}?code=12345678", nursery).header().target for _ in range(3)}
+        nursery.cancel_scope.cancel()
+    assert len(shown) == 3
+    assert not any("12345678" in each for each in shown)
+
+
+async def test_sessions_are_recorded_as_conversations(autojump_clock: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcp.jsonl"
+    async with (
+        open_recorder(path, "client", "http", [URL]) as recorder,
+        trio.open_nursery() as nursery,
+    ):
+        target = UrlTarget(URL, nursery)
+        target.recorder = recorder
+        target._connector = MemoryHttpServer(nursery, response_to)  # type: ignore[assignment]
+        for _ in range(2):
+            await play_case(target, [OPEN, ("request", "ping", {}, "int", "whole")], Player())
+        nursery.cancel_scope.cancel()
+    _, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines if isinstance(line, TraceLine)]
+    pings = [line for line in found if line.raw is not None and '"ping"' in line.raw]
+    assert len({line.conversation for line in pings}) == 2
+    exchanges = [line.exchange for line in found if line.http is not None and line.http.method]
+    assert exchanges == sorted(set(exchanges))
+
+
+async def test_rate_holds_for_each_request_of_a_connection(autojump_clock: Any) -> None:
+    times: list[float] = []
+
+    def respond(message: Any) -> Any:
+        times.append(trio.current_time())
+        return response_to(message)
+
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery, rate=20)
+        target._connector = MemoryHttpServer(nursery, respond)  # type: ignore[assignment]
+        await play_case(target, [OPEN, ("unread", 80)], Player())
+        nursery.cancel_scope.cancel()
+    assert len(times) > 60
+    assert all(later - time > 0.049 for time, later in itertools.pairwise(times))
+
+
+async def test_request_is_recorded_before_what_the_server_does_about_it(
+    autojump_clock: Any,
+) -> None:
+    """A call that is cancelled ends with 202, at once and on another connection."""
+    is_cancelled = trio.Event()
+
+    def respond(message: Any) -> HttpResponse:
+        match message.get("method"):
+            case "tools/list":
+                return HttpResponse(202, after=is_cancelled)
+            case "notifications/cancelled":
+                is_cancelled.set()
+        return response_to(message)
+
+    class SlowToReturn(MemoryHttpServer):
+        async def connect_stream(self) -> Any:
+            stream: Any = await super().connect_stream()
+            deliver = stream.send_stream.send_all_hook
+
+            async def deliver_and_wait() -> None:
+                await deliver()
+                await trio.sleep(0.1)
+
+            stream.send_stream.send_all_hook = deliver_and_wait
+            return stream
+
+    case: Case = [
+        OPEN,
+        ("request", "tools/list", {}),
+        ("page", "prompts/list", "first"),
+        ("cancel", 0),
+    ]
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery)
+        target._connector = SlowToReturn(nursery, respond)  # type: ignore[assignment]
+        outcome = await play_case(target, case, Player())
+        nursery.cancel_scope.cancel()
+    assert outcome.faults == []
+
+
+async def test_request_is_posted_before_its_cancellation(autojump_clock: Any) -> None:
+    """The case does not wait between the two, and one connection is ready."""
+
+    def respond(message: Any) -> HttpResponse:
+        is_call = message.get("method") == "tools/call"
+        return HttpResponse(202) if is_call else response_to(message)
+
+    case: Case = [OPEN, ("request", "tools/call", {"name": "t"}), ("cancel", 0)]
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery)
+        server = MemoryHttpServer(nursery, respond)
+        target._connector = server  # type: ignore[assignment]
+        await play_case(target, case, Player())
+        nursery.cancel_scope.cancel()
+    methods = [each.get("method") for each in server.received]
+    assert methods.index("tools/call") < methods.index("notifications/cancelled")

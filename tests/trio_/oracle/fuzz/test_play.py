@@ -1,0 +1,168 @@
+"""The player of cases: what it sends, and what it reports."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_trio.oracle.fuzz._call_guard import CallGuard
+from mcp_trio.oracle.fuzz._play import Player
+from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT
+
+from .memory_http import (
+    EMPTY_STREAM,
+    SSE,
+    HttpResponse,
+    played_over_http,
+    response_to,
+)
+from .memory_target import NEW, OLD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+OPEN = ("open", OLD, "whole", "all")
+LIST: tuple[str, str, Any] = ("request", "tools/list", {})
+CALL: dict[str, Any] = {"name": "wipe", "arguments": {}}
+CALL_TEXT = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": CALL})
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+@pytest.mark.parametrize(
+    "step",
+    [
+        ("call", "wipe", {}),
+        ("request", "tools/call", CALL),
+        ("burst", 3, "tools/call", CALL),
+        ("mutate", CALL_TEXT),
+        ("mutate", f"[{CALL_TEXT}]"),
+        ("damage", CALL_TEXT.encode()),
+    ],
+)
+async def test_tool_is_called_by_no_step_unless_it_may_be_called(
+    autojump_clock: Any, step: tuple[Any, ...], is_allowed: bool
+) -> None:
+    player = Player(guard=CallGuard({"wipe"} if is_allowed else set(), lambda: {"wipe"}))
+    _, received = await played_over_http(response_to, [OPEN, step], player)
+    assert ("wipe" in json.dumps(received)) == is_allowed
+
+
+# -- Requests without a response -------------------------------------------------------------------
+
+LARGE = {"jsonrpc": "2.0", "id": 1_003, "result": {"tools": [], "a": "a" * MESSAGE_LIMIT}}
+
+
+def responds_with(
+    response: HttpResponse, method: str = "tools/list"
+) -> Callable[[Mapping[str, Any]], HttpResponse]:
+    """Return the behaviour of a correct server, but for the requests of a method."""
+    return lambda message: (
+        response if message.get("method") == method and "id" in message else response_to(message)
+    )
+
+
+async def faults_of(
+    respond: Callable[[Mapping[str, Any]], HttpResponse], *case: Any
+) -> list[tuple[str, str, str]]:
+    """Return kind, row and method of the faults that a case shows."""
+    outcome, _ = await played_over_http(respond, list(case))
+    return [(each.kind, each.row, each.method) for each in outcome.faults]
+
+
+@pytest.mark.parametrize(
+    "response", [EMPTY_STREAM, HttpResponse(), HttpResponse(202), HttpResponse(204)]
+)
+async def test_request_whose_exchange_ends_without_response_is_a_fault(
+    autojump_clock: Any, response: HttpResponse
+) -> None:
+    assert ("row", "RPC-35", "tools/list") in await faults_of(responds_with(response), OPEN, LIST)
+
+
+@pytest.mark.parametrize(
+    ("revision", "method"), [(OLD, "ping"), (NEW, "server/discover")], ids=["old", "new"]
+)
+async def test_probe_whose_exchange_ends_without_response_is_a_fault(
+    autojump_clock: Any, revision: str, method: str
+) -> None:
+    respond = responds_with(EMPTY_STREAM, method)
+    found = await faults_of(respond, ("open", revision, "whole", "all"))
+    assert ("row", "RPC-35", method) in found
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(HttpResponse(status) for status in (400, 401, 404, 429, 500, 503)),
+        HttpResponse(type=SSE, body=b"id: 1\ndata:\n\n"),
+        HttpResponse(type=SSE, is_cut=True),
+        HttpResponse(body=json.dumps(LARGE).encode()),
+    ],
+    ids=["400", "401", "404", "429", "500", "503", "resumable", "cut", "large"],
+)
+async def test_request_that_is_rejected_or_may_get_its_response_elsewhere_is_no_fault(
+    autojump_clock: Any, response: HttpResponse
+) -> None:
+    assert ("row", "RPC-35", "tools/list") not in await faults_of(
+        responds_with(response), OPEN, LIST
+    )
+
+
+@pytest.mark.parametrize("status", [404, 429, 503])
+async def test_probe_that_is_rejected_with_a_status_is_no_fault(
+    autojump_clock: Any, status: int
+) -> None:
+    assert await faults_of(responds_with(HttpResponse(status), "ping"), OPEN) == []
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        [OPEN, LIST, ("cancel", 0), ("page", "prompts/list", "first")],
+        [OPEN, LIST, ("delete", "own")],
+        [OPEN, LIST, ("disconnect",)],
+    ],
+    ids=["cancel", "delete", "disconnect"],
+)
+async def test_request_whose_stream_ends_because_of_the_case_is_no_fault(
+    autojump_clock: Any, case: Case
+) -> None:
+    is_over = trio.Event()
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        if message.get("method") == "tools/list":
+            return EMPTY_STREAM._replace(after=is_over)
+        if not message or message.get("method") == "notifications/cancelled":
+            is_over.set()
+        return response_to(message)
+
+    assert await faults_of(respond, *case) == []
+
+
+@pytest.mark.parametrize(
+    "case", [[OPEN, ("head", "accept", "tools/list")], [("open", OLD, "late", "all")]]
+)
+async def test_request_to_which_no_response_is_owed_is_no_fault(
+    autojump_clock: Any, case: Case
+) -> None:
+    assert await faults_of(responds_with(EMPTY_STREAM), *case) == []
+
+
+@pytest.mark.parametrize(("cuts", "found"), [(1, []), (2, [("hang", "RPC-35", "ping")])])
+async def test_probe_that_is_cut_off_twice_is_a_hang(
+    autojump_clock: Any, cuts: int, found: list[tuple[str, str, str]]
+) -> None:
+    left = cuts
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        nonlocal left
+        if message.get("method") == "ping" and left:
+            left -= 1
+            return HttpResponse(is_cut=True)
+        return response_to(message)
+
+    assert await faults_of(respond, OPEN) == found

@@ -1,0 +1,51 @@
+"""Which bytes are a request that every server has to answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_trio.oracle.fuzz._session import TargetFault, read_plain_request
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', True),
+        (b'{"jsonrpc":"2.0","id":"a","method":"ping","params":82}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","extra":{}}', True),
+        (b'{"jsonrpc":"2.0",\r"id":1,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}', False),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":""}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e999}}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":"\\ud800"}', False),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * 90 + b"]" * 90 + b"}",
+            False,
+        ),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', False),
+        (b'{"jsonrpc":"2.0","method":"ping"}', False),
+        (b"[]", False),
+        (b"", False),
+    ],
+)
+def test_request_that_each_server_reads_is_plain(line: bytes, plain: bool) -> None:
+    assert (read_plain_request(line) is not None) is plain
+
+
+def test_faults_of_one_cause_can_have_two_rows() -> None:
+    one = TargetFault(kind="row", row="RPC-8", method="a")
+    other = TargetFault(kind="row", row="RPC-14", method="b")
+    assert one.cause == other.cause
+    assert one.key != other.key
+
+
+def test_reading_of_the_text_is_advice() -> None:
+    assert TargetFault(kind="row", row="LIFE-10", level="reading").is_advice
+    assert TargetFault(kind="row", row="MRTR-13", is_certain=False).is_advice
+    assert not TargetFault(kind="row", row="RPC-7").is_advice

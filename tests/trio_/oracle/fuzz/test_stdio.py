@@ -1,0 +1,70 @@
+"""A command as a target of the fuzzer."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core.trace import TraceLine, read_trace
+from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.oracle.fuzz._stdio import CommandTarget
+from mcp_trio.recording._open import open_recorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def test_header_has_pseudonyms_of_this_run() -> None:
+    """With a key that is known, a pseudonym could be guessed."""
+    command = ("server", "http://127.0.0.1/?code=12345678")
+    async with trio.open_nursery() as nursery:
+        shown = {CommandTarget(command, nursery).header().target for _ in range(3)}
+        target = CommandTarget(command, nursery)
+        assert target.header().target == target.header().target
+    assert len(shown) == 3
+    assert not any("12345678" in each for each in shown)
+
+
+@pytest.mark.process
+async def test_processes_are_recorded_as_conversations(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcp.jsonl"
+    words = [sys.executable, "-c", "import sys; sys.stdin.readline(); print(1)"]
+    async with (
+        open_recorder(path, "client", "stdio", words) as recorder,
+        trio.open_nursery() as nursery,
+    ):
+        target = CommandTarget(words, nursery, ahead=0)
+        target.recorder = recorder
+        for _ in range(2):
+            await play_case(target, [("open", "2025-11-25", "whole", "all")], Player())
+        nursery.cancel_scope.cancel()
+    _, lines = read_trace([path.read_bytes()])
+    found = [line for _, line in lines if isinstance(line, TraceLine)]
+    assert [line.conversation for line in found if line.kind == "spawn"] == [1, 2]
+    assert [line.conversation for line in found if line.raw == "1"] == [1, 2]
+    assert [line.conversation for line in found if "initialize" in (line.raw or "")] == [1, 2]
+
+
+ANSWERS_AFTER_HALF_A_SECOND = """
+import json, sys, time
+for line in sys.stdin:
+    time.sleep(0.5)
+    response = {"jsonrpc": "2.0", "id": json.loads(line).get("id"), "result": {}}
+    print(json.dumps(response), flush=True)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("step", "counts"), [(("request", "ping", {}, "int"), True), (("call", "a", {}, ()), False)]
+)
+async def test_time_of_a_tool_does_not_count_as_start(step: tuple[Any, ...], counts: bool) -> None:
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget([sys.executable, "-c", ANSWERS_AFTER_HALF_A_SECOND], nursery)
+        case = [("open", "2026-07-28", "whole", "all"), step, ("wait",)]
+        await play_case(target, case, Player(probes=False))
+        nursery.cancel_scope.cancel()
+    assert (target.longest_start is not None) == counts

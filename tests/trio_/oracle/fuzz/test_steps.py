@@ -1,0 +1,124 @@
+"""Drawn cases: repeatable, storable, and nothing that the user has not allowed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core import ALL
+from mcp_trio.oracle.fuzz._case import Case, encode_case
+from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
+from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource, _is_doubtful
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+
+def choices(*, http: bool = False) -> CaseChoices:
+    offers = Offers(
+        revisions=list(ALL),
+        capabilities={each: {"tasks": {}} for each in ALL},
+        tools=[{"name": name, "inputSchema": SCHEMA} for name in ("add", "remove", "drop")],
+        prompts=[{"name": "greet", "arguments": [{"name": "who"}]}],
+        resources=[{"uri": "note:///one"}],
+    )
+    return CaseChoices(offers, ["add"], http=http)
+
+
+def drawn(seed: int, count: int = 150, *, http: bool = False) -> list[Case]:
+    return CaseSource(choices(http=http), seed).draw(count)
+
+
+def test_cases_of_one_seed_are_the_same() -> None:
+    assert drawn(1, 40) == drawn(1, 40)
+    assert drawn(1, 40) != drawn(2, 40)
+
+
+def test_cases_can_be_stored_as_json() -> None:
+    for case in drawn(3):
+        json.dumps(encode_case(case), allow_nan=False)
+
+
+def test_cases_open_every_revision() -> None:
+    found = drawn(4)
+    assert {case[0][1] for case in found} == set(ALL)
+    assert {case[0][0] for case in found} == {"open"}
+
+
+def test_cases_call_allowed_tools_only() -> None:
+    for case in drawn(5, 400, http=True):
+        for step in case:
+            if step[0] == "call":
+                assert step[1] == "add"
+            if step[0] in ("request", "burst", "head") and "tools/call" in step:
+                params = step[3] if step[0] in ("burst", "head") else step[2]
+                name = params.get("name") if isinstance(params, dict) else None
+                assert name not in ("remove", "drop")
+            if step[0] in ("mutate", "damage"):
+                assert "tools/call" not in str(step[1])
+
+
+def test_cases_read_listed_resources_only() -> None:
+    allowed = {"note:///one", "mcp-trio-fuzz://none"}
+    for case in drawn(6, 400):
+        for step in case:
+            if step[0] == "request" and str(step[1]).startswith("resources/"):
+                params = step[2]
+                if isinstance(params, dict) and "uri" in params:
+                    assert params["uri"] in allowed
+            if step[0] == "mutate":
+                assert "resources/read" not in step[1]
+
+
+def test_cases_over_http_have_steps_of_http() -> None:
+    names = {step[0] for case in drawn(7, 400, http=True) for step in case}
+    assert {"head", "get", "delete", "half"} <= names
+    assert not {"head", "get", "delete", "half"} & {s[0] for case in drawn(7) for s in case}
+
+
+def test_tool_with_repeated_argument_is_called_with_wrong_headers() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+    offers = Offers(
+        revisions=list(ALL),
+        tools=[
+            {"name": "plain", "inputSchema": SCHEMA},
+            {"name": "mirrored", "inputSchema": schema},
+            {"name": "invalid", "inputSchema": {"x-mcp-header": "B"}},
+        ],
+    )
+    names = ["plain", "mirrored", "invalid"]
+    found = CaseSource(CaseChoices(offers, names, http=True), 8).draw(300)
+    steps = [(case[0][1], each) for case in found for each in case if each[1:2] == ("argument",)]
+    assert {revision for revision, _ in steps} == {"2026-07-28"}
+    assert {step[3]["name"] for _, step in steps} == {"mirrored"}
+
+
+@pytest.mark.parametrize(
+    ("data", "doubtful"),
+    [
+        (b'{"id":1,"method":"ping"}', False),
+        (b'{"id":1,"id":2,"method":"ping"}', True),
+        (b'{"method":"tools/call"}', True),
+        (b"[[[", False),
+        (b'{"a":{"b":1,"b":2}}', True),
+    ],
+)
+def test_doubtful_bytes_are_known(data: bytes, doubtful: bool) -> None:
+    assert _is_doubtful(data) is doubtful
+
+
+@pytest.mark.parametrize(
+    ("hints", "may"),
+    [
+        (None, False),
+        ({}, False),
+        ({"readOnlyHint": True}, False),
+        ({"readOnlyHint": True, "openWorldHint": True}, False),
+        ({"readOnlyHint": True, "openWorldHint": False}, True),
+        ({"readOnlyHint": "true", "openWorldHint": False}, False),
+        ({"destructiveHint": False, "openWorldHint": False}, False),
+    ],
+)
+def test_tool_is_called_by_both_hints_only(hints: Any, may: bool) -> None:
+    assert may_call_by_hint({"name": "x", "annotations": hints}) is may

@@ -1,0 +1,259 @@
+"""Steps of `--stress`: bounded, refused without harm, and a server that they harm is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_core import ALL
+from mcp_trio.oracle.fuzz._case import encode_case
+from mcp_trio.oracle.fuzz._stress import (
+    MAX_BYTES,
+    MAX_CONNECTIONS,
+    MAX_REQUESTS,
+    STRESS_STEPS,
+    StressBudget,
+    draw_stress,
+)
+from mcp_trio.testing import find_faults
+
+from .targets import BROKEN, small_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+D, E = "2025-11-25", "2026-07-28"
+OPEN = {each: ("open", each, "whole", "all") for each in ALL}
+HTTP_ONLY = {"heads", "half", "release"}
+ALL_STEPS = {*STRESS_STEPS, *HTTP_ONLY, "burst"}
+
+
+@pytest.mark.parametrize("http", [False, True])
+@pytest.mark.parametrize("modern", [False, True])
+def test_stress_is_drawn_in_all_kinds_and_stored_as_json(http: bool, modern: bool) -> None:
+    random = Random(1)
+    drawn = [draw_stress(random.randrange, http=http, modern=modern) for _ in range(400)]
+    names = {step[0] for phrase in drawn for step in phrase}
+    assert names == (ALL_STEPS if http else ALL_STEPS - {"heads", "half"})
+    for phrase in drawn:
+        json.dumps(encode_case(phrase), allow_nan=False)
+        if any(step[0] in ("heads", "streams") and step[-1] > 4 for step in phrase):
+            assert phrase[-1] == ("release",)  # the next request must be possible
+
+
+def test_budget_ends_with_its_limits() -> None:
+    budget = StressBudget()
+    assert budget.take_connections(3) == 3
+    assert budget.take_connections(10**9) == MAX_CONNECTIONS - 3
+    assert budget.take_connections(1) == budget.take_connections(-1) == 0
+    assert budget.take_bytes(MAX_BYTES)
+    assert not budget.take_bytes(1)
+    assert not StressBudget().take_bytes(-1)
+
+
+class FakeSession:
+    """A session that counts what it would send."""
+
+    number = 1
+    is_open = True
+    ended = ""
+    last_sent = ""
+
+    def __init__(self, revision: str, transport: str) -> None:
+        self.revision, self.transport = revision, transport
+        self.sent: list[bytes] = []
+        self.held: list[bytes] = []
+        self.beside = 0
+        self.notes: list[Any] = []
+        self.open: dict[int, Any] = {}
+
+    def time(self) -> float:
+        return 0.0
+
+    def record(self, line: Any) -> None:
+        self.notes.append(line)
+
+    def encode_post(self, message: Any, *headers: tuple[bytes, bytes]) -> bytes:
+        lines = [b"POST /mcp HTTP/1.1", *(b"%b: %b" % each for each in headers), b"", b""]
+        return b"\r\n".join(lines) + json.dumps(message).encode()
+
+    def encode_get(self) -> bytes:
+        return b"GET /mcp HTTP/1.1\r\n\r\n"
+
+    async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
+        await trio.lowlevel.checkpoint()
+        self.held.append(b"".join(requests))
+        return True
+
+    async def begin_beside(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        self.beside += 1
+        return True
+
+    async def send_data(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self.sent.append(data)
+
+    async def send(self, message: Any) -> None:
+        await self.send_data(json.dumps(message).encode())
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class FakePlayer:
+    def __init__(self, revision: str, transport: str) -> None:
+        self.session = FakeSession(revision, transport)
+        self.stress = StressBudget()
+
+    def make_request(self, method: str, params: Any) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+    async def play(self, *steps: tuple[Any, ...]) -> FakeSession:
+        for name, *words in steps:
+            await STRESS_STEPS[name](self, *words)
+        return self.session
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("revision", [D, E])
+async def test_stress_step_with_too_large_a_number_is_bounded(
+    revision: str, transport: str, autojump_clock: Any
+) -> None:
+    """A case from a file may name any number."""
+    for step in (
+        *(("large", what, 10**12) for what in ("message", "header", "headers", "target")),
+        ("large", "announced", 10**12),
+        ("deep", "array", 10**12),
+        ("heads", 10**9),
+        ("unread", 10**9),
+        *(("streams", what, 10**9) for what in ("listen", "get", "session")),
+    ):
+        session = await FakePlayer(revision, transport).play(step)
+        connections = len(session.held) + session.beside
+        assert connections <= MAX_CONNECTIONS
+        assert len(session.sent) <= max(MAX_REQUESTS, 2 * MAX_CONNECTIONS)
+        assert sum(map(len, session.sent)) + sum(map(len, session.held)) <= MAX_BYTES
+        if transport == "stdio":
+            assert connections == 0
+
+
+async def test_large_message_has_the_size_that_is_named() -> None:
+    [data] = (await FakePlayer(D, "stdio").play(("large", "message", 70_000))).sent
+    assert len(data) == 70_000
+    assert json.loads(data)["method"] == "ping"
+
+
+async def test_deep_message_has_the_depth_that_is_named() -> None:
+    [data] = (await FakePlayer(D, "stdio").play(("deep", "object", 50))).sent
+    value, depth = json.loads(data)["params"]["a"], 0
+    while isinstance(value, dict):
+        value, depth = value["a"], depth + 1
+    assert (depth, value) == (50, 1)
+
+
+async def test_stress_before_the_conversation_does_nothing() -> None:
+    session = await FakePlayer("", "http").play(("large", "message", 10), ("heads", 1))
+    assert (session.sent, session.held, session.notes) == ([], [], [])
+
+
+async def test_stress_is_noted_in_the_trace() -> None:
+    [note] = (await FakePlayer(D, "http").play(("heads", 2))).notes
+    assert (note.kind, note.text) == ("note", "stress: heads 2")
+
+
+# -- Programs --------------------------------------------------------------------------------------
+
+# It does not wait until its client reads.
+NOT_BLOCKING = "os.set_blocking(1, False)"
+LONG_LIST = """
+    if method == "tools/list":
+        tool = {"name": "a", "description": "a" * 5_000, "inputSchema": {"type": "object"}}
+        send(id, result={"tools": [tool]})
+        continue"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("server", "steps", "found"),
+    [
+        (
+            small_server(on_message="if len(line) > 1_000_000: os._exit(3)"),
+            [("large", "message", 2_000_000)],
+            "crash",
+        ),
+        # Its JSON is read by recursion, and the error is not handled.
+        (small_server(), [("deep", "array", 100_000)], "crash"),
+        (
+            small_server(on_message="if len(line) > 1_000_000: time.sleep(3600)"),
+            [("large", "message", 2_000_000)],
+            "RPC-35",
+        ),
+        (small_server(NOT_BLOCKING, LONG_LIST), [("unread", 100)], "crash"),
+    ],
+    ids=["dies of size", "dies of depth", "hangs", "dies unread"],
+)
+def test_stress_finds_a_process_that_it_harms(
+    server: tuple[str, ...], steps: list[Any], found: str
+) -> None:
+    assert found in find_faults(server, [OPEN[D], *steps], response_timeout=0.5)
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest) -> Iterator[str]:
+    process = subprocess.Popen(
+        [*BROKEN, *request.param, "--http"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+HALVES = ("--fault", "hangs-on-half-bodies")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("served", [HALVES], indirect=True)
+def test_server_that_hangs_after_half_bodies_is_found_in_one_case(served: str) -> None:
+    halves: list[tuple[Any, ...]] = [OPEN[D], *[("half",)] * 3]
+    # The server may answer the request after them before it has begun to read all three.
+    assert any(
+        list(find_faults(served, halves, response_timeout=0.5)) == ["RPC-35"] for _ in range(20)
+    )
+    assert find_faults(served, [*halves, ("release",)], response_timeout=0.5) == {}
+
+
+EVERYTHING: list[tuple[Any, ...]] = [
+    ("large", "message", 4 * 1024 * 1024 - 4_096),
+    ("large", "message", 8 * 1024 * 1024),
+    ("large", "header", 65_536),
+    ("large", "headers", 2_000),
+    ("large", "target", 65_536),
+    ("large", "announced", 2**40),
+    ("deep", "object", 100_000),
+    ("slow",),
+    ("unread", 100),
+    ("heads", 16),
+    ("streams", "get", 10),
+    ("streams", "session", 10),
+    ("streams", "listen", 10),
+    ("release",),
+    ("burst", 100, "ping", {}),
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("revision", [D, E])
+@pytest.mark.parametrize("served", [()], indirect=True)
+def test_server_without_fault_withstands_stress(served: str, revision: str) -> None:
+    steps = [step for step in EVERYTHING if step[0] != "burst" or revision == D]
+    for target in (served, BROKEN):
+        assert find_faults(target, [OPEN[revision], *steps]) == {}

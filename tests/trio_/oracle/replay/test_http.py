@@ -1,0 +1,183 @@
+"""Replay over HTTP on loopback: the server and the client of one trace."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
+
+import pytest
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_core.http import Body, End, Head, HostOriginPolicy, Url
+from mcp_core.trace import (
+    ReplayClient,
+    ReplayHttpServer,
+    ReplayServer,
+    diff_traces,
+    load_trace,
+    read_trace,
+)
+from mcp_trio.http_client._connector import Connector
+from mcp_trio.oracle.replay._http_client import play_over_http
+from mcp_trio.oracle.replay._http_server import serve_over_http
+from mcp_trio.recording._open import open_recorder
+from tests.core.trace.judge.conversations import META, C, S, Said, ask, notify, result
+from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from trio.testing import MockClock
+
+    from mcp_core.http import Action, RequestHead
+
+OPENED: Any = HANDSHAKE[1].message
+LEGACY = [
+    *HANDSHAKE,
+    C(call(1)),
+    S(ask(5, "elicitation/create", message="?")),
+    C(result(5, action="decline")),
+    S(text(1, "A")),
+    *CALL,
+    S(notify("notifications/tools/list_changed")),
+    C(ask(3, "tools/list")),
+    S(result(3, tools=[])),
+]
+MODERN = [
+    C(ask(1, "tools/call", name="echo", _meta={META + "protocolVersion": "2026-07-28"})),
+    S(notify("notifications/message", level="info", data="x")),
+    S(text(1, "A")),
+]
+
+
+async def play(said: list[Said], url: Url, file: Path) -> ReplayClient:
+    client = ReplayClient(recorded(said, gap=0.01).sessions[0])
+    connector = Connector(url.scheme, url.host, url.port)
+    async with open_recorder(file, "client", "http", [str(url)]) as recorder:
+        assert recorder is not None
+        with trio.fail_after(10):
+            await play_over_http(
+                client, url, connector, recorder, headers={}, opens_stream=said is LEGACY
+            )
+    return client
+
+
+@pytest.mark.parametrize("said", [LEGACY, MODERN], ids=["legacy", "modern"])
+async def test_client_and_server_of_a_trace_agree(said: list[Said], tmp_path: Path) -> None:
+    trace = recorded(said)
+    server = ReplayServer(trace)
+    http = ReplayHttpServer(
+        server, policy=HostOriginPolicy("127.0.0.1"), new_id=lambda: secrets.token_hex(8)
+    )
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    stop = trio.Event()
+    file = tmp_path / "new.mcp.jsonl"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_over_http, http, listeners, stop)
+        client = await play(said, Url.parse(f"http://127.0.0.1:{port}/mcp"), file)
+        stop.set()
+    assert (client.problems, client.unanswered, server.missing) == ([], 0, [])
+    with file.open("rb") as opened:
+        new = load_trace(*read_trace(opened))
+    assert diff_traces(trace, new).differences == []
+
+
+async def test_client_of_a_trace_without_server_fails(tmp_path: Path) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    await listeners[0].aclose()
+    with pytest.raises(ConnectFailed):
+        await play(MODERN, Url.parse(f"http://127.0.0.1:{port}/mcp"), tmp_path / "x.mcp.jsonl")
+
+
+class SilentServer:
+    """A server in memory that answers requests, and does not end its response to anything else.
+
+    It is a connector and its connections. `begin` is of each response without an end, and `silent`
+    are methods of requests that it does not answer either.
+    """
+
+    def __init__(self, begin: list[Action], *silent: str) -> None:
+        self.begin = begin
+        self.silent = silent
+        self.methods: list[str] = []
+
+    async def connect(self) -> SilentServer:
+        await trio.lowlevel.checkpoint()
+        return self
+
+    def absolute_head(self, head: RequestHead) -> RequestHead:
+        return head
+
+    async def run(
+        self, head: RequestHead, body: bytes, receive: Callable[[list[Action]], None]
+    ) -> bool:
+        message = json.loads(body)
+        self.methods.append(message["method"])
+        await trio.lowlevel.checkpoint()
+        if "id" not in message or message["method"] in self.silent:
+            receive(self.begin)
+            await trio.sleep_forever()
+        answer = OPENED if message["method"] == "initialize" else text(message["id"], "A")
+        data = json.dumps(answer).encode()
+        receive([Head(200, [(b"content-type", b"application/json")]), Body(data), End()])
+        return True
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        [],
+        [Head(200, [(b"content-type", b"text/event-stream")])],
+        [Head(200, [(b"content-type", b"text/event-stream")]), Body(b": alive\n\n")],
+    ],
+    ids=["silence", "stream", "comment"],
+)
+async def test_notification_without_complete_response_does_not_stop_the_client(
+    begin: list[Action], autojump_clock: MockClock
+) -> None:
+    client = ReplayClient(recorded([*HANDSHAKE, *CALL]).sessions[0], response_timeout=2.0)
+    server: Any = SilentServer(begin)
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    with trio.fail_after(60):
+        await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
+    assert server.methods == ["initialize", "notifications/initialized", "tools/call"]
+    assert (client.answered, client.unanswered) == (2, 0)
+    assert client.problems == ["no complete HTTP response to notifications/initialized within 2 s"]
+    assert trio.current_time() < 3.0
+
+
+MANY = range(2, 42)  # ids of more requests than are sent at once
+
+
+@pytest.mark.parametrize(
+    ("method", "responses"),
+    [
+        ("tools/call", []),
+        ("tools/call", [text(each, "A") for each in MANY]),
+        ("subscriptions/listen", []),
+    ],
+    ids=["not-awaited", "awaited", "long-lived"],
+)
+async def test_requests_without_a_response_make_room_for_what_follows(
+    method: str, responses: list[Any], autojump_clock: MockClock
+) -> None:
+    said = [*HANDSHAKE, *(C(ask(each, method, name="echo")) for each in MANY), *map(S, responses)]
+    client = ReplayClient(recorded(said).sessions[0], response_timeout=2.0)
+    server: Any = SilentServer([], method)
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    with trio.fail_after(60):
+        await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
+    assert server.methods.count(method) >= 32
+    assert client.problems.count(f"{method} was closed after 2 s") >= 32
+    assert client.unanswered == (3 if responses else 0), "then it has stopped"
+    assert client.sent == len(MANY) + 2
+    assert client.is_over
