@@ -72,6 +72,8 @@ PUBLIC: Final = {
     "mcp_core": "reference/api/mcp_core",
     "mcp_core.types": "reference/api/types",
     "mcp_core.registry": "reference/api/registry",
+    "mcp_core.drivers": "reference/api/drivers",
+    "mcp_core.processes": "reference/api/processes",
     "mcp_core.runtime": "reference/api/runtime",
     "mcp_core.tasks": "reference/api/tasks",
     "mcp_core.runtime.tasks": "reference/api/tasks",
@@ -90,6 +92,7 @@ OUTSIDE: Final = {
     "README.md": "index",
     "CHANGELOG.md": "project/changelog",
     "CONTRIBUTING.md": "project/contributing",
+    "SECURITY.md": "project/security",
     "benchmarks/README.md": "project/benchmarks",
     "fuzz/README.md": "project/fuzzing",
 }

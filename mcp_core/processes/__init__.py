@@ -1,1 +1,35 @@
-"""What programs start: their environment, their process tree, Windows commands and reloads."""
+"""Child processes without starting one: environment, process tree, command line, reload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_core._on_first_use import names_on_first_use
+
+if TYPE_CHECKING:
+    from ._child_environment import child_environment as child_environment
+    from ._process_tree import ProcessTree as ProcessTree
+    from ._reload import ReloadRelay as ReloadRelay
+    from ._windows_command import UnsafeArgument as UnsafeArgument
+    from ._windows_command import windows_command as windows_command
+
+__all__ = [
+    "ProcessTree",
+    "ReloadRelay",
+    "UnsafeArgument",
+    "child_environment",
+    "windows_command",
+]
+
+_MODULES = {
+    "._child_environment": ("child_environment",),
+    "._process_tree": ("ProcessTree",),
+    "._reload": ("ReloadRelay",),
+    "._windows_command": ("UnsafeArgument", "windows_command"),
+}
+
+__getattr__ = names_on_first_use(__name__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return __all__

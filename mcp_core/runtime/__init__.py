@@ -8,36 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcp_core._on_first_use import names_on_first_use as names_on_first_use
+from mcp_core._on_first_use import names_on_first_use
 
 if TYPE_CHECKING:
-    from mcp_core._keywords import check_keywords as check_keywords
-    from mcp_core._keywords import check_keywords_of as check_keywords_of
-    from mcp_core._keywords import shows_keywords as shows_keywords
-    from mcp_core._launch_secrets import launch_secrets as launch_secrets
-    from mcp_core._secret_patterns import is_secret_field as is_secret_field
-    from mcp_core._text import ByteEscaper as ByteEscaper
-    from mcp_core._text import shorten_text as shorten_text
-    from mcp_core.client._calls import CallOptions as CallOptions
-    from mcp_core.client._calls import CallSteps as CallSteps
-    from mcp_core.client._calls import CallWait as CallWait
-    from mcp_core.client._calls import PendingCall as PendingCall
-    from mcp_core.client._handshake_cache import HandshakeCache as HandshakeCache
-    from mcp_core.client._handshake_cache import server_key as server_key
-    from mcp_core.client._options import NETWORK_INITIALIZE_TIMEOUT as NETWORK_INITIALIZE_TIMEOUT
-    from mcp_core.client._options import CallbackOptions as CallbackOptions
-    from mcp_core.client._options import ClientConfigOptions as ClientConfigOptions
-    from mcp_core.client._options import answer_form as answer_form
-    from mcp_core.client._options import client_config as client_config
-    from mcp_core.client._status import ConnectionStatus as ConnectionStatus
-    from mcp_core.processes._child_environment import child_environment as child_environment
-    from mcp_core.processes._process_tree import ProcessTree as ProcessTree
-    from mcp_core.processes._reload import ReloadRelay as ReloadRelay
-    from mcp_core.processes._windows_command import UnsafeArgument as UnsafeArgument
-    from mcp_core.processes._windows_command import windows_command as windows_command
-    from mcp_core.protocol.messages._pending import PendingRequest as PendingRequest
-    from mcp_core.protocol.messages._pending import deliver as deliver
-
     from ._asgi_app import AsgiApplication as AsgiApplication
     from ._asgi_request import AsgiRequest as AsgiRequest
     from ._asgi_request import AsgiRuntime as AsgiRuntime
@@ -75,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTH_CHECK_TIMEOUT",
     "LAST_GRACE",
-    "NETWORK_INITIALIZE_TIMEOUT",
     "READ_SIZE",
     "SHUTDOWN_GRACE",
     "AbstractClient",
@@ -83,19 +55,11 @@ __all__ = [
     "AsgiRequest",
     "AsgiRuntime",
     "AuthFlowRunner",
-    "ByteEscaper",
-    "CallOptions",
-    "CallSteps",
-    "CallWait",
     "CallbackJob",
-    "CallbackOptions",
     "Changes",
-    "ClientConfigOptions",
     "ClientContext",
     "ClientTask",
-    "ConnectionStatus",
     "EventLike",
-    "HandshakeCache",
     "HttpClientRuntime",
     "HttpRequestJob",
     "HttpRequestRunner",
@@ -103,11 +67,7 @@ __all__ = [
     "Job",
     "LogEscaper",
     "OnActions",
-    "PendingCall",
-    "PendingRequest",
     "PooledConnection",
-    "ProcessTree",
-    "ReloadRelay",
     "RequestJob",
     "Runtime",
     "ServedServer",
@@ -117,45 +77,12 @@ __all__ = [
     "TaskState",
     "TypedToolResult",
     "UnexpectedResult",
-    "UnsafeArgument",
-    "answer_form",
-    "check_keywords",
-    "check_keywords_of",
-    "child_environment",
-    "client_config",
     "client_context",
-    "deliver",
-    "is_secret_field",
-    "launch_secrets",
-    "names_on_first_use",
     "run_auth_check",
-    "server_key",
-    "shorten_text",
-    "shows_keywords",
-    "windows_command",
 ]
 
 # A server starts sooner without what only a client needs, and both without HTTP and host changes.
 _MODULES = {
-    "mcp_core._keywords": ("check_keywords", "check_keywords_of", "shows_keywords"),
-    "mcp_core._launch_secrets": ("launch_secrets",),
-    "mcp_core._secret_patterns": ("is_secret_field",),
-    "mcp_core._text": ("ByteEscaper", "shorten_text"),
-    "mcp_core.client._calls": ("CallOptions", "CallSteps", "CallWait", "PendingCall"),
-    "mcp_core.processes._child_environment": ("child_environment",),
-    "mcp_core.client._handshake_cache": ("HandshakeCache", "server_key"),
-    "mcp_core.client._options": (
-        "CallbackOptions",
-        "ClientConfigOptions",
-        "NETWORK_INITIALIZE_TIMEOUT",
-        "answer_form",
-        "client_config",
-    ),
-    "mcp_core.processes._process_tree": ("ProcessTree",),
-    "mcp_core.processes._reload": ("ReloadRelay",),
-    "mcp_core.client._status": ("ConnectionStatus",),
-    "mcp_core.processes._windows_command": ("UnsafeArgument", "windows_command"),
-    "mcp_core.protocol.messages._pending": ("PendingRequest", "deliver"),
     "._asgi_app": ("AsgiApplication",),
     "._asgi_request": ("AsgiRequest", "AsgiRuntime"),
     "._client": ("AbstractClient",),

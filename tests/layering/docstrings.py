@@ -45,6 +45,8 @@ PACKAGES: Final = (
     "mcp_core.auth",
     "mcp_core.registry",
     "mcp_core.tasks",
+    "mcp_core.drivers",
+    "mcp_core.processes",
     "mcp_core.runtime",
     "mcp_core.runtime.host",
     "mcp_core.runtime.tasks",
