@@ -1,57 +1,65 @@
-"""Traces: recorded conversations as files, which this or another program reads later."""
+"""Traces: recorded conversations as files, which this or another program reads later.
+
+Each name is imported on first use: a program that records loads neither the judge nor the replay.
+"""
 
 from __future__ import annotations
 
-from ._channels import ChildChannel as ChildChannel
-from ._channels import StreamChannel as StreamChannel
-from ._channels import WebSocketChannel as WebSocketChannel
-from ._encoder import TraceEncoder as TraceEncoder
-from ._format import FORMAT_VERSION as FORMAT_VERSION
-from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
-from ._format import DamagedLine as DamagedLine
-from ._format import EmptyTrace as EmptyTrace
-from ._format import HttpHead as HttpHead
-from ._format import InvalidTrace as InvalidTrace
-from ._format import SseFields as SseFields
-from ._format import TraceHeader as TraceHeader
-from ._format import TraceLine as TraceLine
-from ._format import TraceReader as TraceReader
-from ._format import TruncatedMessage as TruncatedMessage
-from ._format import WebSocketClose as WebSocketClose
-from ._format import encode_header as encode_header
-from ._format import encode_line as encode_line
-from ._format import read_header as read_header
-from ._format import read_line as read_line
-from ._format import read_trace as read_trace
-from ._http_channel import ConversationNumbers as ConversationNumbers
-from ._http_channel import HttpChannel as HttpChannel
-from ._messages import MessageSplitter as MessageSplitter
-from ._redaction import Redactor as Redactor
-from .judge._finding import Finding as Finding
-from .judge._judge import Judge as Judge
-from .judge.rows import CHECKED_LEVELS as CHECKED_LEVELS
-from .judge.rows import ROWS as ROWS
-from .judge.rows import Requirement as Requirement
-from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
-from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
-from .replay._client import ReplayClient as ReplayClient
-from .replay._diff import ChangedValue as ChangedValue
-from .replay._diff import TraceDiff as TraceDiff
-from .replay._diff import TraceDifference as TraceDifference
-from .replay._diff import diff_traces as diff_traces
-from .replay._http_client import ReplayHttpClient as ReplayHttpClient
-from .replay._http_client import ReplayRequest as ReplayRequest
-from .replay._http_server import ReplayExchange as ReplayExchange
-from .replay._http_server import ReplayHttpServer as ReplayHttpServer
-from .replay._recorded import MAX_TRACE_BYTES as MAX_TRACE_BYTES
-from .replay._recorded import RecordedMessage as RecordedMessage
-from .replay._recorded import RecordedSession as RecordedSession
-from .replay._recorded import RecordedTrace as RecordedTrace
-from .replay._recorded import TraceTooLarge as TraceTooLarge
-from .replay._recorded import load_trace as load_trace
-from .replay._server import ReplayOutput as ReplayOutput
-from .replay._server import ReplayServer as ReplayServer
-from .replay._server import ReplaySession as ReplaySession
+from typing import TYPE_CHECKING
+
+from mcp_core._on_first_use import names_on_first_use
+
+if TYPE_CHECKING:
+    from ._channels import ChildChannel as ChildChannel
+    from ._channels import StreamChannel as StreamChannel
+    from ._channels import WebSocketChannel as WebSocketChannel
+    from ._encoder import TraceEncoder as TraceEncoder
+    from ._format import FORMAT_VERSION as FORMAT_VERSION
+    from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
+    from ._format import DamagedLine as DamagedLine
+    from ._format import EmptyTrace as EmptyTrace
+    from ._format import HttpHead as HttpHead
+    from ._format import InvalidTrace as InvalidTrace
+    from ._format import SseFields as SseFields
+    from ._format import TraceHeader as TraceHeader
+    from ._format import TraceLine as TraceLine
+    from ._format import TraceReader as TraceReader
+    from ._format import TruncatedMessage as TruncatedMessage
+    from ._format import WebSocketClose as WebSocketClose
+    from ._format import encode_header as encode_header
+    from ._format import encode_line as encode_line
+    from ._format import read_header as read_header
+    from ._format import read_line as read_line
+    from ._format import read_trace as read_trace
+    from ._http_channel import ConversationNumbers as ConversationNumbers
+    from ._http_channel import HttpChannel as HttpChannel
+    from ._messages import MessageSplitter as MessageSplitter
+    from ._redaction import Redactor as Redactor
+    from .judge._finding import Finding as Finding
+    from .judge._judge import Judge as Judge
+    from .judge.rows import CHECKED_LEVELS as CHECKED_LEVELS
+    from .judge.rows import ROWS as ROWS
+    from .judge.rows import Requirement as Requirement
+    from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
+    from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
+    from .replay._client import ReplayClient as ReplayClient
+    from .replay._diff import ChangedValue as ChangedValue
+    from .replay._diff import TraceDiff as TraceDiff
+    from .replay._diff import TraceDifference as TraceDifference
+    from .replay._diff import diff_traces as diff_traces
+    from .replay._http_client import ReplayHttpClient as ReplayHttpClient
+    from .replay._http_client import ReplayRequest as ReplayRequest
+    from .replay._http_server import ReplayExchange as ReplayExchange
+    from .replay._http_server import ReplayHttpServer as ReplayHttpServer
+    from .replay._recorded import MAX_TRACE_BYTES as MAX_TRACE_BYTES
+    from .replay._recorded import RecordedMessage as RecordedMessage
+    from .replay._recorded import RecordedSession as RecordedSession
+    from .replay._recorded import RecordedTrace as RecordedTrace
+    from .replay._recorded import TraceTooLarge as TraceTooLarge
+    from .replay._recorded import load_trace as load_trace
+    from .replay._server import ReplayOutput as ReplayOutput
+    from .replay._server import ReplayServer as ReplayServer
+    from .replay._server import ReplaySession as ReplaySession
 
 __all__ = [
     "CHECKED_LEVELS",
@@ -105,3 +113,82 @@ __all__ = [
     "read_line",
     "read_trace",
 ]
+
+_MODULES = {
+    "._channels": (
+        "ChildChannel",
+        "StreamChannel",
+        "WebSocketChannel",
+    ),
+    "._encoder": ("TraceEncoder",),
+    "._format": (
+        "DamagedLine",
+        "EmptyTrace",
+        "FORMAT_VERSION",
+        "HttpHead",
+        "InvalidTrace",
+        "MAX_TRACE_LINE",
+        "SseFields",
+        "TraceHeader",
+        "TraceLine",
+        "TraceReader",
+        "TruncatedMessage",
+        "WebSocketClose",
+        "encode_header",
+        "encode_line",
+        "read_header",
+        "read_line",
+        "read_trace",
+    ),
+    "._http_channel": (
+        "ConversationNumbers",
+        "HttpChannel",
+    ),
+    "._messages": ("MessageSplitter",),
+    "._redaction": ("Redactor",),
+    ".judge._finding": ("Finding",),
+    ".judge._judge": ("Judge",),
+    ".judge.rows": (
+        "CHECKED_LEVELS",
+        "ROWS",
+        "Requirement",
+    ),
+    ".judge.rules": ("JUDGED_ROWS",),
+    ".replay._client": (
+        "RESPONSE_TIMEOUT",
+        "ReplayClient",
+    ),
+    ".replay._diff": (
+        "ChangedValue",
+        "TraceDiff",
+        "TraceDifference",
+        "diff_traces",
+    ),
+    ".replay._http_client": (
+        "ReplayHttpClient",
+        "ReplayRequest",
+    ),
+    ".replay._http_server": (
+        "ReplayExchange",
+        "ReplayHttpServer",
+    ),
+    ".replay._recorded": (
+        "MAX_TRACE_BYTES",
+        "RecordedMessage",
+        "RecordedSession",
+        "RecordedTrace",
+        "TraceTooLarge",
+        "load_trace",
+    ),
+    ".replay._server": (
+        "ReplayOutput",
+        "ReplayServer",
+        "ReplaySession",
+    ),
+}
+
+__getattr__ = names_on_first_use(__name__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,6 +26,8 @@ PUBLIC = [
     "mcp_core.http",
     "mcp_core.auth",
     "mcp_core.registry",
+    "mcp_core.drivers",
+    "mcp_core.processes",
     "mcp_core.runtime",
     "mcp_core.host",
     "mcp_core.trace",
@@ -42,7 +44,7 @@ def answer(statements):
         sys.stdout.flush()
         pid = os.fork()
         if not pid:
-            exec(statement)
+            exec(statement, {})
             print(*sys.modules)
             sys.stdout.flush()
             os._exit(0)
@@ -61,8 +63,25 @@ SQLITE = {
     for driver in ("mcp_trio", "mcp_asyncio_shim")
 }
 SERVE_HTTP = "from mcp_trio import serve_http"
+RECORDED = """
+import tempfile, {runtime}
+from {driver} import connect
+from mcp_core.registry import Server
+
+async def main():
+    with tempfile.TemporaryDirectory() as directory:
+        async with connect(Server("x"), record=directory + "/x.mcp.jsonl") as client:
+            await client.ping()
+
+{runtime}.run(main{call})
+"""
+RECORD = {
+    "mcp_trio": RECORDED.format(driver="mcp_trio", runtime="trio", call=""),
+    "mcp_asyncio_shim": RECORDED.format(driver="mcp_asyncio_shim", runtime="asyncio", call="()"),
+}
 CORE = """
-    connection input_requests jsonrpc messages revisions schema subscriptions types
+    drivers protocol protocol.connection protocol.input_requests protocol.jsonrpc protocol.messages
+    protocol.revisions protocol.schema protocol.subscriptions runtime types
 """.split()
 SERVER_PACKAGES = "registry registry.entries registry.functions registry.tasks tasks".split()
 STREAMS = "streams streams._link streams._stdio streams._threads".split()
@@ -85,13 +104,13 @@ HALVES = {
         SERVER_MODULES,
     ),
     "from mcp_trio import Client, connect, connect_stdio": (
-        ["client", "runtime.client_tasks", "tasks"],
+        ["client", "processes", "runtime.client_tasks", "tasks"],
         CLIENT_MODULES,
     ),
 }
 STATEMENTS = [
     *dict.fromkeys(f"import {name}" for name in [*PUBLIC, *ON_FIRST_USE]),
-    *(RUNTIME, *SQLITE.values(), SERVE_HTTP),
+    *(RUNTIME, *SQLITE.values(), SERVE_HTTP, *RECORD.values()),
     *list(HALVES)[1:],
 ]
 
@@ -145,6 +164,13 @@ def test_sqlite_is_loaded_with_the_first_file(driver: str, loaded_by: Loaded) ->
     assert modules & {"mcp_core.adapters", "sqlite3"} == {"mcp_core.adapters"}
 
 
+@pytest.mark.parametrize("driver", RECORD)
+def test_recorder_loads_no_judge_and_no_replay(driver: str, loaded_by: Loaded) -> None:
+    traces = {each for each in loaded_by[RECORD[driver]] if each.startswith("mcp_core.trace.")}
+    assert "mcp_core.trace._encoder" in traces
+    assert not [each for each in traces if ".judge" in each or ".replay" in each]
+
+
 def test_stdio_server_loads_no_http(loaded_by: Loaded) -> None:
     http = {"h11", "mcp_core.http", "truststore"}
     assert not loaded_by["import mcp_trio"] & http
@@ -156,7 +182,7 @@ def halves(modules: set[str]) -> tuple[set[str], set[str]]:
     names = {name.removeprefix("mcp_core.") for name in modules if name.startswith("mcp_core.")}
     packages = {name for name in names if not name.rpartition(".")[2].startswith("_")}
     ours = {name.removeprefix("mcp_trio.") for name in modules if name.startswith("mcp_trio.")}
-    return packages - {*CORE, "runtime"}, ours - {"_logging", "types"}
+    return packages - set(CORE), ours - {"_logging", "types"}
 
 
 @pytest.mark.parametrize("statement", HALVES)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.revisions._methods import METHODS, Role
 from mcp_core.trace._ids import GivenTexts, UsedIds, id_key, text_key
+from mcp_core.trace._members import META, lookup
 
 from ._seen import (
     CLIENT,
     LETTER_OF,
-    META,
     MODERN,
     MODERN_ERRORS,
     SERVER,
@@ -31,7 +31,6 @@ from ._seen import (
     SeenTask,
     Side,
     holds_until,
-    lookup,
     other_side,
 )
 from .rows import LETTERS

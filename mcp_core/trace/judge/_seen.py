@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mcp_core.trace._ids import id_key
+from mcp_core.trace._members import META, lookup
 
 from .rows import LETTERS
 
@@ -21,7 +22,6 @@ __all__ = [
     "CLIENT",
     "LETTER_OF",
     "MAX_PARAMS",
-    "META",
     "MODERN",
     "MODERN_ERRORS",
     "SERVER",
@@ -34,7 +34,6 @@ __all__ = [
     "SeenTask",
     "Side",
     "holds_until",
-    "lookup",
     "other_side",
 ]
 
@@ -45,7 +44,6 @@ SERVER: Final = "server"
 STATEFUL: Final = "ABCD"
 MODERN: Final = "E"
 LETTER_OF: Final = {revision: letter for letter, revision in LETTERS.items()}
-META: Final = "io.modelcontextprotocol/"
 # The codes of errors that only a server of that revision sends.
 MODERN_ERRORS: Final = (-32020, -32021, -32022)
 _REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
@@ -65,15 +63,6 @@ _MAX_META: Final = 50  # members of their `_meta`
 def other_side(side: Side) -> Side:
     """Return the other one of the two sides."""
     return SERVER if side == CLIENT else CLIENT
-
-
-def lookup(value: Any, *path: str) -> Any:
-    """Return a member of decoded JSON by its path, or None if the value has no such member."""
-    for key in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
 
 
 class SeenRequest:

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import lookup
+from mcp_core.trace._members import lookup
 
 from ._keys import hidden_pointers
 from ._mapping import ValueMapping

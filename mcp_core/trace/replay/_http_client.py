@@ -25,7 +25,7 @@ from mcp_core.http.wire._sse import EventTooLong, SseDecoder, last_event_id
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import META, lookup
+from mcp_core.trace._members import META, lookup
 
 from ._recorded import decode_message, encode_message
 

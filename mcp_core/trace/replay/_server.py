@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import META, lookup
+from mcp_core.trace._members import META, lookup
 
 from ._differences import find_differences
 from ._keys import format_pointer

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import META, lookup
+from mcp_core.trace._members import META, lookup
 
 if TYPE_CHECKING:
     from ._recorded import RecordedMessage, RecordedSession

@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.trace.judge._seen import (
-    CLIENT,
-    LETTER_OF,
-    META,
-    MODERN,
-    MODERN_ERRORS,
-    SERVER,
-    STATEFUL,
-    lookup,
-)
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, LETTER_OF, MODERN, MODERN_ERRORS, SERVER, STATEFUL
 from mcp_core.trace.judge.rows import LETTERS
 
 from ._registry import RuleFailure, rule

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.protocol.schema._json_schema import InvalidSchema
-from mcp_core.trace.judge._seen import CLIENT, META, MODERN, SERVER, lookup
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER
 
 from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._secret_patterns import is_secret_field
 from mcp_core.protocol.schema._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
-from mcp_core.trace.judge._seen import CLIENT, META, SERVER, lookup
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, SERVER
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcp_core.trace.judge._seen import META, SERVER, lookup
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import SERVER
 
 from ._eras import is_revision
 from ._features import objects

@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import CLIENT, LETTER_OF, META, MODERN, SERVER
+from mcp_core.trace._members import META
+from mcp_core.trace.judge._seen import CLIENT, LETTER_OF, MODERN, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._conversation import KNOWN_METHODS, find_method
-from mcp_core.trace.judge._seen import CLIENT, META, SERVER, lookup, other_side
+from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show

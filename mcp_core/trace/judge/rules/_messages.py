@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
+from mcp_core.trace._members import META
 from mcp_core.trace.judge._conversation import KNOWN_METHODS
-from mcp_core.trace.judge._seen import CLIENT, META, MODERN, SERVER, TASKS_EXTENSION, other_side
+from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER, TASKS_EXTENSION, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show

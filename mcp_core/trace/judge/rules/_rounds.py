@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace.judge._seen import CLIENT, META, SERVER, TASKS_EXTENSION, lookup
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, SERVER, TASKS_EXTENSION
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key, text_key
-from mcp_core.trace.judge._seen import CLIENT, META, SERVER
+from mcp_core.trace._members import META
+from mcp_core.trace.judge._seen import CLIENT, SERVER
 
 from ._messages import is_same
 from ._registry import RuleFailure, rule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace.judge._seen import CLIENT, META, SERVER, lookup, other_side
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
 
 from ._lifecycle import declares

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key, text_key
-from mcp_core.trace.judge._seen import CLIENT, META, MODERN, SERVER, lookup, other_side
+from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
