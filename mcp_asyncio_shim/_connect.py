@@ -17,7 +17,7 @@ from contextlib import (
     asynccontextmanager,
 )
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from mcp_core import ConnectFailed
 from mcp_core.drivers import (
@@ -36,20 +36,19 @@ from ._runtime import check_asyncio, open_recorder
 from ._server import serve_connection
 from ._stdio import child_streams, unread_bytes
 from ._tasks import open_server
+from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 
 if TYPE_CHECKING:
     import ssl
 
     from mcp_core.adapters import Recorder
-    from mcp_core.http import Url, WebSocketUpgrade
+    from mcp_core.http import WebSocketUpgrade
 
     from ._client import TransportFactory
     from ._link import Streams
     from ._runtime import Record
 
-__all__ = ["connect", "open_http_streams"]
-
-_CONNECT_TIMEOUT: Final = 10.0
+__all__ = ["connect"]
 
 Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
@@ -266,20 +265,6 @@ async def _transport_factory(
     return partial(_HttpTransport, parsed, tls, options, recorder)
 
 
-async def open_http_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
-    """Open a TCP connection to the server at `url`, with TLS for `https`.
-
-    Raises:
-        ConnectFailed: the server cannot be reached within 10 s.
-    """
-    try:
-        with move_on_after(_CONNECT_TIMEOUT):
-            return await _open_streams(url, tls)
-    except OSError as exc:
-        raise _cannot_connect(url, exc) from exc
-    raise _cannot_connect(url, TimeoutError())
-
-
 async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None) -> Streams:
     """Open a WebSocket: a TCP connection, and the upgrade on it.
 
@@ -289,22 +274,13 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
     import h11
 
     try:
-        with move_on_after(_CONNECT_TIMEOUT):
-            streams = await _open_streams(upgrade.url, tls)
+        with move_on_after(CONNECT_TIMEOUT):
+            streams = await open_streams(upgrade.url, tls)
             await _upgrade(upgrade, *streams)
             return streams
     except (OSError, EOFError, asyncio.LimitOverrunError, h11.RemoteProtocolError) as exc:
-        raise _cannot_connect(upgrade.url, exc) from exc
-    raise _cannot_connect(upgrade.url, TimeoutError())
-
-
-async def _open_streams(url: Url, tls: ssl.SSLContext | None) -> Streams:
-    context = (tls or True) if url.scheme == "https" else None
-    return await asyncio.open_connection(url.host, url.port, ssl=context)
-
-
-def _cannot_connect(url: Url, exc: Exception) -> ConnectFailed:
-    return ConnectFailed(f"cannot connect to {url.authority.decode()}: {str(exc) or 'no answer'}")
+        raise cannot_connect(upgrade.url, exc) from exc
+    raise cannot_connect(upgrade.url, TimeoutError())
 
 
 async def _upgrade(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from mcp_core import http
 from mcp_core.runtime import HttpRequestRunner
 
-from ._connect import open_http_streams
 from ._driver import ConnectionDriver, in_new_context
 from ._http_connection import _H11ClientConnection
 from ._link import FLUSH_TIMEOUT
+from ._tcp import open_http_streams
 
 if TYPE_CHECKING:
     import ssl

@@ -1,4 +1,6 @@
-"""Replace a configuration file of another program: at once or not at all, and only if unchanged.
+"""Files that others use too: locked, or replaced at once or not at all, and only if unchanged.
+
+How a configuration file of another program is replaced:
 
 1. A symbolic link stays: the file that it leads to is replaced, in its own directory, by a rename.
    Mode and owner stay. What a rename would lose, such as a hard link, is refused.
@@ -17,17 +19,27 @@ import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    HAS_LOCKS = False
+else:
+    HAS_LOCKS = True
 
 __all__ = [
+    "HAS_LOCKS",
     "FileChanged",
     "FileSnapshot",
     "home_directory",
     "keep_copy",
+    "lock_file",
     "read_regular_file",
     "read_snapshot",
     "removed_on_error",
@@ -305,3 +317,25 @@ def sync_directory(directory: Path) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def lock_file(path: Path) -> Callable[[], None] | None:
+    """Lock a file against other processes, and return the function that releases the lock.
+
+    Return None, without waiting, if another process or thread holds the lock. The end of the
+    process releases it, too. The file is created, and stays. On Windows nothing is locked.
+
+    Raises:
+        OSError: the file cannot be opened, or is a symbolic link.
+    """
+    if not HAS_LOCKS:
+        return lambda: None
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as exc:
+        os.close(descriptor)
+        if isinstance(exc, BlockingIOError):
+            return None
+        raise
+    return partial(os.close, descriptor)

@@ -17,7 +17,7 @@ import contextvars
 import logging
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 import wsproto.frame_protocol
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.http import Exchange, WebSocket, WebSocketAction
-    from mcp_trio.http_server._driver import HttpServerDriver
 
 __all__ = ["WebSocketServerConnection", "WebSocketTransport"]
 
@@ -163,12 +162,20 @@ class _WebSocketConnection(abc.ABC):
                 await self._stream.send_all(self._frames.write(actions))
 
 
+class SocketDriver(Protocol):
+    """The HTTP server's driver, as `WebSocketServerConnection` needs it."""
+
+    def pump_logging_errors(self) -> None:
+        """Process the events of all conversations; errors are logged."""
+
+    def output_sent(self, exchange: Exchange) -> None:
+        """Note that output of `exchange` was sent: a handler may wait for that."""
+
+
 class WebSocketServerConnection(_WebSocketConnection):
     """A server's WebSocket: the upgraded `exchange` of the driver `driver`."""
 
-    def __init__(
-        self, driver: HttpServerDriver, stream: trio.abc.Stream, exchange: Exchange
-    ) -> None:
+    def __init__(self, driver: SocketDriver, stream: trio.abc.Stream, exchange: Exchange) -> None:
         assert exchange.socket is not None
         super().__init__(exchange.socket, stream, client=False)
         self._driver = driver

@@ -17,22 +17,16 @@ import stat
 import tempfile
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mcp_trio._files import HAS_LOCKS, lock_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-try:
-    import fcntl
-except ImportError:  # Windows has none
-    _HAS_LOCKS = False
-else:
-    _HAS_LOCKS = True
-
-__all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage", "lock_file"]
+__all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage"]
 
 _MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
 _HAS_OWNERS: Final = hasattr(os, "geteuid")  # files have an owner and permission bits
@@ -185,7 +179,7 @@ class FileStorage(LockableStorage):
             PermissionError: other users may replace files in the directory.
             OSError: the lock file cannot be opened.
         """
-        if _HAS_LOCKS:
+        if HAS_LOCKS:
             self._create_directory()
         return lock_file(self._path(key).with_suffix(".lock"))
 
@@ -221,25 +215,3 @@ class FileStorage(LockableStorage):
 
     def _path(self, key: str) -> Path:
         return self.directory / sha256(key.encode()).hexdigest()
-
-
-def lock_file(path: Path) -> Callable[[], None] | None:
-    """Lock a file against other processes, and return the function that releases the lock.
-
-    Return None, without waiting, if another process or thread holds the lock. The end of the
-    process releases it, too. The file is created, and stays. On Windows nothing is locked.
-
-    Raises:
-        OSError: the file cannot be opened, or is a symbolic link.
-    """
-    if not _HAS_LOCKS:
-        return lambda: None
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as exc:
-        os.close(descriptor)
-        if isinstance(exc, BlockingIOError):
-            return None
-        raise
-    return partial(os.close, descriptor)

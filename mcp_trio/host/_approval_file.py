@@ -22,13 +22,13 @@ from mcp_core.host import (
     encode_approvals,
 )
 from mcp_trio._files import (
+    lock_file,
     read_regular_file,
     removed_on_error,
     sync_directory,
     user_directory,
     write_beside,
 )
-from mcp_trio.auth._storage import lock_file
 
 from ._owners import HAS_OWNERS, UnsafePath, find_unsafe_path
 

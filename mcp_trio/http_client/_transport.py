@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import contextvars
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
-from mcp_core.runtime import HttpRequestRunner
+from mcp_core.runtime import AuthFlowRunner, HttpRequestRunner
 from mcp_trio._runtime import start_job
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.http import HttpClient, HttpRecorderLike
     from mcp_core.runtime import HttpRequestJob
-    from mcp_trio.auth._authorization import ClientAuthorization
 
     from ._connector import Connector
     from ._h2_connection import H2ClientConnection
@@ -35,6 +34,16 @@ __all__ = ["HttpTransport"]
 # Seconds for a request that is started after cancellation. The longest delay that an unresponsive
 # server can cause.
 _FINAL_REQUEST_TIMEOUT: Final = 1.0
+
+
+class NurseryAuthorizer(AuthFlowRunner, Protocol):
+    """Obtains access tokens in tasks of a nursery. `mcp_trio.auth` has one."""
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Set the nursery of its tasks, before the first request."""
+
+    def set_server_address(self, address: str | None) -> None:
+        """Set the IP address of the connected server, None if it is not known."""
 
 
 class HttpTransport:
@@ -54,7 +63,7 @@ class HttpTransport:
         connector: Connector,
         on_event: Callable[[Event], None],
         on_sent: Callable[[bytes], object] | None = None,
-        authorization: ClientAuthorization | None = None,
+        authorization: NurseryAuthorizer | None = None,
         recorder: HttpRecorderLike | None = None,
     ) -> None:
         self._authorization = authorization

@@ -57,8 +57,10 @@ PUBLIC: Final = frozenset(
         "mcp_core",
         "mcp_core.adapters",
         "mcp_core.auth",
+        "mcp_core.drivers",
         "mcp_core.host",
         "mcp_core.http",
+        "mcp_core.processes",
         "mcp_core.registry",
         "mcp_core.runtime",
         "mcp_core.runtime.host",
@@ -94,11 +96,17 @@ BY_FILES: Final = {
     "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
     "starlette": ("examples/fastapi_guard.py",),
 }
-# An extra: the strategies, and the one file that draws cases of them.
-HYPOTHESIS: Final = ("mcp_trio/testing/strategies/*.py", "mcp_trio/oracle/fuzz/_steps.py")
+# An extra: the strategies, who hands them on, and the file that draws cases of them.
+HYPOTHESIS: Final = (
+    "mcp_trio/oracle/strategies/*.py",
+    "mcp_trio/testing/strategies/__init__.py",
+    "mcp_trio/oracle/fuzz/_steps.py",
+)
 
-# The core from the bottom up. A folder or module of the root imports itself and lower layers. Those
-# of one layer do not import each other, except as `SAME_LAYER` notes.
+# The core from the bottom up. A unit is a folder or module of the root, or a folder of `protocol`.
+# It imports itself and lower layers. Those of one layer do not import each other, except as
+# `SAME_LAYER` notes. So the engine, which is `protocol`, knows none of the wings above it, and no
+# wing knows another: the host doesn't know the trace, and neither of them HTTP.
 LAYERS: Final = (
     (
         "_errors",
@@ -110,25 +118,56 @@ LAYERS: Final = (
         "_patterns",
         "_secret_patterns",
         "_text",
+        "protocol",  # its `__init__.py`, which imports nothing
         "types",
     ),
-    ("_known_secrets", "_launch_secrets", "urls", "jsonrpc"),
-    ("revisions",),
-    ("messages",),
-    ("schema", "subscriptions", "input_requests"),
+    ("_known_secrets", "_launch_secrets", "urls", "protocol.jsonrpc"),
+    ("protocol.revisions",),
+    ("protocol.messages",),
+    ("protocol.schema", "protocol.subscriptions", "protocol.input_requests"),
     ("tasks",),
-    ("connection",),
-    ("client", "http", "auth", "registry", "host", "trace"),
-    ("runtime",),
+    ("protocol.connection",),
+    ("client", "processes", "http", "auth", "registry", "host", "trace"),
+    ("runtime", "drivers"),
     ("adapters",),
 )
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `mcp_core/__init__.py` exports what an embedder of a `Connection` needs: nothing above that layer.
-LAYER_OF_ROOT: Final = LAYER_OF["connection"]
+LAYER_OF_ROOT: Final = LAYER_OF["protocol.connection"]
 # `ToolError` is raised by a decoded result.
 SAME_LAYER: Final = frozenset({("types", "_errors"), ("_text", "_patterns")})
 # A folder that may import a part of another folder of its layer.
 PART_OF_SAME_LAYER: Final = {"trace": "mcp_core.http.wire"}  # a trace has what HTTP has on the wire
+
+# The modules of `mcp_trio` from the bottom up, in the same way.
+# "" is its `__init__.py`, which hands out the public names on first use.
+TRIO_LAYERS: Final = (
+    (
+        "_deadlines",
+        "_files",
+        "_h2_protocol",
+        "_listeners",
+        "_logging",
+        "_nursery",
+        "_runtime",
+        "types",
+    ),
+    ("_client", "recording", "streams"),
+    ("http_client",),
+    ("auth",),
+    ("_tasks",),
+    ("_server",),
+    ("_websocket",),
+    ("http_server",),
+    ("_connect",),
+    ("host",),
+    ("oracle",),
+    ("testing",),
+    ("",),
+    ("cli",),
+    ("__main__", "examples"),
+)
+TRIO_LAYER_OF: Final = {name: level for level, names in enumerate(TRIO_LAYERS) for name in names}
 
 # Inside these folders: what each part may import of the others. "" is a module of the folder
 # itself. `__init__.py` of the folder exports from all parts.
@@ -355,31 +394,41 @@ def private_names_stay_at_home(file: SourceFile) -> Complaints:
 
 def _is_public(name: str) -> bool:
     parent, _, last = name.rpartition(".")
-    return name in PUBLIC or (parent in PUBLIC and (parent != "mcp_core" or last not in LAYER_OF))
+    folders = {unit.split(".")[0] for unit in LAYER_OF}
+    return name in PUBLIC or (parent in PUBLIC and (parent != "mcp_core" or last not in folders))
 
 
 def layers_point_downwards(file: SourceFile) -> Complaints:
-    """Inside the core a folder imports itself and lower layers, but no other of its own layer."""
-    if file.package != "mcp_core":
+    """In the core and in `mcp_trio`, a unit imports itself and units of lower layers."""
+    layers = {"mcp_core": LAYER_OF, "mcp_trio": TRIO_LAYER_OF}.get(file.package)
+    if layers is None:
         return
-    unit = (*file.module.split("."), "")[1]
-    level = LAYER_OF.get(unit, LAYER_OF_ROOT)
-    if unit and unit not in LAYER_OF:
+    unit = _unit_of(file.module)
+    if unit not in layers and unit:
         yield 1, f"is in {unit}, which has no layer"
+    level = layers.get(unit, LAYER_OF_ROOT)
     for item in file.imports:
-        if not item.within("mcp_core"):
+        if not item.within(file.package):
             continue
-        other = (*item.target.split("."), "")[1]
+        other = _unit_of(item.target)
         if other == unit or (unit, other) in SAME_LAYER:
             continue
-        if other not in LAYER_OF:
+        if file.package == "mcp_trio" and other not in layers:
+            other = ""  # a public name of the package
+        if other not in layers:
             yield item.line, f"imports {item.target}, which has no layer"
-        elif LAYER_OF[other] > level:
+        elif layers[other] > level:
             yield item.line, f"imports {item.target} from a higher layer"
         elif unit in PART_OF_SAME_LAYER and item.within(PART_OF_SAME_LAYER[unit]):
             continue
-        elif unit and LAYER_OF[other] == level:
+        elif layers[other] == level and (unit or file.package == "mcp_trio"):
             yield item.line, f"imports {item.target}: {unit} and {other} do not know each other"
+
+
+def _unit_of(name: str) -> str:
+    """Return the unit that has a module or name: `protocol.messages`, `http` or `_client`."""
+    _, first, second = (*name.split("."), "", "")[:3]
+    return f"{first}.{second}" if first == "protocol" and second else first
 
 
 def parts_stay_apart(file: SourceFile) -> Complaints:

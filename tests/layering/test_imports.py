@@ -18,6 +18,7 @@ from tests.layering.rules import (
     PROJECT_RULES,
     PUBLIC,
     RULES,
+    TRIO_LAYER_OF,
     SourceFile,
     class_names_are_unique,
     complaints,
@@ -48,7 +49,14 @@ def test_project_keeps_the_rules(sources: list[Findings]) -> None:
 def test_every_folder_of_the_core_has_a_layer() -> None:
     names = {path.stem for path in (ROOT / "mcp_core").glob("*.py")} - {"__init__"}
     names |= {path.parent.name for path in (ROOT / "mcp_core").glob("*/__init__.py")}
-    assert names == set(LAYER_OF)
+    engine = (ROOT / "mcp_core" / "protocol").glob("*/__init__.py")
+    assert names | {f"protocol.{path.parent.name}" for path in engine} == set(LAYER_OF)
+
+
+def test_every_module_of_mcp_trio_has_a_layer() -> None:
+    names = {path.stem for path in (ROOT / "mcp_trio").glob("*.py")} - {"__init__"}
+    names |= {path.parent.name for path in (ROOT / "mcp_trio").glob("*/__init__.py")}
+    assert names | {""} == set(TRIO_LAYER_OF)
 
 
 def test_public_packages_exist() -> None:
@@ -174,8 +182,8 @@ REFUSED = [
     (
         "private_names_stay_at_home",
         "mcp_asyncio_shim/_x.py",
-        "from mcp_core import messages",
-        "imports mcp_core.protocol.messages, which is in no public package",
+        "from mcp_core import protocol",
+        "imports mcp_core.protocol, which is in no public package",
     ),
     (
         "private_names_stay_at_home",
@@ -198,7 +206,7 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/types/_x.py",
-        "from ..revisions._methods import METHODS",
+        "from mcp_core.protocol.revisions._methods import METHODS",
         "imports mcp_core.protocol.revisions._methods.METHODS from a higher",
     ),
     (
@@ -228,7 +236,7 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/_limits.py",
-        "if TYPE_CHECKING:\n    from .jsonrpc._body import ParsedBody",
+        "if TYPE_CHECKING:\n    from mcp_core.protocol.jsonrpc._body import ParsedBody",
         ":2: imports",
     ),
     ("layers_point_downwards", "mcp_core/urls/_x.py", "from ..auth import Grant", "a higher layer"),
@@ -241,13 +249,13 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/protocol/jsonrpc/_x.py",
-        "from ..urls import Url",
+        "from mcp_core.urls import Url",
         "do not know each other",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/jsonrpc/_x.py",
-        "from ..revisions._config import Config",
+        "from mcp_core.protocol.revisions._config import Config",
         "a higher layer",
     ),
     (
@@ -259,37 +267,37 @@ REFUSED = [
     (
         "layers_point_downwards",
         "mcp_core/protocol/revisions/_x.py",
-        "from ..messages._outbox import Outbox",
+        "from mcp_core.protocol.messages._outbox import Outbox",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/messages/_x.py",
-        "from ..schema._json_schema import JsonSchema",
+        "from mcp_core.protocol.schema._json_schema import JsonSchema",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/schema/_x.py",
-        "from ..subscriptions import _server",
+        "from mcp_core.protocol.subscriptions import _server",
         "do not know each other",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/subscriptions/_x.py",
-        "from ..connection import _connection",
+        "from mcp_core.protocol.connection import _connection",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/connection/_connection.py",
-        "from ..http import Endpoint",
+        "from mcp_core.http import Endpoint",
         "a higher layer",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/connection/_x.py",
-        "from ..client._calls import PendingCall",
+        "from mcp_core.client._calls import PendingCall",
         "a higher layer",
     ),
     (
@@ -358,6 +366,43 @@ REFUSED = [
         "def f():\n    from mcp_core.adapters import SqliteTaskStore",
         "a higher layer",
     ),
+    *[
+        (
+            "layers_point_downwards",
+            f"mcp_core/{folder}/_x.py",
+            f"from mcp_core.{wing} import X",
+            text,
+        )
+        for folder, wing, text in [
+            ("protocol/connection", "host", "a higher layer"),
+            ("protocol/messages", "trace", "a higher layer"),
+            ("protocol/jsonrpc", "http", "a higher layer"),
+            ("host", "trace", "host and trace do not know each other"),
+            ("trace", "host", "trace and host do not know each other"),
+            ("registry", "trace", "registry and trace do not know each other"),
+            ("client", "processes", "client and processes do not know each other"),
+            ("processes", "drivers", "a higher layer"),
+            ("drivers", "runtime", "drivers and runtime do not know each other"),
+        ]
+    ],
+    *[
+        ("layers_point_downwards", f"mcp_trio/{path}", f"from mcp_trio.{module} import X", text)
+        for path, module, text in [
+            ("_files.py", "auth._storage", "a higher layer"),
+            ("_client.py", "streams._link", "_client and streams do not know each other"),
+            ("streams/_x.py", "recording._open", "streams and recording do not know each other"),
+            ("http_client/_x.py", "auth._authorization", "a higher layer"),
+            ("auth/_x.py", "http_server._serve", "a higher layer"),
+            ("_server.py", "http_server._serve", "a higher layer"),
+            ("_websocket.py", "http_server._driver", "a higher layer"),
+            ("http_server/_x.py", "host", "a higher layer"),
+            ("host/_x.py", "oracle.proxy._http", "a higher layer"),
+            ("oracle/fuzz/_x.py", "testing.strategies", "a higher layer"),
+            ("testing/_x.py", "cli._parser", "a higher layer"),
+            ("host/_x.py", "x", "a higher layer"),
+            ("_x.py", "_client", "is in _x, which has no layer"),
+        ]
+    ],
     ("layers_point_downwards", "mcp_core/_x.py", "x = 1", "is in _x, which has no layer"),
     (
         "layers_point_downwards",
@@ -726,31 +771,42 @@ PASSED = [
     (
         "layers_point_downwards",
         "mcp_core/protocol/revisions/_methods.py",
-        "from ..jsonrpc._codec import reader\nfrom . import _dialects",
+        "from mcp_core.protocol.jsonrpc._codec import reader\nfrom . import _dialects",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/subscriptions/_x.py",
-        "from ..messages._pending import PendingRequest",
+        "from mcp_core.protocol.messages._pending import PendingRequest",
     ),
     (
         "layers_point_downwards",
         "mcp_core/protocol/connection/_connection.py",
-        "from .. import types as t\nfrom ..schema import _json_schema",
+        "from mcp_core import types as t\nfrom mcp_core.protocol.schema import _json_schema",
     ),
     (
         "layers_point_downwards",
         "mcp_core/http/_x.py",
-        "from ..connection._connection import C\nfrom .wire._sse import D",
+        "from mcp_core.protocol.connection._connection import C\nfrom .wire._sse import D",
     ),
     (
         "layers_point_downwards",
         "mcp_core/registry/entries/_x.py",
         "from .._server import Server\nfrom ..functions import _schema",
     ),
-    ("layers_point_downwards", "mcp_core/__init__.py", "from .connection._pump import Pump"),
+    (
+        "layers_point_downwards",
+        "mcp_core/__init__.py",
+        "from mcp_core.protocol.connection._pump import Pump",
+    ),
     ("layers_point_downwards", "mcp_core/runtime/_x.py", "from mcp_core import http, registry"),
-    ("layers_point_downwards", "mcp_trio/http/_x.py", "from mcp_core.registry import Server"),
+    ("layers_point_downwards", "mcp_trio/host/_x.py", "from mcp_core.registry import Server"),
+    (
+        "layers_point_downwards",
+        "mcp_trio/testing/_x.py",
+        "from mcp_trio.oracle.fuzz._probe import probe\nfrom ._leaks import children",
+    ),
+    ("layers_point_downwards", "mcp_trio/cli/_x.py", "from mcp_trio import Server"),
+    ("layers_point_downwards", "mcp_asyncio_shim/_x.py", "from ._link import Link"),
     (
         "parts_stay_apart",
         "mcp_core/http/wire/_x.py",

@@ -19,21 +19,10 @@ from hypothesis import strategies as st
 
 from mcp_core import ALL, DIALECTS, LATEST, Method, Role
 from mcp_core.http import param_headers
-from mcp_trio.oracle.strategies._mutations import damage
-from mcp_trio.testing.strategies import (
-    encoded,
-    from_schema,
-    json_objects,
-    json_values,
-    malformed,
-    meta_of,
-    methods,
-    nearly_valid,
-    notifications,
-    objects,
-    requests,
-    texts,
-)
+from mcp_trio.oracle.strategies._from_schema import from_schema, nearly_valid
+from mcp_trio.oracle.strategies._messages import meta_of, methods, notifications, objects, requests
+from mcp_trio.oracle.strategies._mutations import damage, malformed
+from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts
 
 from ._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, avoided_name

@@ -2,8 +2,8 @@
 
 How the parts join, from the bottom up:
 
-- `_script_case`: a case is a literal list of steps, as in `mcp_trio.oracle.fuzz`: what the n-th request of
-  the client is answered with, and what is sent before that.
+- `_script_case`: a case is a literal list of steps, as in `mcp_trio.oracle.fuzz`: what the n-th
+  request of the client is answered with, and what is sent before that.
 - `_results`: what a correct server answers. `_odd`: how that can be made wrong.
 - `_script`: `ScriptedServer.receive(message)` returns the acts that a case says. No I/O.
 - `_relay`: a program that joins the pipes of a client to a socket of this process.
