@@ -25,7 +25,9 @@ FOLDERS: Final = (
     *("mcp_core", "mcp_trio", "mcp_asyncio_shim", "fuzz", "benchmarks", "examples", "tests"),
 )
 MARKDOWN: Final = (
-    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "fuzz/README.md"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+    *("benchmarks/README.md", "fuzz/README.md"),
+    ".github/**/*.md",
     "docs/**/*.md",
 )
 
