@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Hashable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,6 @@ from ._recorded import decode_message, describe_request, encode_message
 from ._turns import SUBSCRIPTION_ID, Turn, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from ._recorded import RecordedMessage, RecordedTrace
     from ._turns import ServerMessage
 
