@@ -22,6 +22,7 @@ from hypothesis import settings
 from mcp_trio.testing._leaks import children
 from tests import thread_clock
 from tests.children import inherit_python_path
+from tests.levels import STEPS, TESTS, marks_named_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -171,22 +172,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     They wait for programs that take long to start, and the suite plays all scenarios in one run.
     """
     for item in items:
-        by_file, in_suite = _marks_of_file(item.path)
+        by_file = marks_of_file(item.path)
         for name in by_file:
-            item.add_marker(name)
-        if in_suite and "suite" in getattr(item, "fixturenames", ()):
-            item.add_marker("conformance")
+            if name != "conformance" or "suite" in getattr(item, "fixturenames", ()):
+                item.add_marker(name)
         names = {mark.name for mark in item.iter_markers()}
+        _check_found(item, names)
         seconds = next((LONGEST[name] for name in LONGEST if name in names), None)
         if seconds is not None and "timeout" not in names:
             item.add_marker(pytest.mark.timeout(seconds))
 
 
+def _check_found(item: pytest.Item, names: set[str]) -> None:
+    """Check that `.ci/run` finds the file of a test: it collects those of `tests.levels` only."""
+    if not item.path.is_relative_to(TESTS):
+        return
+    found = marks_named_in(item.path).union(marks_of_file(item.path))
+    for step in STEPS:
+        if not step.isdisjoint(names) and step.isdisjoint(found):
+            raise pytest.UsageError(
+                f"{item.nodeid} has one of the marks {sorted(step)}, which neither its file nor a"
+                " module of tests that this imports from names: `.ci/run` would not find it"
+            )
+
+
 @functools.cache
-def _marks_of_file(path: Path) -> tuple[list[str], bool]:
-    """Return the marks of all tests of a file, and whether they may be of the official suite."""
-    marks = {"interop": path.is_relative_to(INTEROP), "process": path in STARTS_PROGRAMS}
-    return [name for name, has in marks.items() if has], path.is_relative_to(CONFORMANCE)
+def marks_of_file(path: Path) -> list[str]:
+    """Return the marks that the place of a file gives; `conformance` is for some tests only."""
+    marks = {
+        "interop": path.is_relative_to(INTEROP),
+        "process": path in STARTS_PROGRAMS,
+        "conformance": path.is_relative_to(CONFORMANCE),
+    }
+    return [name for name, has in marks.items() if has]
 
 
 def pytest_collection() -> None:
