@@ -10,11 +10,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tests.waiting import PATIENCE
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 HERE: Final = Path(__file__).parent
+_START: Final = 60.0  # seconds for what a busy machine takes long to import
 
 
 class Servers:
@@ -27,7 +29,7 @@ class Servers:
 
     def __init__(self, *wanted: tuple[str, str]) -> None:
         self._ports = {each: free_port() for each in wanted}
-        self._running = [_start(*each, port) for each, port in self._ports.items()]
+        self._running = list(_start(self._ports))
         try:
             for port in self._ports.values():
                 _await_listener(port)
@@ -45,14 +47,21 @@ class Servers:
             process.wait()
 
 
-def _start(name: str, how: str, port: int) -> subprocess.Popen[bytes]:
-    if name.endswith(".js"):
-        argv = ["node", name, how]
-    else:
-        argv = [sys.executable, str(HERE / "sdk_http_server.py"), name, how, str(port)]
+def _start(ports: Mapping[tuple[str, str], int]) -> Iterator[subprocess.Popen[bytes]]:
+    sdk: list[str] = []
+    for (name, how), port in ports.items():
+        if name.endswith(".js"):
+            yield _popen(["node", name, how], PORT=str(port))
+        else:
+            sdk += [name, how, str(port)]
+    if sdk:
+        yield _popen([sys.executable, str(HERE / "sdk_http_server.py"), *sdk])
+
+
+def _popen(words: list[str], **environment: str) -> subprocess.Popen[bytes]:
     silent = subprocess.DEVNULL
-    environment = {**os.environ, "PORT": str(port)}
-    return subprocess.Popen(argv, stdin=silent, stdout=silent, stderr=silent, env=environment)
+    env = os.environ | environment
+    return subprocess.Popen(words, stdin=silent, stdout=silent, stderr=silent, env=env)
 
 
 def free_port() -> int:
@@ -68,10 +77,10 @@ def free_port() -> int:
 
 
 def _await_listener(port: int) -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + _START
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+            socket.create_connection(("127.0.0.1", port), timeout=_START).close()
         except OSError:
             if time.monotonic() > end:
                 raise

@@ -1,11 +1,13 @@
-"""A server of the official Python SDK over HTTP: `python sdk_http_server.py FILE MODE PORT`.
+"""Servers of the official Python SDK over HTTP: `python sdk_http_server.py FILE MODE PORT ...`.
 
-FILE is the name of the server's file here, without `.py`. MODE is `sessions`, `stateless` or `json`
-(with sessions), at /mcp; or `sse` for HTTP+SSE of 2024-11-05, at /sse.
+FILE is the name of a server's file here, without `.py`. MODE is `sessions`, `stateless` or `json`
+(with sessions), at /mcp; or `sse` for HTTP+SSE of 2024-11-05, at /sse. Each three words are a
+server of its own. One process has them all, since the SDK takes two seconds to import.
 """
 
 from __future__ import annotations
 
+import asyncio
 import runpy
 import sys
 from pathlib import Path
@@ -24,11 +26,14 @@ def app(server: Any, mode: str) -> Any:
     )
 
 
-def main() -> None:
-    file, mode, port = sys.argv[1:]
-    server = runpy.run_path(str(HERE / f"{file}.py"))["server"]
-    uvicorn.run(app(server, mode), port=int(port), log_level="warning")
+async def main() -> None:
+    words = sys.argv[1:]
+    async with asyncio.TaskGroup() as tasks:
+        for file, mode, port in zip(words[::3], words[1::3], words[2::3], strict=True):
+            server = runpy.run_path(str(HERE / f"{file}.py"))["server"]
+            config = uvicorn.Config(app(server, mode), port=int(port), log_level="warning")
+            tasks.create_task(uvicorn.Server(config).serve())
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())
