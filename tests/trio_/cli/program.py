@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import threading
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -80,6 +79,36 @@ LAB = """
 """
 
 
+class Fork:
+    """A run of the command as a fork, with the methods of `Popen` that tests use."""
+
+    def __init__(self, words: Sequence[str], report: socket.socket) -> None:
+        self._words, self._report = words, report
+        self.returncode: int | None = None
+        report.settimeout(LONGEST)
+        self.pid = int(report.recv(100))
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._report.settimeout(timeout)
+            try:
+                self.returncode = int(self._report.recv(100))
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(self._words, timeout or 0) from None
+            self._report.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
+
 class Forks:
     """Runs of the command as forks of a process that has imported it (`fork_server.py`)."""
 
@@ -95,33 +124,20 @@ class Forks:
             self._process = subprocess.Popen(
                 words, pass_fds=[theirs.fileno()], start_new_session=True
             )
-        self._control.settimeout(LONGEST)
-        self._lock = threading.Lock()
 
-    def run(
-        self, words: Sequence[str], cwd: Path, env: Mapping[str, str]
-    ) -> subprocess.CompletedProcess[str]:
-        with (
-            self._lock,
-            Path(os.devnull).open("rb") as stdin,
-            TemporaryFile() as stdout,
-            TemporaryFile() as stderr,
-        ):
-            files = [stdin, stdout, stderr]
+    def start(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], files: Sequence[int]
+    ) -> Fork:
+        """Start the command. `files` are the descriptors for stdin, stdout and stderr."""
+        report, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
             request = json.dumps([words, str(cwd), dict(env)]).encode()
-            socket.send_fds(self._control, [request], [file.fileno() for file in files])
-            pid = int(self._control.recv(100))
-            try:
-                status = int(self._control.recv(100))
-            except BaseException:
-                os.kill(pid, signal.SIGKILL)
-                self._control.recv(100)
-                raise
-            output = []
-            for file in files[1:]:
-                file.seek(0)
-                output.append(file.read().decode())
-        return subprocess.CompletedProcess(words, status, *output)
+            socket.send_fds(self._control, [request], [*files, theirs.fileno()])
+        try:
+            return Fork(words, report)
+        except BaseException:
+            report.close()
+            raise
 
     def close(self) -> None:
         self._control.close()
@@ -131,27 +147,46 @@ class Forks:
 forks: Forks | None = None  # `conftest.py` has them started and closed
 
 
-def run(
-    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end, in a fork if possible.
+def start(
+    words: Sequence[str],
+    env: Mapping[str, str],
+    files: Sequence[int],
+    cwd: Path | None = None,
+) -> Fork | subprocess.Popen[bytes]:
+    """Start the command with descriptors for stdin, stdout and stderr, in a fork if possible.
 
     A variable that an interpreter reads at its start (`PYTHON*`) needs a new interpreter.
     """
-    environment = {**os.environ, **(env or {})}
-    if forks is not None and not any(name.startswith("PYTHON") for name in env or ()):
-        return forks.run(words, cwd, environment)
-    return subprocess.run(
-        [*COMMAND, *words],
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=LONGEST,
-        check=False,
+    environment = {**os.environ, **env}
+    if forks is not None and not any(name.startswith("PYTHON") for name in env):
+        return forks.start(words, cwd or Path.cwd(), environment, files)
+    stdin, stdout, stderr = files
+    return subprocess.Popen(
+        [*COMMAND, *words], cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=stderr
     )
+
+
+def run(
+    *words: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    with (
+        Path(os.devnull).open("rb") as stdin,
+        TemporaryFile() as stdout,
+        TemporaryFile() as stderr,
+    ):
+        files = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
+        with start(words, env or {}, files, cwd) as process:
+            try:
+                status = process.wait(LONGEST)
+            except BaseException:
+                process.send_signal(signal.SIGKILL)
+                raise
+        output = []
+        for file in stdout, stderr:
+            file.seek(0)
+            output.append(file.read().decode())
+    return subprocess.CompletedProcess(words, status, *output)
 
 
 def output_of(*words: str, status: int = 0) -> str:
@@ -177,13 +212,8 @@ class Terminal:
 
     def __init__(self, *words: str, **env: str) -> None:
         self._our_end, their_end = pty.openpty()
-        self.process = subprocess.Popen(
-            [*COMMAND, *words],
-            stdin=their_end,
-            stdout=their_end,
-            stderr=their_end,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "60", **env},
-        )
+        env = {"TERM": "xterm-256color", "COLUMNS": "60", **env}
+        self.process = start(words, env, [their_end] * 3)
         os.close(their_end)
         self._shown = b""
 
@@ -234,26 +264,25 @@ class HttpServerProcess:
     log: list[str]
 
     def __init__(self, file: Path, *options: str) -> None:
-        command = [*COMMAND, "run", str(file), "--http", "0", *options]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stderr is not None
-        self.greeting = self.process.stderr.readline()
+        words = ["run", str(file), "--http", "0", *options]
+        ours, theirs = os.pipe()
+        self._stderr = os.fdopen(ours, encoding="utf-8")
+        with Path(os.devnull).open("r+b") as null:
+            self.process = start(words, {}, [null.fileno(), null.fileno(), theirs])
+        os.close(theirs)
+        self.greeting = self._stderr.readline()
         self.url = next((word for word in self.greeting.split() if word.startswith("http://")), "")
 
     def wait_for(self, line: str) -> None:
         """Wait until the server prints `line` on stderr."""
-        assert self.process.stderr is not None
-        assert line + "\n" in iter(self.process.stderr.readline, "")
+        assert line + "\n" in iter(self._stderr.readline, "")
 
     def end(self, number: signal.Signals | None = signal.SIGTERM) -> None:
         """Send a signal, unless `number` is None, and wait until the server ends."""
         if number is not None:
             self.process.send_signal(number)
-        assert self.process.stderr is not None
-        with self.process:
-            self.log = self.process.stderr.read().splitlines()
+        with self._stderr, self.process:
+            self.log = self._stderr.read().splitlines()
 
 
 @contextmanager
