@@ -34,7 +34,7 @@ _LEFT_OUT: Final = (
     "tests/trio_/streams/test_link.py",
     "tests/test_judged.py",
     # They measure memory, and this plugin keeps the lines.
-    "tests/trio_/test_bad_input.py::test_server_300_mib",
+    "tests/drivers/test_bad_input.py::test_server_300_mib",
     "tests/trio_/test_pressure.py::test_pressure_many_messages_to_an_unread_client",
     # The wall clock of its server jumps, and that of the messages does not.
     "tests/test_task_stores.py::test_clock_that_jumps_ahead",

@@ -14,6 +14,8 @@ from mcp_core.registry import Context, Server
 from tests.core.helpers import D, E, encoded
 from tests.trio_.wire import served, text_of
 
+pytestmark = pytest.mark.usefixtures("each_driver")
+
 HOLE: Final = "a hole"
 # Python 3.11 decodes fewer than 1,000 levels, 3.12 and later fewer than 10,000.
 DEPTHS: Final = (250, 900, 940, 980, 9_000, 9_960, 20_000)

@@ -12,12 +12,9 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import ALL, Limits, PeerError, RemoteProtocolError
 from mcp_core.registry import Context, Server
-from mcp_trio import memory_pair, serve_stream
 from mcp_trio.testing import hostile
 from tests.core.helpers import (
     META_CAPABILITIES,
@@ -37,13 +34,17 @@ from tests.core.helpers import (
     request,
     result,
 )
+from tests.harness import either
 from tests.harness.client import CallTask, connected
+from tests.levels import long
 from tests.trio_.wire import Wire, served, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tests.core.helpers import Message
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 MIB: Final = 1024 * 1024
 META_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
@@ -64,7 +65,7 @@ def bad_server(versions: Iterable[str] = ALL) -> Server:
     @server.tool
     async def wait() -> None:
         """Wait."""
-        await trio.sleep_forever()
+        await either.sleep_forever()
 
     @server.tool
     def leave() -> None:
@@ -363,9 +364,10 @@ async def test_server_bad_message_gets_its_error_and_the_next_is_answered(
 
 
 @pytest.mark.parametrize("setup", SETUPS.values(), ids=SETUPS)
-async def test_server_all_bad_messages_on_one_connection(setup: Setup) -> None:
+@pytest.mark.parametrize("rounds", [1, long(2)])
+async def test_server_all_bad_messages_on_one_connection(rounds: int, setup: Setup) -> None:
     async with served(bad_server(setup.served), setup.version) as wire:
-        for _ in range(2):
+        for _ in range(rounds):
             for name, row in ROWS.items():
                 if name == "a second initialize" and setup.version == E:
                     continue  # it may be the first one in that revision
@@ -392,7 +394,7 @@ async def test_server_hostile_message_is_rejected_and_the_next_is_answered(
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("attack", hostile.MESSAGE_ATTACKS, ids=str)
 async def test_client_hostile_message_leaves_the_connection_open(
-    attack: hostile.Attack, version: str, nursery: trio.Nursery, autojump_clock: object
+    attack: hostile.Attack, version: str, nursery: either.Nursery
 ) -> None:
     async with connected(version) as (client, wire):
         await wire.send(hostile.hostile_message(attack))
@@ -563,7 +565,7 @@ async def test_server_300_mib_without_newline_uses_constant_memory(version: str)
 async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None:
     number, at_once, sent = 200_000, 1000, 0
     answered, rest = 0, b""
-    ours, theirs = memory_pair()
+    ours, theirs = either.memory_pair()
     wire = Wire(ours)
 
     async def send_pings() -> None:
@@ -580,13 +582,13 @@ async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None
                 assert json.loads(answers[n]) == result(answered + n)
             answered += len(answers)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_stream, bad_server(), theirs)
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_stream, bad_server(), theirs)
         await wire.shake_hands()
         tracemalloc.start()
         try:
             nursery.start_soon(send_pings)
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             assert sent < number // 4  # the sender has to wait ...
             await receive_until(number // 4)  # ... is resumed several times
             _, peak = tracemalloc.get_traced_memory()
@@ -642,7 +644,7 @@ async def test_server_message_limit_is_inclusive(limit: int) -> None:
     ],
 )
 async def test_client_invalid_response_fails_its_call(
-    response: Message, version: str, nursery: trio.Nursery
+    response: Message, version: str, nursery: either.Nursery
 ) -> None:
     async with connected(version) as (client, wire):
         call_task = CallTask(nursery, lambda: client.call_tool("t"))
@@ -658,7 +660,7 @@ async def test_client_invalid_response_fails_its_call(
 
 
 @pytest.mark.requirement("CXL-9", "RPC-6")
-async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
+async def test_client_second_response_is_ignored(nursery: either.Nursery) -> None:
     async with connected() as (client, wire):
         call_task = CallTask(nursery, lambda: client.call_tool("t"))
         sent = await wire.receive()
@@ -690,7 +692,7 @@ async def test_client_second_response_is_ignored(nursery: trio.Nursery) -> None:
     ],
 )
 async def test_client_invalid_log_message_is_dropped(
-    params: Any, version: str, nursery: trio.Nursery
+    params: Any, version: str, nursery: either.Nursery
 ) -> None:
     received: list[Any] = []
     async with connected(version, on_log=received.append) as (client, wire):
