@@ -11,10 +11,9 @@ import pytest
 from mcp_asyncio_shim import connect
 from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError
 from mcp_core import types as t
-from mcp_core.drivers import answer_form
 from mcp_core.registry import Context, Server
 from tests.asyncio_shim.loop import run
-from tests.core.helpers import VERSIONS, A, B, C, D, E
+from tests.core.helpers import VERSIONS, C, D, E
 
 if TYPE_CHECKING:
     from mcp_asyncio_shim import Client
@@ -90,63 +89,6 @@ async def fill(message: str, form: FormSchema) -> dict[str, str]:
     return {"name": "Ada"}
 
 
-@every_revision
-def test_client_callbacks_respond(version: str) -> None:
-    async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
-        await asyncio.sleep(0)
-        return SAID
-
-    async def main() -> None:
-        options: Any = {
-            "on_elicit": answer_form(fill),
-            "on_sample": sample,
-            "on_roots": lambda: ["file:///srv"],
-        }
-        async with connect(Hotel().server, versions=[version], **options) as client:
-            assert (await client.call_tool("describe")).text == "hi ['file:///srv']"
-            client.roots_changed()
-            if version in (A, B):
-                with pytest.raises(PeerError, match="this needs a client that declares"):
-                    await client.call_tool("book")
-            else:
-                assert (await client.call_tool("book")).text == "Ada, 1"
-
-    run(main())
-
-
-def test_client_retries_after_pause() -> None:
-    server = Server("busy")
-    runs: list[int] = []
-
-    @server.tool
-    async def later() -> Any:
-        """Be ready at the third time."""
-        runs.append(1)
-        return "ready" if len(runs) == 3 else t.InputRequiredResult(request_state="later")
-
-    async def main() -> None:
-        async with connect(server, versions=[E]) as client:
-            assert (await client.call_tool("later")).text == "ready"
-
-    run(main())
-
-
-@both_eras
-def test_callback_failing_is_reported(version: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def fail(params: Any) -> Any:
-        raise KeyError("mine")
-
-    async def main() -> None:
-        async with connect(Hotel().server, versions=[version], on_sample=fail) as client:
-            with pytest.raises(KeyError if version == E else PeerError):
-                await client.call_tool("describe")
-            await client.ping()
-
-    run(main())
-    reported = [record.getMessage() for record in caplog.records]
-    assert reported == ([] if version == E else ["sampling/createMessage could not be answered"])
-
-
 @both_eras
 def test_callback_cancelling_itself_ends_call(version: str) -> None:
     async def give_up(params: Any) -> Any:
@@ -157,36 +99,6 @@ def test_callback_cancelling_itself_ends_call(version: str) -> None:
             with pytest.raises(McpError if version == E else PeerError, match="was cancelled"):
                 await client.call_tool("describe")
             await client.ping()
-
-    run(main())
-
-
-async def by_cancelling(client: Client, call: asyncio.Task[Any]) -> None:
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-
-
-async def by_closing(client: Client, call: asyncio.Task[Any]) -> None:
-    await client.aclose()
-    with pytest.raises(ConnectionLost, match="the client was closed"):
-        await call
-
-
-@both_eras
-@pytest.mark.parametrize("leave", [by_cancelling, by_closing])
-def test_call_cancelled_cancels_callback(version: str, leave: Any) -> None:
-    async def main() -> None:
-        hotel, thinking = Hotel(), Thinking()
-        async with connect(hotel.server, versions=[version], on_sample=thinking) as client:
-            call = asyncio.create_task(client.call_tool("describe"))
-            await thinking.started.wait()
-            await leave(client, call)
-            await (
-                thinking.cancelled.wait()
-            )  # in the stateful era by the server, which has no use for the answer
-            if version == D:
-                await hotel.gone.wait()
 
     run(main())
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 from mcp_asyncio_shim._runtime import AsyncioRuntime
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
-from mcp_core.types import InputRequiredResult, ListRootsRequest, ListRootsResult
 from tests.asyncio_shim.loop import descriptors, run, served, text_of
 from tests.core.helpers import META_CAPABILITIES, D, E, cancelled, line, ping, result
 from tests.virtual_time import thread_waiting
@@ -195,28 +194,6 @@ def asking() -> tuple[Server, list[str]]:
             raise
         return f"{answer.data.count if answer.action == 'accept' else answer.action} {len(roots)}"
 
-    @server.tool
-    def by_hand(context: Context) -> str | InputRequiredResult:
-        """Put the client off, and then ask, by hand."""
-        if context.request_state is None:
-            return InputRequiredResult(request_state="later")
-        found = context.input_response("roots", ListRootsResult)
-        if found is None:
-            return InputRequiredResult(
-                input_requests={"roots": ListRootsRequest()}, request_state="asked"
-            )
-        return f"{context.request_state} {len(found.roots)}"
-
-    @server.tool
-    async def impatient(context: Context) -> str:
-        """Ask, but not for long."""
-        try:
-            async with asyncio.timeout(0.01):
-                await context.roots()
-        except TimeoutError:
-            return "nobody answered"
-        return "answered"
-
     return server, came
 
 
@@ -227,25 +204,24 @@ ANSWERS: dict[str, Any] = {
 OFFERS: dict[str, Any] = {META_CAPABILITIES: {"roots": {}, "elicitation": {}}}
 
 
-@pytest.mark.parametrize(("tool", "text"), [("ask", "2 1"), ("by_hand", "asked 1")])
-def test_handler_asks_client_for_input(tool: str, text: str) -> None:
+def test_handler_asks_client_in_two_tasks() -> None:
     async def with_a_session() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
-            wire.send(wire.calling(1, tool))
+            wire.send(wire.calling(1, "ask"))
             while "method" in (message := await wire.receive()):
                 wire.send(result(message["id"], ANSWERS[message["method"]]))
-            assert text_of(message) == text
+            assert text_of(message) == "2 1"
 
     async def without() -> None:
         server, came = asking()
         async with served(server, E) as wire:
-            wire.send(wire.calling(1, tool, **OFFERS))
+            wire.send(wire.calling(1, "ask", **OFFERS))
             rounds = []
             while (message := await wire.receive())["result"]["resultType"] == "input_required":
                 questions = message["result"].get("inputRequests", {})
                 rounds.append(len(questions))
-                again = wire.calling(1, tool, **OFFERS)
+                again = wire.calling(1, "ask", **OFFERS)
                 again["params"] |= {
                     "requestState": message["result"]["requestState"],
                     "inputResponses": {
@@ -253,65 +229,12 @@ def test_handler_asks_client_for_input(tool: str, text: str) -> None:
                     },
                 }
                 wire.send(again)
-            assert text_of(message) == text
-            assert rounds == ([2] if tool == "ask" else [0, 1])
-            assert came == (["NeedInput"] if tool == "ask" else [])
+            assert text_of(message) == "2 1"
+            assert rounds == [2]
+            assert came == ["NeedInput"]
 
     run(with_a_session())
     run(without())
-
-
-def test_nested_request_ends_with_its_request() -> None:
-    async def main() -> None:
-        server, came = asking()
-        async with served(server, D) as wire:
-            wire.send(wire.calling(1, "ask"))
-            input_requests = [await wire.receive(), await wire.receive()]
-            wire.send(cancelled(1))
-            cancellations = [await wire.receive(), await wire.receive()]
-            assert [message["params"]["requestId"] for message in cancellations] == [
-                message["id"] for message in input_requests
-            ]
-            wire.send(result(input_requests[0]["id"], {}))  # too late
-            assert await wire.is_alive()
-            assert came == ["CancelledError"]
-
-    run(main())
-
-
-def test_nested_request_not_awaited_is_cancelled() -> None:
-    async def main() -> None:
-        server, _ = asking()
-        async with served(server, D) as wire:
-            wire.send(wire.calling(1, "impatient"))
-            question = await wire.receive()
-            assert (await wire.receive())["params"]["requestId"] == question["id"]
-            assert text_of(await wire.receive()) == "nobody answered"
-
-    run(main())
-
-
-def test_client_closing_during_nested_request_is_not_logged() -> None:
-    async def main() -> None:
-        server, came = asking()
-        async with served(server, D) as wire:
-            wire.send(wire.calling(1, "ask"))
-            await wire.receive()
-        assert came == ["ConnectionLost"]
-
-    run(main())
-
-
-def test_request_state_invalid_is_rejected() -> None:
-    async def main() -> None:
-        server, _ = asking()
-        async with served(server, E) as wire:
-            again = wire.calling(1, "ask", **OFFERS)
-            again["params"]["requestState"] = "made up"
-            wire.send(again)
-            assert (await wire.receive())["error"]["code"] == -32602
-
-    run(main())
 
 
 def test_handlers_have_their_own_context_variables() -> None:

@@ -33,7 +33,7 @@ from tests import virtual_time
 from tests.harness.asyncio_memory import MemoryEnd, asyncio_memory_pair
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
@@ -63,6 +63,7 @@ __all__ = [
     "package",
     "serve_conversation",
     "serve_stream",
+    "shielded",
     "sleep",
     "sleep_forever",
     "stop_reading",
@@ -217,6 +218,19 @@ class _AsyncioScope:
             return False
         self.cancelled_caught = isinstance(exc, asyncio.CancelledError)
         return self.cancelled_caught
+
+
+async def shielded(awaitable: Coroutine[Any, Any, T]) -> T:
+    """Return what it returns, also if the caller is cancelled meanwhile."""
+    if on_trio():
+        with trio.CancelScope(shield=True):
+            return await awaitable
+    task = asyncio.create_task(awaitable)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        return task.result()
 
 
 ScopeLike: TypeAlias = trio.CancelScope | _AsyncioScope

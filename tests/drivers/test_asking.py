@@ -1,4 +1,4 @@
-"""Sampling with tools, and hooks on changed roots, with a real client on trio."""
+"""Sampling with tools, and hooks on changed roots, with a real client and server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import trio
 import mcp_trio
 from mcp_core.types import SamplingCapability
 from tests.core.helpers import STATEFUL, VERSIONS, D, E
+from tests.harness import either
 from tests.shop import Shop, model
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-transports = pytest.mark.parametrize("transport", ["memory", "http"])
+pytestmark = pytest.mark.usefixtures("each_driver", "waits_for_threads")  # and for sockets
+# Servers of HTTP belong to mcp_trio.
+transports = pytest.mark.parametrize(
+    ("each_driver", "transport"),
+    [("trio", "memory"), ("trio", "http"), ("asyncio", "memory")],
+    indirect=["each_driver"],
+)
 
 
 @asynccontextmanager
@@ -28,12 +35,13 @@ async def connected(shop: Shop, transport: str, version: str) -> AsyncIterator[A
         "sampling": SamplingCapability(tools={}),
         "on_roots": lambda: roots,
     }
+    if transport == "memory":
+        async with either.connect(shop.server, **options) as client:
+            yield client
+        return
     async with trio.open_nursery() as nursery:
-        target: Any = shop.server
-        if transport == "http":
-            address = await nursery.start(mcp_trio.serve_http, shop.server)
-            target = address.url
-        async with mcp_trio.connect(target, **options) as client:
+        address = await nursery.start(mcp_trio.serve_http, shop.server)
+        async with mcp_trio.connect(address.url, **options) as client:
             yield client
         nursery.cancel_scope.cancel()
 
@@ -55,7 +63,7 @@ async def test_roots_hook_runs_where_the_revision_has_the_notification(
 ) -> None:
     shop = Shop()
     async with connected(shop, transport, version) as client:
-        rescanned = trio.Event()
+        rescanned = either.Event()
         shop.rescanned = rescanned.set
         client.roots_changed()
         if version in STATEFUL:

@@ -6,15 +6,12 @@ calls again with the responses in a stateless one. Every message to it is checke
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import pytest
-import trio
-import trio.testing
 from msgspec import Meta, Struct
 
 from mcp_core import Limits, LocalProtocolError, McpError, ToolError
@@ -27,12 +24,14 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
-from mcp_trio import serve_stream
-from mcp_trio.testing import ScriptedPeer, memory_pair
 from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
+from tests.harness import either
+from tests.harness.peer import Peer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 Message = dict[str, Any]
 
@@ -159,7 +158,7 @@ def declare_other_patterns(server: Server) -> None:
         async def ask_roots() -> None:
             answers["roots"] = len(await context.roots())
 
-        async with trio.open_nursery() as nursery:
+        async with either.open_nursery() as nursery:
             nursery.start_soon(ask_form)
             nursery.start_soon(ask_roots)
         return f"{answers['form']} {answers['roots']}"
@@ -170,7 +169,7 @@ def declare_other_patterns(server: Server) -> None:
         try:
             return (await context.elicit("How many seats?", Seats)).action
         except BaseException as exc:
-            if isinstance(exc, trio.Cancelled):
+            if isinstance(exc, either.Cancelled):
                 raise
             return "caught"
 
@@ -225,7 +224,7 @@ def build_returning() -> Server:
 class ScriptedClient:
     """A client of one revision that answers input requests with given responses."""
 
-    def __init__(self, peer: ScriptedPeer) -> None:
+    def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.input_requests: list[
             list[tuple[str, Any]]
@@ -281,12 +280,12 @@ class ScriptedClient:
 @asynccontextmanager
 async def play_client_of(
     server: Server, version: str, capabilities: Message = CAPABILITIES
-) -> AsyncIterator[ScriptedPeer]:
+) -> AsyncIterator[Peer]:
     """Yield a client of `server` with these capabilities. It disconnects at the end."""
-    ours, theirs = memory_pair()
-    peer = ScriptedPeer(ours, version)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_stream, server, theirs)
+    ours, theirs = either.memory_pair()
+    peer = Peer(ours, version)
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_stream, server, theirs)
         await peer.open_as_client(capabilities)
         yield peer
         await peer.aclose()
@@ -462,9 +461,7 @@ async def test_returned_form_with_invalid_answer_is_requested_again(version: str
         assert len(client.input_requests) == 3
 
 
-async def test_input_required_with_state_only_is_retried(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_input_required_with_state_only_is_retried() -> None:
     server = Server("busy")
     runs = 0
 
@@ -483,7 +480,7 @@ async def test_input_required_with_state_only_is_retried(
         assert (await peer.result_of("tools/call", {"name": "work"}))["content"][0][
             "text"
         ] == "run 2"
-        assert trio.current_time() == pytest.approx(0.3)
+        assert either.current_time() == pytest.approx(0.3)
     runs = 0
     async with play_client_of(server, E) as peer:
         params: Message = {"name": "work"}
@@ -594,15 +591,15 @@ def build_recording() -> tuple[Server, list[str]]:
         try:
             return str(len(await context.roots()))
         except BaseException as exc:
-            outcomes.append(type(exc).__name__)
+            cancelled = isinstance(exc, either.Cancelled)
+            outcomes.append("cancelled" if cancelled else type(exc).__name__)
             raise
 
     @server.tool
     async def shielded(context: Context) -> str:
         """Ask for the roots in a shielded scope."""
         try:
-            with trio.CancelScope(shield=True):
-                await context.roots()
+            await either.shielded(context.roots())
         except LocalProtocolError as exc:
             outcomes.append(str(exc))
             raise
@@ -611,7 +608,7 @@ def build_recording() -> tuple[Server, list[str]]:
     @server.tool
     async def impatient(context: Context) -> str:
         """Ask for the roots with a timeout."""
-        with trio.move_on_after(5):
+        with either.move_on_after(5):
             return str(len(await context.roots()))
         return "no answer"
 
@@ -621,7 +618,7 @@ def build_recording() -> tuple[Server, list[str]]:
 @pytest.mark.parametrize(
     ("tool", "what"),
     [
-        ("ask", "Cancelled"),
+        ("ask", "cancelled"),
         ("shielded", "the request is over, so no response to it can be awaited"),
     ],
 )
@@ -640,9 +637,7 @@ async def test_call_cancelled_cancels_its_input_request(version: str, tool: str,
 
 
 @every_stateful_revision
-async def test_input_request_unanswered_ends_with_handler_timeout(
-    version: str, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_input_request_unanswered_ends_with_handler_timeout(version: str) -> None:
     server, _ = build_recording()
     async with play_client_of(server, version) as peer:
         call = await peer.request("tools/call", {"name": "impatient"})
@@ -652,7 +647,7 @@ async def test_input_request_unanswered_ends_with_handler_timeout(
         # The wait has no timeout of its own: only the handler or the client ends it.
         call = await peer.request("tools/call", {"name": "ask"})
         await peer.expect("roots/list")
-        await trio.sleep(86_400)
+        await either.sleep(86_400)
         await peer.notify("notifications/cancelled", {"requestId": call["id"]})
         await peer.expect("notifications/cancelled")
 
@@ -707,7 +702,7 @@ async def test_input_request_in_thread_handler_is_an_error(
 # -- Request state ---------------------------------------------------------------------------------
 
 
-async def first_input_required(peer: ScriptedPeer, **params: Any) -> Message:
+async def first_input_required(peer: Peer, **params: Any) -> Message:
     """Return the first, input-required result of a tool with a form."""
     result: Message = await peer.result_of("tools/call", {"name": "form", **params})
     assert result["resultType"] == "input_required"
@@ -805,10 +800,8 @@ async def test_url_elicitation_required_until_page_is_visited() -> None:
         }
         assert error["data"] == {"elicitations": [page]}
         visited["v1"] = True
-        thread = threading.Thread(target=server.elicitation_complete, args=("v1",))
-        thread.start()
+        await either.in_thread(server.elicitation_complete, "v1")
         await peer.expect("notifications/elicitation/complete", {"elicitationId": "v1"})
-        thread.join()
         assert (await peer.result_of("tools/call", {"name": "report"}))["content"][0][
             "text"
         ] == "all is well"

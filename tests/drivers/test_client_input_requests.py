@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
-import trio.lowlevel
-import trio.testing
 
-import mcp_trio
+import mcp_trio.testing
 from mcp_core import (
     CallTimeout,
     ConnectionLost,
     FormSchema,
+    LocalProtocolError,
     McpError,
     PeerError,
     RemoteProtocolError,
@@ -31,18 +29,19 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.drivers import answer_form
 from mcp_core.registry import Context, Server
-from mcp_trio.testing import play_server
 from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
+from tests.harness import either
+from tests.harness.peer import play_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_trio import Client
-    from mcp_trio.testing import ScriptedPeer
+    from mcp_core.runtime import AbstractClient
+    from tests.harness.peer import Peer
 
     Message = dict[str, Any]
 
-MockClock = trio.testing.MockClock
+pytestmark = pytest.mark.usefixtures("each_driver")
 every_revision = pytest.mark.parametrize("version", VERSIONS)
 WITH_FORMS = (C, D, E)
 WITH_URLS = (D, E)
@@ -73,16 +72,16 @@ class ClientCall:
     """A tool call of the client in its own task, during which the server requests input."""
 
     def __init__(
-        self, client: Client, peer: ScriptedPeer, nursery: trio.Nursery, **options: Any
+        self, client: AbstractClient, peer: Peer, nursery: either.Nursery, **options: Any
     ) -> None:
         self.peer = peer
         self.result: Any = None
         self.error: BaseException | None = None
-        self.scope = trio.CancelScope()
-        self.ended = trio.Event()
+        self.scope = either.CancelScope()
+        self.ended = either.Event()
         nursery.start_soon(self._call, client, options)
 
-    async def _call(self, client: Client, options: Any) -> None:
+    async def _call(self, client: AbstractClient, options: Any) -> None:
         try:
             with self.scope:
                 self.result = await client.call_tool("t", {"a": 1}, **options)
@@ -130,11 +129,11 @@ class ClientCall:
 @asynccontextmanager
 async def play_server_in_nursery(
     version: str, **options: Any
-) -> AsyncIterator[tuple[Client, ScriptedPeer, trio.Nursery]]:
+) -> AsyncIterator[tuple[AbstractClient, Peer, either.Nursery]]:
     """Yield a client with these options, the server's end of its stream, and a nursery for its
     calls.
     """
-    async with play_server(version, **options) as (client, peer), trio.open_nursery() as nursery:
+    async with play_server(version, **options) as (client, peer), either.open_nursery() as nursery:
         yield client, peer, nursery
 
 
@@ -143,7 +142,7 @@ async def play_server_in_nursery(
 
 async def give_name(params: t.ElicitParams) -> Any:
     assert params.message == "Who are you?"
-    await trio.lowlevel.checkpoint()
+    await either.checkpoint()
     return {"name": "Ada"}
 
 
@@ -158,7 +157,7 @@ async def fill_form(message: str, form: FormSchema) -> Any:
 
 async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
     assert params.max_tokens == 10
-    await trio.lowlevel.checkpoint()
+    await either.checkpoint()
     return SAMPLED
 
 
@@ -255,7 +254,7 @@ CAPABILITIES: list[tuple[Any, dict[tuple[str, ...], Message]]] = [
 async def test_client_capabilities_follow_from_callbacks(
     version: str, options: Any, declared: dict[tuple[str, ...], Message]
 ) -> None:
-    async with play_server(version, **options) as (client, peer), trio.open_nursery() as nursery:
+    async with play_server(version, **options) as (client, peer), either.open_nursery() as nursery:
         if version == E:  # on each request
             nursery.start_soon(client.ping)
             request = await peer.expect("server/discover")
@@ -325,12 +324,12 @@ async def test_elicitation_complete_for_unknown_id_is_ignored() -> None:
 
 
 async def reject(params: Any) -> Any:
-    async with trio.open_nursery():  # the exception arrives in a group
+    async with either.open_nursery():  # the exception arrives in a group
         raise McpError(-1, "User rejected the request")
 
 
 async def fail(params: Any = None) -> Any:
-    await trio.lowlevel.checkpoint()
+    await either.checkpoint()
     raise KeyError("my secret")
 
 
@@ -391,7 +390,7 @@ async def test_client_callback_raising_returns_internal_error(
         await call.request_input(q=input_request)
         if version == E:  # the caller gets the exception
             await call.ended.wait()
-            assert isinstance(call.error, KeyError | mcp_trio.LocalProtocolError)
+            assert isinstance(call.error, KeyError | LocalProtocolError)
             await peer.expect_silence()
             assert caplog.records == []
         else:
@@ -405,20 +404,20 @@ async def test_client_callback_raising_returns_internal_error(
         nursery.cancel_scope.cancel()
 
 
+@either.trio_only  # a loop of asyncio stops at once
 @every_revision
 async def test_client_callback_keyboard_interrupt_propagates(version: str) -> None:
     async def interrupted(params: Any) -> Any:
         raise KeyboardInterrupt
 
     async def use() -> None:
-        async with play_server_in_nursery(version, on_sample=interrupted) as (
-            client,
-            peer,
-            nursery,
+        async with (
+            mcp_trio.testing.play_server(version, on_sample=interrupted) as (client, peer),
+            either.open_nursery() as nursery,
         ):
-            call = ClientCall(client, peer, nursery)
+            call = ClientCall(client, peer, nursery)  # type: ignore[arg-type]
             await call.request_input(q=SAMPLING_REQUEST)
-            await trio.sleep_forever()
+            await either.sleep_forever()
 
     with pytest.raises(KeyboardInterrupt):
         await use()
@@ -431,7 +430,7 @@ async def test_input_requests_over_limit_are_rejected(version: str) -> None:
     async def wait() -> Any:
         nonlocal started
         started += 1
-        await trio.sleep_forever()
+        await either.sleep_forever()
 
     async with play_server_in_nursery(version, on_roots=wait) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
@@ -452,7 +451,7 @@ async def test_input_requests_over_limit_are_rejected(version: str) -> None:
 
 @every_revision
 async def test_two_input_requests_run_concurrently(version: str) -> None:
-    both = trio.Event()
+    both = either.Event()
     running: list[str] = []
 
     async def together(word: str) -> None:
@@ -483,28 +482,28 @@ async def test_two_input_requests_run_concurrently(version: str) -> None:
 
 
 @every_revision
-async def test_calls_during_input_request_continue(version: str, autojump_clock: MockClock) -> None:
+async def test_calls_during_input_request_continue(version: str) -> None:
     async def think(params: Any) -> Any:
-        await trio.sleep(30)
+        await either.sleep(30)
         return SAMPLED
 
     async with play_server_in_nursery(version, on_sample=think) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
-        start = trio.current_time()
+        start = either.current_time()
         for _ in range(3):
             nursery.start_soon(client.list_prompts)
             await peer.answer(await peer.expect("prompts/list"), {"prompts": [], "ttlMs": 0})
-            await trio.testing.wait_all_tasks_blocked()
-        assert trio.current_time() == start
+            await either.wait_all_tasks_blocked()
+        assert either.current_time() == start
         assert await call.responses("q") == {"q": SAMPLED_JSON}
         await call.end()
-        assert trio.current_time() == start + 30
+        assert either.current_time() == start + 30
 
 
 @every_revision
 async def test_client_callback_may_call_the_server(version: str) -> None:
-    clients: list[Client] = []
+    clients: list[AbstractClient] = []
 
     async def list_first(params: Any) -> Any:
         await clients[0].list_prompts()
@@ -528,13 +527,13 @@ class SlowCallback:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.outcome: list[str] = []
-        self.started = trio.Event()
+        self.started = either.Event()
 
     async def __call__(self, params: Any) -> Any:
         self.started.set()
         try:
-            await trio.sleep(self.seconds)
-        except trio.Cancelled:
+            await either.sleep(self.seconds)
+        except either.Cancelled:
             self.outcome.append("cancelled")
             raise
         self.outcome.append("answered")
@@ -542,9 +541,7 @@ class SlowCallback:
 
 
 @every_revision
-async def test_input_request_pauses_the_call_timeout(
-    version: str, autojump_clock: MockClock
-) -> None:
+async def test_input_request_pauses_the_call_timeout(version: str) -> None:
     async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (
         client,
         peer,
@@ -553,27 +550,25 @@ async def test_input_request_pauses_the_call_timeout(
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
         assert await call.responses("q") == {"q": SAMPLED_JSON}
-        await trio.sleep(59)
+        await either.sleep(59)
         await call.end()
 
 
 @every_revision
-async def test_call_timeout_after_input_response_resumes(
-    version: str, autojump_clock: MockClock
-) -> None:
+async def test_call_timeout_after_input_response_resumes(version: str) -> None:
     async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (
         client,
         peer,
         nursery,
     ):
-        start = trio.current_time()
+        start = either.current_time()
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=SAMPLING_REQUEST)
         await call.responses("q")
         await call.ended.wait()
         assert isinstance(call.error, CallTimeout)
         assert str(call.error) == "no answer to tools/call within 60 s (timeout)"
-        assert trio.current_time() == start + 260
+        assert either.current_time() == start + 260
         assert (await peer.expect("notifications/cancelled"))["params"][
             "requestId"
         ] == call.request["id"]
@@ -582,18 +577,18 @@ async def test_call_timeout_after_input_response_resumes(
 @every_revision
 @pytest.mark.parametrize(("options", "seconds"), [({}, 300), ({"max_timeout": 20}, 20)])
 async def test_input_request_over_max_timeout_ends_the_call(
-    version: str, options: Any, seconds: float, autojump_clock: MockClock
+    version: str, options: Any, seconds: float
 ) -> None:
     callback = SlowCallback(5000)
     async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
-        start = trio.current_time()
+        start = either.current_time()
         call = ClientCall(client, peer, nursery, **options)
         await call.request_input(q=SAMPLING_REQUEST)
         await call.ended.wait()
         assert isinstance(call.error, CallTimeout)
         assert "max_timeout" in str(call.error)
-        assert trio.current_time() == start + seconds
-        await trio.testing.wait_all_tasks_blocked()
+        assert either.current_time() == start + seconds
+        await either.wait_all_tasks_blocked()
         if version == E:
             assert callback.outcome == ["cancelled"]
             await peer.expect_silence()  # no request is in flight that could be cancelled
@@ -612,7 +607,7 @@ async def test_call_cancelled_during_input_request_cancels_callback(version: str
         await callback.started.wait()
         call.scope.cancel()
         await call.ended.wait()
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         if version == E:
             assert callback.outcome == ["cancelled"]
             await peer.expect_silence()
@@ -659,40 +654,38 @@ async def test_connection_ended_during_input_request_cancels_callback(
             await peer.aclose()
         await call.ended.wait()
         assert isinstance(call.error, ConnectionLost)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert callback.outcome == ["cancelled"]
 
 
 @every_revision
 async def test_client_block_cancelled_during_input_request_cancels_callback(version: str) -> None:
     callback = SlowCallback(5000)
-    with trio.CancelScope() as scope:
+    with either.CancelScope() as scope:
         async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
             call = ClientCall(client, peer, nursery)
             await call.request_input(q=SAMPLING_REQUEST)
             await callback.started.wait()
             scope.cancel()
-            await trio.sleep_forever()
+            await either.sleep_forever()
     assert scope.cancelled_caught
     assert callback.outcome == ["cancelled"]
 
 
 @pytest.mark.requirement("MRTR-6", "MRTR-17")
-async def test_input_required_without_requests_is_retried_with_backoff(
-    autojump_clock: MockClock,
-) -> None:
-    async with play_server(E) as (client, peer), trio.open_nursery() as nursery:
-        start = trio.current_time()
+async def test_input_required_without_requests_is_retried_with_backoff() -> None:
+    async with play_server(E) as (client, peer), either.open_nursery() as nursery:
+        start = either.current_time()
         call = ClientCall(client, peer, nursery)
         pauses = []
         for number in range(10):
             request = await peer.expect("tools/call")
-            pauses.append(trio.current_time() - start)
+            pauses.append(either.current_time() - start)
             await peer.answer(
                 request, {"resultType": "input_required", "requestState": str(number)}
             )
         call.request = await peer.expect("tools/call", {"requestState": "9"})
-        pauses.append(trio.current_time() - start)
+        pauses.append(either.current_time() - start)
         assert pauses == pytest.approx([0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3, 21.3, 26.3])
         await call.end()
 
@@ -776,7 +769,7 @@ async def test_input_requests_between_own_server_and_own_client(
     tool: str, options: Any, versions: tuple[str, ...], text: str
 ) -> None:
     for version in VERSIONS:
-        async with mcp_trio.connect(hotel(), versions=[version], **options) as client:
+        async with either.connect(hotel(), versions=[version], **options) as client:
             if version in versions:
                 assert (await client.call_tool(tool)).text == text
             else:
@@ -786,7 +779,7 @@ async def test_input_requests_between_own_server_and_own_client(
 
 @every_revision
 async def test_input_request_own_client_without_capability_raises(version: str) -> None:
-    async with mcp_trio.connect(hotel(), versions=[version]) as client:
+    async with either.connect(hotel(), versions=[version]) as client:
         for tool in "book", "pay", "describe":
             with pytest.raises(PeerError, match="this needs a client that declares"):
                 await client.call_tool(tool)
