@@ -7,7 +7,7 @@ in its own order. Only our side is judged, because the peers of many tests are w
 test fails if the judge is certain that our side broke a rule.
 
 It covers the connections that send and receive bytes: stdio, streams and memory. Those of HTTP get
-parsed messages and are not seen; `tests/trio_/recording/test_judged.py` records them. Tests that
+parsed messages and are not seen; `tests/drivers/test_recording_judged.py` records them. Tests that
 use a `Connection` without a server or client write its results themselves, and are left out.
 """
 

@@ -1,12 +1,10 @@
-"""`record=` on asyncio: complete traces of every transport, as on trio."""
+"""`record=` on asyncio: every transport. What both drivers record is in `tests/drivers`."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +12,11 @@ import pytest
 
 import mcp_asyncio_shim
 from mcp_asyncio_shim import Host, connect, serve_streams
-from mcp_asyncio_shim._runtime import open_recorder
-from mcp_core.adapters import CannotRecord, Recorder, Recording
-from mcp_core.registry import Server
-from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
+from mcp_core.adapters import Recording
 from tests.asyncio_shim.loop import run, run_with_processes
 from tests.asyncio_shim.test_http_transport import on_trio
 from tests.core.helpers import E
+from tests.harness.traces import make_server, methods, read_file
 
 if TYPE_CHECKING:
     from mcp_asyncio_shim import Client
@@ -37,34 +33,6 @@ run(server, **eval(sys.argv[1]))
 """
 
 
-def make_server() -> Server:
-    server = Server("recorded")
-
-    @server.tool
-    def echo(text: str) -> str:
-        """Return the text."""
-        return text
-
-    return server
-
-
-def read_file(path: Path) -> tuple[TraceHeader, list[TraceLine]]:
-    """Return a trace, which must have no damaged line."""
-    header, lines = read_trace([path.read_bytes()])
-    found = [line for _, line in lines if not isinstance(line, DamagedLine)]
-    assert len(found) == path.read_bytes().count(b"\n") - 1
-    return header, found
-
-
-def methods(lines: list[TraceLine]) -> list[tuple[str | None, str]]:
-    """Return the sender of each message, and its method or `result`."""
-    return [
-        (line.sender, json.loads(line.raw).get("method", "result"))
-        for line in lines
-        if line.raw is not None
-    ]
-
-
 async def talk(client: Client) -> None:
     await client.call_tool("echo", {"text": "hi"})
 
@@ -75,18 +43,6 @@ def path(tmp_path: Path) -> Path:
 
 
 CALLED = [("client", "tools/call"), ("server", "result")]
-
-
-def test_connection_in_memory_is_recorded(path: Path) -> None:
-    async def main() -> None:
-        async with connect(make_server(), record=path) as client:
-            await talk(client)
-
-    run(main())
-    header, lines = read_file(path)
-    assert (header.observer, header.transport, header.target) == ("client", "memory", "")
-    assert methods(lines)[-2:] == CALLED
-    assert lines[-1].end == "closed"
 
 
 @pytest.mark.process
@@ -182,81 +138,6 @@ def test_secrets_are_hidden_from_the_trace_only(path: Path) -> None:
     data = path.read_text("utf-8")
     assert "s3cret" not in data
     assert '"arguments\\":{\\"text\\":\\"my-argument' not in data
-
-
-def test_file_that_cannot_be_opened_raises_before_anything_starts(tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(CannotRecord, match=r"cannot record in .*: no such file"):
-            async with connect(["does-not-exist"], record=tmp_path / "no" / "dir"):
-                pass
-
-    run(main())
-
-
-def test_invalid_option_leaves_an_old_trace(path: Path) -> None:
-    path.write_text("old", "utf-8")
-
-    async def main() -> None:
-        with pytest.raises(ValueError, match="not a revision"):
-            async with connect(["x"], record=path, versions=["x"]):
-                pass
-
-    run(main())
-    assert path.read_text("utf-8") == "old"
-
-
-def test_trace_of_a_cancelled_task_is_complete(path: Path) -> None:
-    async def main() -> None:
-        called = asyncio.Event()
-
-        async def converse() -> None:
-            async with connect(make_server(), record=path) as client:
-                await talk(client)
-                called.set()
-                await asyncio.Event().wait()
-
-        task = asyncio.create_task(converse())
-        await called.wait()
-        task.cancel()
-        await asyncio.wait({task})
-        assert task.cancelled()
-
-    run(main())
-    _, lines = read_file(path)
-    assert lines[-1].end == "closed"
-
-
-def test_recorder_is_closed_although_its_task_is_cancelled_meanwhile(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    may_close = threading.Event()
-    closing = threading.Event()
-    close = Recorder.close
-
-    def slow_close(self: Recorder) -> None:
-        closing.set()
-        may_close.wait(20)
-        close(self)
-
-    monkeypatch.setattr(Recorder, "close", slow_close)
-
-    async def main() -> None:
-        async def record() -> None:
-            async with open_recorder(path, "client", "stream") as recorder:
-                assert recorder is not None
-                recorder.note("a note")
-
-        task = asyncio.create_task(record())
-        await asyncio.to_thread(closing.wait, 20)
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        may_close.set()
-        await asyncio.wait({task})
-        assert task.cancelled()
-
-    run(main())
-    assert [line.text for line in read_file(path)[1]] == ["a note"]
 
 
 @pytest.mark.process

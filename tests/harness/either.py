@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, TypeVarTuple
@@ -23,20 +24,24 @@ import trio.testing
 
 import mcp_asyncio_shim
 import mcp_trio
+from mcp_asyncio_shim import _runtime as asyncio_runtime
 from mcp_asyncio_shim import _server as asyncio_server
 from mcp_asyncio_shim import _tasks as asyncio_tasks
 from mcp_asyncio_shim._link import Link
 from mcp_core.drivers import client_config
 from mcp_trio import _server as trio_server
 from mcp_trio import _tasks as trio_tasks
+from mcp_trio.recording import _open as trio_recording
 from tests import virtual_time
 from tests.harness.asyncio_memory import MemoryEnd, asyncio_memory_pair
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
+    from mcp_core.adapters import Recorder
     from mcp_core.registry import Server
     from mcp_core.runtime import AbstractClient, ServedServer
 
@@ -59,6 +64,7 @@ __all__ = [
     "move_on_after",
     "on_trio",
     "open_nursery",
+    "open_recorder",
     "open_server",
     "package",
     "serve_conversation",
@@ -68,6 +74,7 @@ __all__ = [
     "sleep_forever",
     "stop_reading",
     "trio_only",
+    "until",
     "wait_all_tasks_blocked",
 ]
 
@@ -158,6 +165,14 @@ async def in_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
     if on_trio():
         return await trio.to_thread.run_sync(function, *args)
     return await asyncio.to_thread(function, *args)
+
+
+async def until(ready: Callable[[], object]) -> None:
+    """Wait until `ready` returns True, for what a thread of its own does. The clock stands."""
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < end
+        await in_thread(time.sleep, 0.001)
 
 
 # -- Cancelling ------------------------------------------------------------------------------------
@@ -310,14 +325,17 @@ def connect(target: Any, **options: Any) -> AbstractAsyncContextManager[Any]:
 
 @asynccontextmanager
 async def _connect_traced(
-    server: Server, trace: Callable[[str, bytes], object], **options: Any
+    server: Server, trace: Callable[[str, bytes], object], record: Any = None, **options: Any
 ) -> AsyncIterator[mcp_asyncio_shim.Client]:
     ours, theirs = asyncio_memory_pair()
     ours.transport.on_line = partial(trace, "sent")
     theirs.transport.on_line = partial(trace, "received")
     async with open_nursery() as nursery:
         nursery.start_soon(serve_stream, server, theirs)
-        async with _connect_on_asyncio(ours, options) as client:
+        async with (
+            open_recorder(record, "client", "memory") as recorder,
+            _connect_on_asyncio(ours, options, recorder) as client,
+        ):
             yield client
 
 
@@ -330,10 +348,11 @@ def connect_stream(stream: Any, **options: Any) -> AbstractAsyncContextManager[A
 
 @asynccontextmanager
 async def _connect_on_asyncio(
-    stream: MemoryEnd, options: Any
+    stream: MemoryEnd, options: Any, recorder: Recorder | None = None
 ) -> AsyncIterator[mcp_asyncio_shim.Client]:
     config = client_config(options)
-    carry = partial(Link, (stream.reader, stream.writer))
+    record = None if recorder is None else recorder.stream()
+    carry = partial(Link, (stream.reader, stream.writer), record=record)
     async with aclosing(mcp_asyncio_shim.Client(carry, config, options)) as client:
         await client.open()
         yield client
@@ -350,6 +369,14 @@ async def serve_conversation(served: ServedServer, stream: Any) -> None:
         await trio_server.serve_conversation(served, stream)
     else:
         await asyncio_server.serve_connection(served, (stream.reader, stream.writer))
+
+
+def open_recorder(
+    record: Any, observer: Any, transport: str, target: Sequence[str] = ()
+) -> AbstractAsyncContextManager[Recorder | None]:
+    """Open the recorder of a conversation."""
+    opening = trio_recording if on_trio() else asyncio_runtime
+    return opening.open_recorder(record, observer, transport, target)
 
 
 def stop_reading(stream: Any) -> None:

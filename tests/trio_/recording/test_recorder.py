@@ -1,14 +1,12 @@
-"""The recorder: complete traces of every transport, and no effect on the conversation."""
+"""The recorder on trio: every transport, secrets, and each line as it is written.
+
+What both drivers record, and the file, are in `tests/drivers/test_recording.py`.
+"""
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import stat
 import subprocess
 import sys
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,26 +16,21 @@ import pytest
 import trio
 
 import mcp_trio
-from mcp_core.adapters import Recorder, _recorder
-from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
-from mcp_core.types import TextContent
+from mcp_core.trace import TraceLine
 from mcp_trio import (
     ClientProfile,
-    Context,
     LoginConfig,
     MemoryStorage,
     Recording,
-    Server,
     connect,
     connect_http,
     connect_stdio,
     serve_http,
-    serve_stream,
 )
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
+from tests.harness.traces import content, make_server, methods, read_file, talk
 from tests.trio_.oauth_world import oauth_world
-from tests.waiting import PATIENCE, until
 
 SERVER_FILE = """
 import sys
@@ -51,88 +44,12 @@ run(server)
 """
 
 
-def make_server() -> Server:
-    server = Server("recorded")
-
-    @server.tool
-    def echo(text: str) -> str:
-        """Return the text."""
-        return text
-
-    @server.tool
-    async def steps(context: Context) -> str:
-        """Report some steps."""
-        for step in range(3):
-            await context.progress(step, 3)
-        return "done"
-
-    return server
-
-
-def read_file(path: Path) -> tuple[TraceHeader, list[TraceLine]]:
-    """Return a trace, which must have no damaged line and a time that never goes back."""
-    header, lines = read_trace([path.read_bytes()])
-    found = [line for _, line in lines if not isinstance(line, DamagedLine)]
-    assert len(found) == path.read_bytes().count(b"\n") - 1
-    assert [line.t for line in found] == sorted(line.t for line in found)
-    return header, found
-
-
-def old_file(path: Path) -> None:
-    """Make a file that others can read."""
-    path.write_text("old", "utf-8")
-    path.chmod(0o644)
-
-
-def content(path: Path) -> str:
-    return path.read_text("utf-8")
-
-
-def size_and_mode(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, stat.S_IMODE(status.st_mode)
-
-
-def methods(lines: list[TraceLine]) -> list[tuple[str | None, str]]:
-    """Return the sender of each message, and its method or `result`."""
-    found: list[tuple[str | None, str]] = []
-    for line in lines:
-        if line.raw is not None:
-            message = json.loads(line.raw)
-            found.append((line.sender, message.get("method", "result")))
-    return found
-
-
-async def talk(client: Any) -> None:
-    await client.call_tool("echo", {"text": "hi"})
-    await client.call_tool("steps", {}, progress=lambda *_: None)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "x.mcp.jsonl"
 
 
 # -- Transports ------------------------------------------------------------------------------------
-
-
-async def test_connection_in_memory_is_recorded(path: Path) -> None:
-    async with connect(make_server(), record=path, versions=["2025-11-25"]) as client:
-        await talk(client)
-    header, lines = read_file(path)
-    assert (header.observer, header.transport, header.target) == ("client", "memory", "")
-    assert header.by == f"mcp-trio {mcp_trio.__version__}"
-    assert methods(lines) == [
-        ("client", "initialize"),
-        ("server", "result"),
-        ("client", "notifications/initialized"),
-        ("client", "tools/call"),
-        ("server", "result"),
-        ("client", "tools/call"),
-        *[("server", "notifications/progress")] * 3,
-        ("server", "result"),
-    ]
-    assert lines[-1].end == "closed"
 
 
 @pytest.mark.process
@@ -225,22 +142,6 @@ async def test_websocket_is_recorded_with_its_close_codes(tmp_path: Path) -> Non
         assert closes == [("client", 1000), ("server", 1000)]
     assert received[1].http is not None
     assert received[1].http.status == 101
-
-
-async def test_server_on_a_stream_is_recorded(path: Path) -> None:
-    ours, theirs = mcp_trio.memory_pair()
-    async with trio.open_nursery() as nursery:
-
-        async def serve() -> None:
-            await serve_stream(make_server(), theirs, record=path)
-
-        nursery.start_soon(serve)
-        async with mcp_trio.connect_stream(ours) as client:
-            await talk(client)
-    header, lines = read_file(path)
-    assert (header.observer, header.transport) == ("server", "stream")
-    assert ("client", "tools/call") in methods(lines)
-    assert {line.sender for line in lines if line.end} == {"client", "server"}
 
 
 async def test_conversations_of_listeners_have_their_numbers_in_one_trace(path: Path) -> None:
@@ -354,118 +255,6 @@ def test_recording_with_an_invalid_option_is_refused(options: Any, problem: str)
         Recording(path="x", **options)
 
 
-# -- The file --------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
-async def test_file_is_for_its_owner_only(path: Path) -> None:
-    old_file(path)
-    async with connect(make_server(), record=str(path)):
-        pass
-    assert size_and_mode(path)[1] == 0o600
-    assert not content(path).startswith("old")
-
-
-async def test_file_that_cannot_be_opened_raises_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"cannot record in .*: no such file"):
-        async with connect([sys.executable, "-c", "print()"], record=tmp_path / "no" / "dir"):
-            pass
-
-
-async def test_invalid_option_leaves_an_old_trace(path: Path) -> None:
-    old_file(path)
-    with pytest.raises(ValueError, match="not a revision"):
-        async with connect(["x"], record=path, versions=["x"]):
-            pass
-    assert content(path) == "old"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-async def test_disk_that_is_full_does_not_end_the_conversation(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with connect(make_server(), record="/dev/full") as client:
-        await until(lambda: caplog.records)
-        await talk(client)
-        await talk(client)
-    errors = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert [each.getMessage() for each in errors] == [
-        "the trace /dev/full is not written any more: No space left on device"
-    ]
-
-
-async def test_slow_disk_loses_lines_and_never_waits(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The thread is held up for as long as the test likes; the queue stays small."""
-    gate = threading.Event()
-    write = os.write
-    waited: set[bool] = set()
-
-    def slow_write(fd: int, data: Any) -> int:
-        waited.add(gate.wait(PATIENCE))
-        return write(fd, data)
-
-    monkeypatch.setattr(_recorder, "_MAX_QUEUED", 20_000)
-    monkeypatch.setattr("os.write", slow_write)
-    async with open_recorder(path, "client", "stream") as recorder:
-        assert recorder is not None
-        record = recorder.stream()
-        for number in range(1_000):
-            record.sent(b'{"sent":%d}\n' % number)
-        record.received(b'{"half":')  # lost, too: the rest of it must be no message
-        gate.set()
-        await until(lambda: not recorder._queue)  # a thread empties it
-        assert waited == {True}  # until the gate was opened, not until it gave up
-        record.received(b'1}\n{"whole":1}\n')
-    _, lines = read_file(path)
-    sent = [line for line in lines if line.sender == "client"]
-    [lost] = [line for line in lines if line.kind == "lost"]
-    assert lost.count == 1_001 - len(sent)
-    assert len(sent) < 200
-    assert lines[-1].raw == '{"whole":1}'
-
-
-async def test_lines_lost_at_the_end_are_counted(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_recorder, "_MAX_QUEUED", 300)
-    async with open_recorder(path, "client", "stream") as recorder:
-        assert recorder is not None
-        record = recorder.stream()
-        for _ in range(10):
-            record.sent(b"a\nb\n")
-    _, lines = read_file(path)
-    assert lines[-1].kind == "lost"
-    assert sum(line.count or 1 for line in lines) == 20
-
-
-async def test_file_at_its_limit_is_complete(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    recording = Recording(path=path, file_limit=5_000)
-    async with connect(make_server(), record=recording) as client:
-        for _ in range(20):
-            await client.call_tool("echo", {"text": "x" * 300})
-    _, lines = read_file(path)
-    assert size_and_mode(path)[0] <= 5_000
-    assert lines[-1].kind == "lost"
-    assert lines[-1].count is not None
-    assert lines[-1].count > 20
-    assert "has reached 5000 bytes" in caplog.text
-
-
-async def test_long_message_is_truncated_in_the_trace_only(path: Path) -> None:
-    recording = Recording(path=path, message_limit=2_000)
-    async with connect(make_server(), record=recording) as client:
-        result = await client.call_tool("echo", {"text": "x" * 9_000})
-    [block] = result.content
-    assert isinstance(block, TextContent)
-    assert block.text == "x" * 9_000
-    _, lines = read_file(path)
-    truncated = [line.truncated.size for line in lines if line.truncated is not None]
-    assert len(truncated) == 2
-    assert min(truncated) > 9_000
-
-
 @pytest.mark.process
 def test_process_that_is_killed_keeps_what_was_written(path: Path) -> None:
     code = f"""
@@ -483,40 +272,6 @@ trio.run(main)
     subprocess.run([sys.executable, "-c", code], check=False, timeout=20)
     _, lines = read_file(path)
     assert [line.raw for line in lines] == [str(number) for number in range(100)]
-
-
-async def test_trace_that_is_cancelled_is_complete(path: Path) -> None:
-    with trio.CancelScope() as scope:
-        async with connect(make_server(), record=path) as client:
-            await talk(client)
-            scope.cancel()
-            await trio.sleep_forever()
-    _, lines = read_file(path)
-    assert lines[-1].end == "closed"
-
-
-async def test_internal_error_of_the_thread_is_logged_once(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(t: float, what: object) -> Any:
-        raise ZeroDivisionError
-
-    async with open_recorder(path, "client", "stream") as recorder:
-        assert recorder is not None
-        recorder.put(fail, None, 0)
-        await until(lambda: caplog.text)
-        recorder.note("later")
-    assert "is not written any more: internal error" in caplog.text
-
-
-async def test_notes_are_written(path: Path) -> None:
-    async with open_recorder(path, "client", "stream", ["https://a.b/c?d=e"]) as recorder:
-        assert isinstance(recorder, Recorder)
-        recorder.note("a note")
-        assert "Recorder of" in repr(recorder)
-    header, lines = read_file(path)
-    assert header.target.startswith("https://a.b/c?d=")
-    assert [(line.kind, line.text) for line in lines] == [("note", "a note")]
 
 
 async def test_recorded_stream_passes_everything_on(path: Path) -> None:

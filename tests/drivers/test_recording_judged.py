@@ -1,4 +1,4 @@
-"""Recorded conversations of our client with our server, judged: over HTTP, and by the command."""
+"""Recorded conversations of our client with our server, judged: in memory, and over HTTP."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import trio
 from mcp_core import ALL, PeerError
 from mcp_core.trace import DamagedLine, Finding, Judge, read_trace
 from mcp_trio import Context, Server, connect, serve_http
+from tests.harness import either
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-E, D, C, B, A = ALL
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 
 def make_server() -> Server:
@@ -75,6 +77,8 @@ def judged(path: Path, *, from_start: bool) -> tuple[list[Finding], Judge]:
     return found + judge.close(), judge
 
 
+@either.trio_only  # servers of HTTP belong to mcp_trio
+@pytest.mark.usefixtures("waits_for_threads")  # and for sockets
 @pytest.mark.parametrize("version", ALL)
 async def test_conversation_over_http_is_clean_at_both_ends(version: str, tmp_path: Path) -> None:
     ours, theirs = tmp_path / "client.jsonl", tmp_path / "server.jsonl"
@@ -97,7 +101,7 @@ async def test_conversation_over_http_is_clean_at_both_ends(version: str, tmp_pa
 @pytest.mark.parametrize("version", ALL)
 async def test_conversation_in_memory_is_clean(version: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    async with connect(make_server(), record=path, versions=[version]) as client:
+    async with either.connect(make_server(), record=path, versions=[version]) as client:
         await play(client)
     found, judge = judged(path, from_start=True)
     assert found == []

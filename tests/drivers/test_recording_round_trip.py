@@ -16,11 +16,13 @@ from mcp_core import PeerError
 from mcp_core.trace import TraceLine, read_trace
 from mcp_core.types import ElicitResult
 from mcp_trio import Context, Recording, Server, ToolError, connect, serve_http
+from tests import virtual_time
 from tests.core.helpers import VERSIONS
+from tests.harness import either
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
-    from mcp_trio import Client
+    from mcp_core.runtime import AbstractClient
 
 Direction = Literal["sent", "received"]
 Step = tuple[str, Any]
@@ -78,7 +80,7 @@ def answer(params: Any) -> ElicitResult:
     return ElicitResult(action="accept", content={"name": "Grace"})
 
 
-async def play(client: Client, steps: list[Step]) -> None:
+async def play(client: AbstractClient, steps: list[Step]) -> None:
     for what, value in steps:
         if what == "ping":
             await client.ping()
@@ -89,10 +91,15 @@ async def play(client: Client, steps: list[Step]) -> None:
                 await client.call_tool(what, {"value": value}, progress=lambda *_: None)
 
 
-@pytest.mark.parametrize("scheme", ["memory", "http", "ws"])
+@pytest.mark.parametrize(
+    ("driver", "scheme"),
+    [("trio", "memory"), ("asyncio", "memory"), ("trio", "http"), ("trio", "ws")],
+)
 @fewer_examples(10)
 @given(steps=STEPS, version=st.sampled_from(VERSIONS))
-def test_trace_has_the_messages_that_crossed(scheme: str, steps: list[Step], version: str) -> None:
+def test_trace_has_the_messages_that_crossed(
+    driver: str, scheme: str, steps: list[Step], version: str
+) -> None:
     crossed: dict[Direction, list[bytes]] = {"sent": [], "received": []}
 
     def trace(direction: Direction, message: bytes) -> None:
@@ -108,7 +115,7 @@ def test_trace_has_the_messages_that_crossed(scheme: str, steps: list[Step], ver
         }
         server = make_server()
         if scheme == "memory":
-            async with connect(server, **options) as client:
+            async with either.connect(server, **options) as client:
                 await play(client, steps)
             return lines_of(ours), []
         async with trio.open_nursery() as nursery:
@@ -124,7 +131,10 @@ def test_trace_has_the_messages_that_crossed(scheme: str, steps: list[Step], ver
         return lines_of(ours), lines_of(theirs)
 
     with tempfile.TemporaryDirectory() as directory:
-        ours, theirs = trio.run(main, Path(directory))
+        if driver == "trio":
+            ours, theirs = trio.run(main, Path(directory))
+        else:
+            ours, theirs = virtual_time.run(main(Path(directory)))
     assert messages(ours, "client") == crossed["sent"]
     assert messages(ours, "server") == crossed["received"]
     if scheme != "memory":
