@@ -273,12 +273,17 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
     """
     import h11
 
+    from mcp_core.http import without_quoted_bytes
+
     try:
         with move_on_after(CONNECT_TIMEOUT):
             streams = await open_streams(upgrade.url, tls)
             await _upgrade(upgrade, *streams)
             return streams
-    except (OSError, EOFError, asyncio.LimitOverrunError, h11.RemoteProtocolError) as exc:
+    except h11.RemoteProtocolError as exc:
+        # The server may have echoed a header: h11 quotes what it refuses.
+        raise cannot_connect(upgrade.url, ValueError(without_quoted_bytes(exc))) from None
+    except (OSError, EOFError, asyncio.LimitOverrunError) as exc:
         raise cannot_connect(upgrade.url, exc) from exc
     raise cannot_connect(upgrade.url, TimeoutError())
 

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from mcp_core import ConnectionLost
-from mcp_core.http import MAX_RESPONSE_HEAD, Body, End, Head
+from mcp_core.http import (
+    MAX_RESPONSE_HEAD,
+    Body,
+    End,
+    Head,
+    require_http,
+    response_error,
+)
 from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
@@ -46,21 +52,29 @@ class _H11ClientConnection:
         headers = head.headers
         if body:
             headers = [*headers, (b"content-length", b"%d" % len(body))]
-        request = h11.Request(method=head.method, target=head.target, headers=headers)
         # All of it is serialized before any of it is written: a head that h11 refuses raises here.
-        parts = [
-            self._wire.send(event) for event in (request, h11.Data(data=body), h11.EndOfMessage())
-        ]
+        try:
+            request = h11.Request(method=head.method, target=head.target, headers=headers)
+            parts = [
+                self._wire.send(event)
+                for event in (request, h11.Data(data=body), h11.EndOfMessage())
+            ]
+        except h11.LocalProtocolError as exc:
+            raise ValueError(f"the request cannot be written as HTTP/1.1: {exc}") from None
         self._writer.writelines(part for part in parts if part)
 
     async def _receive(self, on_actions: OnActions) -> None:
         wire = self._wire
+        ended = False
         try:
             while not isinstance(event := wire.next_event(), h11.EndOfMessage):
                 if event is h11.NEED_DATA:
                     data = await self._incoming
                     self._incoming = asyncio.create_task(self._read())
-                    self.received = self.received or bool(data)
+                    ended = not data
+                    if data and not self.received:
+                        self.received = True
+                        require_http(data)
                     wire.receive_data(data)
                 elif isinstance(event, h11.Response):
                     on_actions([Head(event.status_code, list(event.headers))])
@@ -70,9 +84,7 @@ class _H11ClientConnection:
                         await resumed.wait()
             on_actions([End()])
         except h11.RemoteProtocolError as exc:
-            raise ConnectionLost(
-                f"the server's answer is no HTTP/1.1, or breaks off: {exc}"
-            ) from None
+            raise response_error(exc, received=self.received, ended=ended) from None
 
     def _next_cycle(self) -> bool:
         """Return True if the connection can be used again: it is at the start of a request now."""

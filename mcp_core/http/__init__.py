@@ -7,6 +7,11 @@ Both sides of a WebSocket use the class `WebSocket`.
 from __future__ import annotations
 
 from mcp_core._errors import show_public_path
+from mcp_core.http.client._http1_response import (
+    require_http,
+    response_error,
+    without_quoted_bytes,
+)
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import (
     AuthAttemptLike,
@@ -153,8 +158,11 @@ __all__ = [
     "origin_form",
     "param_headers",
     "request_head",
+    "require_http",
+    "response_error",
     "response_head",
     "rst_stream",
+    "without_quoted_bytes",
 ]
 
 show_public_path(__name__, globals())

@@ -16,7 +16,16 @@ import h11
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost
-from mcp_core.http import MAX_ERROR_BODY, MAX_RESPONSE_HEAD, Body, End, Head
+from mcp_core.http import (
+    MAX_ERROR_BODY,
+    MAX_RESPONSE_HEAD,
+    Body,
+    End,
+    Head,
+    require_http,
+    response_error,
+    without_quoted_bytes,
+)
 from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
 
@@ -29,16 +38,12 @@ __all__ = [
     "has_input",
     "open_tunnel",
     "request_upgrade",
-    "require_http",
-    "without_quoted_bytes",
 ]
 
 # Bytes that a socket roughly accepts before the server reads. A request up to this size is written
 # before the response is read.
 _ONE_WRITE: Final = 65_536
 _CLOSE_TIMEOUT: Final = 1.0  # seconds
-_VERSION: Final = b"HTTP/"
-_TLS_ALERT: Final = b"\x15\x03"
 _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_ERROR_STATUS: Final = 400
 
@@ -164,15 +169,8 @@ class H11ClientConnection:
                     return actions
                 # Other events are interim responses (1xx), which are ignored.
         except h11.RemoteProtocolError as exc:
-            self._problem = ConnectionLost(self._error_text(exc))
+            self._problem = response_error(exc, received=self.received, ended=self._eof)
             return actions
-
-    def _error_text(self, exc: h11.RemoteProtocolError) -> str:
-        if not self._eof:
-            return f"the server's answer is not HTTP/1.1: {without_quoted_bytes(exc)}"
-        if not self.received:
-            return "the server closed the connection without an answer"
-        return "the server closed the connection in the middle of its answer"
 
     def _start_next_cycle(self) -> bool:
         """Prepare for another request. Return False if the connection must be closed (rule 3)."""
@@ -189,31 +187,6 @@ def has_input(stream: trio.abc.Stream) -> bool:
     while isinstance(stream, trio.SSLStream):
         stream = stream.transport_stream
     return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
-
-
-def without_quoted_bytes(exc: h11.RemoteProtocolError) -> str:
-    """Return h11's message without the bytes that it quotes after the colon.
-
-    The server wrote them, and it may have echoed what it was sent, such as a token.
-    """
-    return str(exc).partition(":")[0]
-
-
-def require_http(beginning: bytes, scheme: str = "https") -> None:
-    """Check that the first received bytes begin an HTTP/1 response.
-
-    A server of another protocol may send a few bytes and wait, and h11 would wait for the rest of
-    the line. `scheme` is the URL scheme with TLS, for the error message.
-
-    Raises:
-        ConnectionLost: the bytes do not begin a response.
-    """
-    if beginning.startswith(_TLS_ALERT):
-        raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")
-    if not beginning.startswith(_VERSION[: len(beginning)]):
-        raise ConnectionLost(
-            "the server's answer is not HTTP/1.1; is something else listening there?"
-        )
 
 
 async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers) -> None:

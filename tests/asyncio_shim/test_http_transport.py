@@ -1,4 +1,6 @@
-"""The client over HTTP on asyncio: with the test as the server, with the SDK, and with mcp_trio.
+"""The client over HTTP on asyncio: on sockets, with the SDK, and with mcp_trio.
+
+What both drivers do is in `tests/drivers/test_http_client.py`.
 
 Which connection carries a call is tested with `HttpRequestRunner` and `HttpClient`,
 in `tests/core`.
@@ -24,14 +26,16 @@ from msgspec import Struct
 
 import mcp_trio
 from mcp_asyncio_shim import connect
+from mcp_asyncio_shim._http_connection import _H11ClientConnection
 from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
+from mcp_core.http import RequestHead
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
 from tests.asyncio_shim.loop import descriptors, run, until
 from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E
+from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.interop.http_servers import Servers
-from tests.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -150,26 +154,6 @@ def test_calls_in_sequence_use_one_connection() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("length", [0, 1, 20, 80, 120])
-def test_response_cut_off_ends_only_its_call(length: int) -> None:
-    async def cut(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        whole = message["params"]["name"] == "well"
-        writer.write(answer(message["id"], DONE)[: None if whole else length])
-        if not whole:
-            writer.close()
-
-    async def main() -> None:
-        async with connected(cut) as (client, _):
-            with pytest.raises(
-                ConnectionLost,
-                match=r"tools/call: the server's answer is no HTTP/1.1, or breaks off",
-            ):
-                await client.call_tool("ill")
-            assert (await client.call_tool("well")).content == []
-
-    run(main())
-
-
 def test_response_without_length_ends_with_connection() -> None:
     async def last(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
         response = answer(message["id"], DONE).replace(b"content-length", b"x-length")
@@ -251,98 +235,14 @@ def test_connection_reset_is_not_reused(idle: bool, caplog: pytest.LogCaptureFix
                     # Only the system knows that the client has seen it.
                     await until(lambda: descriptors() <= unconnected)
                 else:
-                    with pytest.raises(ConnectionLost, match="breaks off"):
+                    with pytest.raises(
+                        ConnectionLost, match="closed the connection without an answer"
+                    ):
                         await client.call_tool("t")
             assert [number for number, _ in played.requests] == [1, 1, 2]
 
     run(main())
     assert caplog.records == []
-
-
-def test_server_without_http_raises() -> None:
-    async def nonsense(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
-
-    async def main() -> None:
-        async with connected(nonsense) as (client, _):
-            with pytest.raises(ConnectionLost, match=r"no HTTP/1\.1"):
-                await client.call_tool("t")
-
-    run(main())
-
-
-def test_call_timed_out_closes_connection() -> None:
-    async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        if message["params"]["name"] == "well":
-            await done(server, message, writer)
-
-    async def main() -> None:
-        async def call(client: Client, callers: float, own: float) -> None:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(callers):
-                    await client.call_tool("ill", timeout=own)
-
-        async with connected(hang) as (client, played):
-            for number, timeouts in enumerate([(5, 10), (10, 5)], 1):
-                calling = asyncio.create_task(call(client, *timeouts))
-                await played.until(lambda: (number, "tools/call") in played.requests)  # noqa: B023
-                advance_clock(6)
-                await calling
-                await played.until(lambda: not played.serving)
-            assert (await client.call_tool("well")).content == []
-            assert [number for number, _ in played.requests] == [1, 1, 2, 3]
-
-    run(main())
-
-
-def test_aclose_ends_http_calls() -> None:
-    under_way = asyncio.Semaphore(0)
-
-    async def hang(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        under_way.release()
-
-    async def main() -> None:
-        async with connected(hang) as (client, _):
-            calls = [asyncio.create_task(client.call_tool("t")) for _ in range(3)]
-            for _ in calls:
-                await under_way.acquire()
-            await client.aclose()
-            for ended in await asyncio.gather(*calls, return_exceptions=True):
-                assert isinstance(ended, ConnectionLost)
-            with pytest.raises(ConnectionLost):
-                await client.call_tool("t")
-            await client.aclose()
-
-    run(main())
-
-
-def test_megabyte_over_http_passes_both_ways() -> None:
-    async def echo(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
-        content = [{"type": "text", "text": message["params"]["arguments"]["words"]}]
-        writer.write(answer(message["id"], {**DONE, "content": content}))
-
-    async def main() -> None:
-        words = "x" * 1_000_000
-        async with connected(echo) as (client, played):
-            for _ in range(2):
-                assert (await client.call_tool("t", {"words": words})).text == words
-            assert played.opened == 1
-
-    run(main())
-
-
-def test_idle_connections_expire(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http.client._pool._IDLE_SECONDS", 5)
-
-    async def main() -> None:
-        async with connected(done) as (client, played):
-            await asyncio.gather(client.call_tool("t"), client.call_tool("t"))
-            advance_clock(6)
-            await played.until(lambda: not played.serving)
-            await client.call_tool("t")
-            assert played.opened == 3
-
-    run(main())
 
 
 # -- Connecting ------------------------------------------------------------------------------------
@@ -521,3 +421,16 @@ def test_trio_server_asks_for_input_and_sends_changes(scheme: str, version: str)
 
     with on_trio(server) as url:
         asyncio.run(main(url))
+
+
+def test_request_that_http_refuses_raises_and_sends_nothing() -> None:
+    async def main() -> None:
+        ours, theirs = asyncio_memory_pair()
+        connection = _H11ClientConnection(ours.reader, ours.writer)
+        head = RequestHead("GET", "/mcp", [(b"host", b"here"), (b"x", b"a\r\nb")])
+        with pytest.raises(ValueError, match=r"the request cannot be written as HTTP/1\.1: "):
+            await connection.run(head, b"", lambda actions: None)
+        await connection.aclose()
+        assert await theirs.receive_some() == b""
+
+    run(main())

@@ -24,9 +24,10 @@ from mcp_core.http import (
     Head,
     end_to_end,
     end_to_end_trailers,
+    require_http,
+    without_quoted_bytes,
 )
 from mcp_core.runtime import READ_SIZE
-from mcp_trio.http_client._h11_connection import require_http, without_quoted_bytes
 from mcp_trio.http_server._connection import WITHOUT_BODY
 from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 
