@@ -10,25 +10,32 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, RemoteProtocolError
 from mcp_core import types as t
-from mcp_trio import connect, connect_http
-from mcp_trio.http_client._h11_connection import H11ClientConnection
+from mcp_trio import connect
 from mcp_trio.testing import judge_trace
 from tests.core.helpers import D, E
+from tests.harness import either
 from tests.harness.client import CallTask
 from tests.levels import long
-from tests.trio_.http_wire import URL, MemoryConnector, PlayedServer, Request, connected
+from tests.trio_.http_wire import (
+    URL,
+    MemoryConnector,
+    PlayedServer,
+    Request,
+    connect_to,
+    connected,
+    playing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
+
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 DONE: Any = {"content": [], "resultType": "complete"}
 ERAS = [pytest.param(D, id="legacy"), pytest.param(E, id="modern")]
@@ -40,11 +47,11 @@ def text(words: str) -> Any:
 
 
 async def hang(request: Request) -> None:
-    await trio.sleep_forever()
+    await either.sleep_forever()
 
 
 async def close_after(request: Request) -> None:
-    await trio.aclose_forcefully(request.connection.stream)
+    await either.aclose_forcefully(request.connection.stream)
 
 
 def answering(**options: Any) -> Callable[[Request], Awaitable[None]]:
@@ -68,14 +75,13 @@ async def test_http_client_is_answered_in_each_revision(
     server = PlayedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
-    async with connected(
-        server, monkeypatch, headers={"X-Mine": "1"}, trace=lambda *each: crossed.append(each)
-    ) as client:
+    options: Any = {"trace": lambda *each: crossed.append(each)} if either.on_trio() else {}
+    async with connected(server, monkeypatch, headers={"X-Mine": "1"}, **options) as client:
         assert client.peer.dialect.version == version
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         for words in "one", "two":
             assert (await client.call_tool("t", {"words": words})).text == words
-        assert repr(client._transport).endswith(": 0 under way>>")
+        assert repr(client._transport._requests).endswith(": 0 under way>")
     opening = {D: ["initialize", "notifications/initialized", "GET"], E: ["server/discover"]}[
         version
     ]
@@ -86,6 +92,8 @@ async def test_http_client_is_answered_in_each_revision(
     assert (
         server.opened <= 2
     )  # the standalone stream, which the server rejected, may have had a connection of its own
+    if not either.on_trio():
+        return
     messages = [line for direction, line in crossed if direction == "sent"]
     assert len(messages) == len([request for request in server.requests if request.message])
     assert [b'"tools/call"' in line for line in messages[-2:]] == [True, True]
@@ -106,6 +114,7 @@ async def test_http_client_call_headers_override_client_headers(monkeypatch: Mon
     assert received == [("1", "2"), ("3", "2"), ("1", "2")]
 
 
+@either.trio_only
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
 
@@ -119,10 +128,14 @@ async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> No
 
     ServerConnector.server = server
     monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
-    async with trio.open_nursery() as server.nursery, connect("HTTPS://played.test/mcp") as client:
+    async with (
+        either.open_nursery() as server.nursery,
+        connect("HTTPS://played.test/mcp") as client,
+    ):
         assert client.peer.dialect.version == E
 
 
+@either.trio_only
 @pytest.mark.parametrize("target", ["server.py", "ftp://here", "httpx://here"])
 async def test_http_client_connect_invalid_target_raises(target: str) -> None:
     with pytest.raises(TypeError, match="connect to a URL, to a Server or to a command"):
@@ -134,16 +147,14 @@ async def test_http_client_connect_invalid_target_raises(target: str) -> None:
     [
         ("http://", {}, "host and port of 'http://' cannot be read"),
         ("http://me:secret@here/", {}, "must not contain a user name or password"),
-        ("file:///x", {}, "a URL of http or https is needed"),
         (URL, {"headers": {"Host": "there"}}, "the header Host is set by the protocol"),
         (URL, {"headers": {"x": "a\r\nb"}}, "the value of the header x has characters"),
-        (URL, {"proxy": "socks5://here"}, "only http:// and https:// proxies can"),
         (URL, {"keep_alive": -1}, "keep_alive is a number of seconds above 0, or None, not -1"),
     ],
 )
 async def test_http_client_invalid_url_or_option_raises(url: str, options: Any, text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)) as caught:
-        await connect_http(url, **options).__aenter__()
+        await either.connect(url, **options).__aenter__()
     assert "secret" not in str(caught.value)
 
 
@@ -164,7 +175,7 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         running -= 1
         await echo(request)
 
@@ -175,7 +186,7 @@ async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch
         async def call(number: int) -> None:
             results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
-        async with trio.open_nursery() as nursery:
+        async with either.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(call, number)
         assert results == {number: str(number) for number in range(200)}
@@ -188,31 +199,29 @@ async def test_http_client_cancel_of_unsent_call_sends_nothing(
 ) -> None:
     """A server would get a cancellation of a request that it never saw."""
     server = PlayedServer(D, tools_call=hang)
-    may_connect = trio.Event()
-    original_connect = MemoryConnector.connect
+    may_connect = either.Event()
 
-    async def connect_late(self: MemoryConnector) -> Any:
+    async def connect_late() -> None:
         if server.request_names()[-1:] == [CALL]:
             await may_connect.wait()
-        return await original_connect(self)
 
-    monkeypatch.setattr(MemoryConnector, "connect", connect_late)
+    server.before_connecting = connect_late
     trace = tmp_path / "trace.mcp.jsonl"
     async with connected(server, monkeypatch, record=trace) as client:
-        await trio.testing.wait_all_tasks_blocked()
-        async with trio.open_nursery() as nursery:
+        await either.wait_all_tasks_blocked()
+        async with either.open_nursery() as nursery:
             sent = CallTask(nursery, lambda: client.call_tool("sent"))
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             unsent = CallTask(nursery, lambda: client.call_tool("unsent"))
-            await trio.testing.wait_all_tasks_blocked()  # it waits for a connection
+            await either.wait_all_tasks_blocked()  # it waits for a connection
             unsent.scope.cancel()
             await unsent.ended.wait()
             may_connect.set()
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             assert server.request_names()[-1] == CALL
             sent.scope.cancel()
             await sent.ended.wait()
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
     [call] = [each.message["id"] for each in server.requests if each.rpc_method == CALL]
     cancelled = [
         each.message["params"]["requestId"]
@@ -266,15 +275,28 @@ async def test_http_client_truncated_response_fails_its_call_only(
             assert (await client.call_tool("well")).text == "well"
 
 
-async def test_http_client_invalid_http_fails_its_call(monkeypatch: MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "not HTTP/1.1; is something else listening there?"),
+        (b"220 ", "not HTTP/1.1; is something else listening there?"),  # and then it waits
+        (b"\x15\x03\x01\0\x02\x02\x50", "the server speaks TLS; is its address https:// instead?"),
+        # It may have echoed a header that it got.
+        (b"HTTP/1.1 200 OK\r\nx CANARY: 1\r\n\r\n", "not HTTP/1.1: illegal header line"),
+    ],
+)
+async def test_http_client_invalid_http_fails_its_call(
+    answer: bytes, text: str, monkeypatch: MonkeyPatch
+) -> None:
     async def nonsense(request: Request) -> None:
-        await request.connection.stream.send_all(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
-        await trio.sleep_forever()
+        await request.connection.stream.send_all(answer)
+        await either.sleep_forever()
 
     server = PlayedServer(E, tools_call=nonsense)
     async with connected(server, monkeypatch) as client:
-        with pytest.raises(ConnectionLost, match=r"the server's answer is not HTTP/1\.1"):
+        with pytest.raises(ConnectionLost, match=re.escape(text)) as caught:
             await client.call_tool("t")
+        assert "CANARY" not in str(caught.value)
         server.answers[CALL] = DONE
         await client.call_tool("t")
 
@@ -310,24 +332,24 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_cancelled_call_closes_its_connection_only(
-    version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
+    version: str, monkeypatch: MonkeyPatch, nursery: either.Nursery
 ) -> None:
     """At once; or, if a cancellation is sent first, when the server does not end the response."""
     server = PlayedServer(version, tools_call=hang)
     async with connected(server, monkeypatch) as client:
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         one, other = (
             CallTask(nursery, lambda: client.call_tool("t", timeout=None)) for _ in range(2)
         )
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert server.live == 2
         one.scope.cancel()
         await one.ended.wait()
-        await trio.sleep(6)
+        await either.sleep(6)
         assert not other.ended.is_set()
         notified = server.requests[-1].rpc_method == "notifications/cancelled"
         assert notified is (version == D)
-        assert "1 under way" in repr(client._transport)
+        assert "1 under way" in repr(client._transport._requests)
         # Sending the cancellation takes another connection, which is kept.
         assert server.live == (2 if notified else 1)
         server.answers[CALL] = DONE
@@ -336,11 +358,9 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
         await other.ended.wait()
 
 
-async def test_http_client_slow_server_times_out(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
-) -> None:
+async def test_http_client_slow_server_times_out(monkeypatch: MonkeyPatch) -> None:
     async def slow(request: Request) -> None:
-        await trio.sleep(request.message["params"]["arguments"]["seconds"])
+        await either.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
 
     async with connected(PlayedServer(E, tools_call=slow), monkeypatch) as client:
@@ -348,17 +368,15 @@ async def test_http_client_slow_server_times_out(
         with pytest.raises(CallTimeout):
             await client.call_tool("t", {"seconds": 61})
         await client.call_tool("t", {"seconds": 1})
-        assert trio.current_time() == 59 + 60 + 1
+        assert either.current_time() == 59 + 60 + 1
 
 
-async def test_http_client_progress_restarts_the_timeout(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
-) -> None:
+async def test_http_client_progress_restarts_the_timeout(monkeypatch: MonkeyPatch) -> None:
     async def stream(request: Request) -> None:
         token = request.message["params"]["_meta"]["progressToken"]
         await request.begin_stream()
         for step in range(3):
-            await trio.sleep(50)
+            await either.sleep(50)
             params = {"progressToken": token, "progress": step + 1}
             await request.event(
                 {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
@@ -369,12 +387,10 @@ async def test_http_client_progress_restarts_the_timeout(
     steps: list[float] = []
     async with connected(PlayedServer(E, tools_call=stream), monkeypatch) as client:
         await client.call_tool("t", progress=lambda step, *_: steps.append(step))
-        assert (steps, trio.current_time()) == ([1, 2, 3], 150)
+        assert (steps, either.current_time()) == ([1, 2, 3], 150)
 
 
-async def test_http_client_idle_connections_are_closed(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
-) -> None:
+async def test_http_client_idle_connections_are_closed(monkeypatch: MonkeyPatch) -> None:
     async def answer(request: Request) -> None:
         await request.result(DONE, [("keep-alive", "timeout=5")])
 
@@ -382,33 +398,31 @@ async def test_http_client_idle_connections_are_closed(
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         assert (server.opened, server.closed) == (1, 0)
-        await trio.sleep(29)
+        await either.sleep(29)
         await client.call_tool("t")
-        await trio.sleep(29)
+        await either.sleep(29)
         assert (server.opened, server.closed) == (1, 0)
-        await trio.sleep(2)
+        await either.sleep(2)
         assert (server.opened, server.closed) == (1, 1)
         server.answers[CALL] = answer
         await client.call_tool("t")
-        await trio.sleep(3)
+        await either.sleep(3)
         assert (server.opened, server.closed) == (2, 1)
-        await trio.sleep(2)
+        await either.sleep(2)
         assert (server.opened, server.closed) == (2, 2)
 
 
-async def test_http_client_initialize_times_out_after_30_seconds(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
-) -> None:
+async def test_http_client_initialize_times_out_after_30_seconds(monkeypatch: MonkeyPatch) -> None:
     error = await fails(PlayedServer(D, initialize=hang), monkeypatch)
     assert str(error) == "the server did not answer initialize within 30.0 s"
-    assert trio.current_time() == 30
+    assert either.current_time() == 30
 
 
 # --- the standalone stream ----------------------------------------------------------------------
 
 
 async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
+    monkeypatch: MonkeyPatch,
 ) -> None:
     message = {
         "jsonrpc": "2.0",
@@ -418,17 +432,17 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     times: list[float] = []
 
     async def stream(request: Request) -> None:
-        times.append(trio.current_time())
+        times.append(either.current_time())
         await request.begin_stream()
         await request.event(message, f"e{len(times)}")
         if len(times) < 3:
             await close_after(request)
-        await trio.sleep_forever()
+        await either.sleep_forever()
 
     server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
     received: list[Any] = []
     async with connected(server, monkeypatch, on_log=received.append) as client:
-        await trio.sleep(100)
+        await either.sleep(100)
         assert len(received) == len(times) == 3
         assert times[0] == 0.0
         assert 1 <= times[1] < times[2] < 10
@@ -445,14 +459,10 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
 # --- failures -----------------------------------------------------------------------------------
 
 
-async def opens(server: PlayedServer, monkeypatch: MonkeyPatch) -> None:
-    async with connected(server, monkeypatch):
-        raise AssertionError("it came about")
-
-
 async def fails(server: PlayedServer, monkeypatch: MonkeyPatch) -> ConnectFailed:
-    with pytest.raises(ConnectFailed) as caught:
-        await opens(server, monkeypatch)
+    async with playing(server, monkeypatch):
+        with pytest.raises(ConnectFailed) as caught:
+            await connect_to(server).__aenter__()
     return caught.value
 
 
@@ -491,14 +501,9 @@ async def test_http_client_other_server_raises_with_the_cause(
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
-    class Nowhere(MemoryConnector):
-        async def connect(self) -> H11ClientConnection:
-            await trio.lowlevel.checkpoint()
-            raise ConnectFailed("cannot connect to played.test:80: connection refused")
-
-    monkeypatch.setattr("mcp_trio.http_client._connector.Connector", Nowhere)
-    with pytest.raises(ConnectFailed, match="connection refused"):
-        await connect_http(URL).__aenter__()
+    server = PlayedServer(E)
+    server.gone = True
+    assert "connection refused" in str(await fails(server, monkeypatch))
 
 
 async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
@@ -519,72 +524,59 @@ async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: Mo
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_aclose_fails_pending_calls(
-    version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery
+    version: str, monkeypatch: MonkeyPatch, nursery: either.Nursery
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
     async with connected(server, monkeypatch) as client:
         pending = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
-        await trio.testing.wait_all_tasks_blocked()
-        async with trio.open_nursery() as closing:
+        await either.wait_all_tasks_blocked()
+        async with either.open_nursery() as closing:
             closing.start_soon(client.aclose)
             closing.start_soon(client.aclose)
         await pending.ended.wait()
         assert isinstance(pending.error, ConnectionLost)
-        assert "0 under way" in repr(client._transport)
+        assert "0 under way" in repr(client._transport._requests)
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
     assert ("DELETE" in server.request_names()) is (version == D)
 
 
-async def test_http_client_session_delete_has_a_second(
-    monkeypatch: MonkeyPatch, autojump_clock: MockClock
-) -> None:
+async def test_http_client_session_delete_has_a_second(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(D, session="s1", DELETE=hang)
     async with connected(server, monkeypatch) as client:
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await client.aclose()
-        assert trio.current_time() == 1
+        assert either.current_time() == 1
     assert server.request_names()[-1] == "DELETE"
 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_cancelled_still_deletes_the_session(
-    version: str, monkeypatch: MonkeyPatch, autojump_clock: MockClock
+    version: str, monkeypatch: MonkeyPatch
 ) -> None:
     server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
-    monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector",
-        type("ServerConnector", (MemoryConnector,), {"server": server}),
-    )
-    async with trio.open_nursery() as server.nursery:
-        with trio.move_on_after(5) as scope:
-            async with connect_http(URL, versions=[version]) as client:
+    async with playing(server, monkeypatch):
+        with either.move_on_after(5) as scope:
+            async with connect_to(server) as client:
                 await client.call_tool("t")
         assert scope.cancelled_caught
-        await trio.testing.wait_all_tasks_blocked()
-        server.nursery.cancel_scope.cancel()
-    assert trio.current_time() <= 6
+    assert either.current_time() <= 6
     assert ("DELETE" in server.request_names()) is (version == D)
 
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
     server = PlayedServer(E)
-    monkeypatch.setattr(
-        "mcp_trio.http_client._connector.Connector",
-        type("ServerConnector", (MemoryConnector,), {"server": server}),
-    )
-    async with trio.open_nursery() as server.nursery:
+    async with playing(server, monkeypatch):
         with pytest.raises(ZeroDivisionError):
-            async with connect_http(URL):
+            async with connect_to(server):
                 raise ZeroDivisionError
-        server.nursery.cancel_scope.cancel()
 
 
 # --- server requests ----------------------------------------------------------------------------
 
 
 async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: MonkeyPatch) -> None:
-    answered = trio.Event()
+    answered = either.Event()
     names: list[Any] = []
 
     async def ask(request: Request) -> None:

@@ -81,21 +81,6 @@ async def _run_test(test: Callable[..., Awaitable[object]], arguments: dict[str,
     if _NURSERY not in arguments.values():
         await test(**arguments)
         return
-    failure: BaseException | None = None
-    try:
-        async with either.open_nursery() as nursery:
-            try:
-                await test(
-                    **{
-                        name: nursery if value is _NURSERY else value
-                        for name, value in arguments.items()
-                    }
-                )
-            except BaseException as exc:
-                failure = exc
-                raise
-            nursery.cancel_scope.cancel()
-    except BaseExceptionGroup:
-        if isinstance(failure, Exception):
-            raise failure from None  # what the test raised, as without a nursery
-        raise
+    async with either.open_quiet_nursery() as nursery:
+        given = {name: nursery if value is _NURSERY else value for name, value in arguments.items()}
+        await test(**given)

@@ -51,6 +51,7 @@ __all__ = [
     "Event",
     "Nursery",
     "Stream",
+    "aclose_forcefully",
     "assert_checkpoints",
     "asyncio_only",
     "checkpoint",
@@ -64,6 +65,7 @@ __all__ = [
     "move_on_after",
     "on_trio",
     "open_nursery",
+    "open_quiet_nursery",
     "open_recorder",
     "open_server",
     "package",
@@ -299,6 +301,24 @@ async def open_nursery() -> AsyncIterator[Nursery]:
                 await asyncio.sleep(0)  # the cancellation is on its way
 
 
+@asynccontextmanager
+async def open_quiet_nursery() -> AsyncIterator[Nursery]:
+    """Open a nursery that is cancelled at the end, and raises what its block raises."""
+    failure: BaseException | None = None
+    try:
+        async with open_nursery() as nursery:
+            try:
+                yield nursery
+            except BaseException as exc:
+                failure = exc
+                raise
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup:
+        if isinstance(failure, Exception):
+            raise failure from None
+        raise
+
+
 # -- Both ends of a conversation -------------------------------------------------------------------
 
 
@@ -385,6 +405,14 @@ def stop_reading(stream: Any) -> None:
         stream._incoming.reader_closed = True
     else:
         stream.transport.peer.fails_at_next_write = True
+
+
+async def aclose_forcefully(stream: Any) -> None:
+    """Close a stream, such as an end of a memory pair, without waiting."""
+    if on_trio():
+        await trio.aclose_forcefully(stream)
+    else:
+        stream.transport.abort()
 
 
 def is_closed(stream: Any) -> bool:

@@ -1,4 +1,5 @@
-"""An HTTP server that a test plays, request by request, on memory streams or sockets.
+"""An HTTP server that a test plays, request by request, on memory streams or sockets, on either
+driver.
 
 `PlayedServer` passes each request to `play`, in a task of its connection. By default it is an MCP
 server that performs the handshake of `version`, and answers methods from `is_callback_for`.
@@ -14,17 +15,18 @@ import h11
 import pytest
 import trio
 
+import mcp_asyncio_shim
 from mcp_core import ConnectFailed
-from mcp_trio import connect_http, memory_pair
-from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio import connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from tests.core.helpers import D, E
+from tests.harness import either
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
 
     from mcp_core.http import RequestHead
-    from mcp_trio import Client
     from mcp_trio.http_client._h2_connection import H2ClientConnection
     from tests.core.helpers import Message
 
@@ -103,10 +105,10 @@ class Connection:
                 if self.http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
                     return
                 self.http.start_next_cycle()
-        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError):
+        except (trio.BrokenResourceError, trio.ClosedResourceError, OSError, h11.ProtocolError):
             pass
         finally:
-            await trio.aclose_forcefully(self.stream)
+            await either.aclose_forcefully(self.stream)
             self.server.closed += 1
 
     async def _request(self) -> Request | None:
@@ -146,8 +148,20 @@ class PlayedServer:
         self.opened = self.closed = 0
         self.gone = False
         self.speaks: Any = Connection
-        self.clients: list[trio.abc.Stream] = []
-        self.nursery: trio.Nursery
+        self.clients: list[Any] = []
+        self.before_connecting: Callable[[], Awaitable[object]] = either.checkpoint
+        self.nursery: Any
+
+    async def open(self) -> Any:
+        """Open a connection in memory, and return the client's end."""
+        await self.before_connecting()
+        if self.gone:
+            raise ConnectFailed("cannot connect to played.test:80: connection refused")
+        ours, theirs = either.memory_pair()
+        self.clients.append(ours)
+        self.nursery.start_soon(self.serve, theirs)
+        await either.checkpoint()
+        return ours
 
     async def serve(self, stream: trio.abc.Stream) -> None:
         self.opened += 1
@@ -156,7 +170,7 @@ class PlayedServer:
     @property
     def live(self) -> int:
         """Return how many connections in memory the client has not closed."""
-        return sum(not stream._incoming.reader_closed for stream in self.clients)  # type: ignore[attr-defined]
+        return sum(not either.is_closed(stream) for stream in self.clients)
 
     def request_names(self) -> list[str]:
         """Return the received requests, as MCP methods, or HTTP methods if there is no message."""
@@ -205,13 +219,7 @@ class MemoryConnector:
         return head
 
     async def connect(self) -> H11ClientConnection | H2ClientConnection:
-        if self.server.gone:
-            await trio.lowlevel.checkpoint()
-            raise ConnectFailed("cannot connect to played.test:80: connection refused")
-        ours, theirs = memory_pair()
-        self.server.clients.append(ours)
-        self.server.nursery.start_soon(self.server.serve, theirs)
-        await trio.lowlevel.checkpoint()
+        ours = await self.server.open()
         if self.server.speaks is Connection:
             return H11ClientConnection(ours)
         from mcp_trio.http_client._h2_connection import H2ClientConnection
@@ -221,22 +229,39 @@ class MemoryConnector:
         return client
 
 
+def connect_to(server: PlayedServer, **options: Any) -> AbstractAsyncContextManager[Any]:
+    """Connect to the server of `playing`."""
+    options.setdefault("versions", [server.version])
+    connect = connect_http if either.on_trio() else mcp_asyncio_shim.connect
+    client: AbstractAsyncContextManager[Any] = connect(URL, **options)
+    return client
+
+
 @asynccontextmanager
-async def connected(
-    server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
-) -> AsyncIterator[Client]:
-    """A client of `server` in memory. At the end every connection must be closed."""
+async def playing(server: PlayedServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Play `server` to the clients of this block. At its end every connection must be closed."""
 
     class ServerConnector(MemoryConnector):
         pass
 
+    async def open_streams(url: Any, tls: Any) -> Any:
+        stream = await server.open()
+        return stream.reader, stream.writer
+
     ServerConnector.server = server
     monkeypatch.setattr("mcp_trio.http_client._connector.Connector", ServerConnector)
-    options.setdefault("versions", [server.version])
-    async with open_quiet_nursery() as nursery:
+    monkeypatch.setattr("mcp_asyncio_shim._http_transport.open_http_streams", open_streams)
+    async with either.open_quiet_nursery() as nursery:
         server.nursery = nursery
-        async with connect_http(URL, **options) as client:
-            yield client
-        for stream in server.clients:
-            with pytest.raises(trio.ClosedResourceError):
-                await stream.receive_some()
+        yield
+        await either.wait_all_tasks_blocked()
+        assert server.live == 0
+
+
+@asynccontextmanager
+async def connected(
+    server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> AsyncIterator[Any]:
+    """A client of `server` in memory."""
+    async with playing(server, monkeypatch), connect_to(server, **options) as client:
+        yield client

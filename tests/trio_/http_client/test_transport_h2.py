@@ -1,4 +1,4 @@
-"""The client over HTTP/2 against a played server: the tests of HTTP/1.1, and what only HTTP/2 has.
+"""The client over HTTP/2 against a played server: what only HTTP/2 has.
 
 That is calls that share a connection, and servers that report unprocessed requests.
 """
@@ -13,55 +13,22 @@ import trio.testing
 
 from mcp_core import Change, ConnectionLost
 from tests.core.helpers import E
-from tests.harness.client import CallTask
-from tests.levels import long
-from tests.trio_.h2_peer import H2Peer, H2Request
-from tests.trio_.h2_played import go_away
-from tests.trio_.http_client.test_transport import (
+from tests.drivers.test_http_client import (
     CALL,
     DONE,
     ERAS,
     echo,
     hang,
-    test_http_client_aclose_fails_pending_calls,
-    test_http_client_answers_a_server_request_during_a_call,
-    test_http_client_block_exception_is_not_wrapped,
-    test_http_client_call_headers_override_client_headers,
-    test_http_client_cancelled_still_deletes_the_session,
-    test_http_client_connect_accepts_a_url,
-    test_http_client_initialize_times_out_after_30_seconds,
-    test_http_client_is_answered_in_each_revision,
-    test_http_client_message_of_a_megabyte_arrives_either_way,
-    test_http_client_other_server_raises_with_the_cause,
-    test_http_client_progress_restarts_the_timeout,
-    test_http_client_session_delete_has_a_second,
-    test_http_client_slow_server_times_out,
-    test_http_client_standalone_stream_reconnects_with_the_last_event_id,
-    test_http_client_unreachable_later_fails_the_call_only,
     text,
 )
+from tests.harness.client import CallTask
+from tests.levels import long
+from tests.trio_.h2_peer import H2Peer, H2Request
+from tests.trio_.h2_played import go_away
 from tests.trio_.http_wire import PlayedServer, connected
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch
-
-__all__ = [
-    "test_http_client_aclose_fails_pending_calls",
-    "test_http_client_answers_a_server_request_during_a_call",
-    "test_http_client_block_exception_is_not_wrapped",
-    "test_http_client_call_headers_override_client_headers",
-    "test_http_client_cancelled_still_deletes_the_session",
-    "test_http_client_connect_accepts_a_url",
-    "test_http_client_initialize_times_out_after_30_seconds",
-    "test_http_client_is_answered_in_each_revision",
-    "test_http_client_message_of_a_megabyte_arrives_either_way",
-    "test_http_client_other_server_raises_with_the_cause",
-    "test_http_client_progress_restarts_the_timeout",
-    "test_http_client_session_delete_has_a_second",
-    "test_http_client_slow_server_times_out",
-    "test_http_client_standalone_stream_reconnects_with_the_last_event_id",
-    "test_http_client_unreachable_later_fails_the_call_only",
-]
 
 
 @pytest.fixture(autouse=True)
