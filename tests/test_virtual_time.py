@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import selectors
 import socket
 import sys
 import threading
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_asyncio_shim._threads import open_thread_streams
+from tests import virtual_time
 from tests.virtual_time import (
     VirtualTimeLoop,
     advance_clock,
@@ -19,6 +22,7 @@ from tests.virtual_time import (
     run,
     thread_waiting,
 )
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -194,5 +198,72 @@ def test_child_process_is_refused() -> None:
     async def main() -> None:
         with pytest.raises(NotImplementedError, match=r"use `asyncio\.run`"):
             await asyncio.create_subprocess_exec(sys.executable)
+
+    run(main())
+
+
+def hold(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Event:
+    """Let the function of `os` wait in another thread than ours until the event is set."""
+    ours, go, function = threading.get_ident(), threading.Event(), getattr(os, name)
+
+    def wait(*args: Any) -> Any:
+        if threading.get_ident() != ours:
+            assert go.wait(PATIENCE)
+        return function(*args)
+
+    monkeypatch.setattr(os, name, wait)
+    return go
+
+
+def release_once_loop_waits(go: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set `go` when the running loop waits for events, and for no timer."""
+    selector, select = virtual_time._running(), selectors.DefaultSelector.select
+
+    def noted(self: Any, timeout: float | None = None) -> Any:
+        if self is selector and timeout is None:
+            go.set()
+        return select(self, timeout)
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", noted)
+
+
+def test_threads_of_streams_with_something_to_do_stop_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread goes on when the loop waits without a timeout, where the clock would jump."""
+
+    async def main() -> None:
+        (source, sender), (receiver, sink) = os.pipe(), os.pipe()
+        go = hold(monkeypatch, "read")
+        with open_thread_streams(source, sink) as (reader, writer):
+            os.write(sender, b"in")
+            release_once_loop_waits(go, monkeypatch)
+            async with asyncio.timeout(1):
+                assert await reader.read(9) == b"in"
+            go = hold(monkeypatch, "write")
+            release_once_loop_waits(go, monkeypatch)
+            writer.write(b"out")
+            async with asyncio.timeout(1):
+                await writer.drain()
+        assert os.read(receiver, 9) == b"out"
+        os.close(sender)
+        os.close(receiver)
+
+    run(main())
+
+
+def test_threads_of_streams_with_nothing_to_do_let_clock_go_on() -> None:
+    async def main() -> None:
+        (source, sender), (receiver, sink) = os.pipe(), os.pipe()
+        with open_thread_streams(source, sink) as (_, writer):
+            writer.write(b"out")
+            await writer.drain()
+            began = time.monotonic(), asyncio.get_running_loop().time()
+            await asyncio.sleep(0.02)  # in real time, for input may be on its way
+            passed = asyncio.get_running_loop().time() - began[1]
+            assert time.monotonic() - began[0] >= passed >= 0.02 - 1e-6
+        os.close(sender)
+        os.close(receiver)
+        await asyncio.sleep(1000)
 
     run(main())

@@ -5,10 +5,11 @@ test takes no time, and a busy machine makes no timer fire early.
 
 1. While a job of `run_in_executor` or `asyncio.to_thread` is under way, the clock stands still. A
    test with a thread of its own says so by `clock_stopped`, one whose job waits for the loop by
-   `thread_waiting`.
+   `thread_waiting`. The threads of `mcp_asyncio_shim` that read and write descriptors count while
+   they have something to read or to write.
 2. Bytes that are on their way take real time: while the loop watches an internet socket or a pipe,
-   its clock goes as others do, but only while there is nothing to do. `socket.socketpair` and
-   memory need none.
+   its clock goes as others do, but only while there is nothing to do; so it does while a thread of
+   `mcp_asyncio_shim` waits for input. `socket.socketpair` and memory need none.
 3. There are no child processes: their exits are seen in real time only.
 """
 
@@ -16,12 +17,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import selectors
 import socket
 import stat
 import time
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+from mcp_asyncio_shim._threads import ReadThread, WriteThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -49,6 +54,7 @@ class _Selector(selectors.DefaultSelector):
         self.stops = 0  # jobs in threads, and blocks of `clock_stopped`
         self.idle: list[asyncio.Future[None]] = []  # done when nothing can run
         self._real: set[int] = set()  # rule 2
+        self.threads: list[ReadThread | WriteThread] = []  # those that the loop has started
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = super().register(fileobj, events, data)
@@ -71,15 +77,48 @@ class _Selector(selectors.DefaultSelector):
                     waiting.set_result(None)
             self.idle.clear()
             return found
-        if timeout is None or self.stops:
+        if timeout is None or self.stops or any(map(_is_at_work, self.threads)):
             return super().select()
-        if self._real:
+        if self._real or any(map(_waits_for_input, self.threads)):
             began = time.monotonic()
             found = super().select(timeout)
             self.now += min(time.monotonic() - began, timeout) if found else timeout
         else:
             self.now += timeout
         return found
+
+
+def _is_at_work(thread: ReadThread | WriteThread) -> bool:
+    """True if the thread will call the loop, and needs nobody else for it."""
+    if isinstance(thread, WriteThread):
+        return not thread._lost and (thread._size > 0 or thread.is_closing())
+    if not _waits_for_input(thread):
+        return False
+    poll = select.poll()
+    poll.register(thread._fd, select.POLLIN)
+    # The thread clears the event once it has read.
+    return not thread._may_read.is_set() or bool(poll.poll(0))
+
+
+def _waits_for_input(thread: ReadThread | WriteThread) -> bool:
+    return isinstance(thread, ReadThread) and thread.is_reading()
+
+
+def _watch(kind: type[Any]) -> None:
+    """Let the selector of the loop know each thread of this kind."""
+    begin = kind.__init__
+
+    @wraps(begin)
+    def begin_and_tell(self: Any, fd: int, protocol: Any, loop: Any) -> None:
+        begin(self, fd, protocol, loop)
+        if isinstance(loop, VirtualTimeLoop):
+            loop._virtual.threads.append(self)
+
+    kind.__init__ = begin_and_tell  # type: ignore[misc]
+
+
+for _kind in ReadThread, WriteThread:
+    _watch(_kind)
 
 
 def _is_local(fd: int) -> bool:

@@ -26,17 +26,12 @@ MUCH = bytes(range(256)) * 1200  # more than a pipe holds
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run `main` in a loop whose clock stands: its events come from threads."""
-
-    async def stopped() -> None:
-        with virtual_time.clock_stopped():
-            await main()
-
-    virtual_time.run(stopped())
+    """Run `main` in virtual time."""
+    virtual_time.run(main())
 
 
 async def until(ready: Callable[[], object]) -> None:
-    """Wait until `ready` returns True, while threads run and the clock stands."""
+    """Wait until `ready` returns True, while threads run. The clock stands, for the loop is never idle."""
     end = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < end
