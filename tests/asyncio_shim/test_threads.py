@@ -31,7 +31,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def until(ready: Callable[[], object]) -> None:
-    """Wait until `ready` returns True, while threads run. The clock stands, for the loop is never idle."""
+    """Wait until `ready` returns True, while threads run, and the loop is busy."""
     end = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < end

@@ -33,11 +33,6 @@ ALLOWED: Final = {
         "tests/trio_/oracle/fuzz/targets.py",
         "subprocess.run",
     ): "for tests with a timeout of their own",
-    (
-        "tests/trio_/http_client/test_transport_sockets.py",
-        "trio.sleep",
-    ): "the system tells the client's socket of the end, and nobody else",
-    ("tests/trio_/test_cancellation_server.py", "time.sleep"): "a thread that blocks for a while",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from tests.trio_.cancelling import (
     play_at_every_step,
 )
 from tests.trio_.wire import Wire, text_of
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -87,20 +88,25 @@ async def a_plain_def(world: World) -> None:
 
 async def a_thread(world: World) -> None:
     world.server = make()
+    may_go_on = threading.Semaphore(0)
 
     @world.server.tool(thread=True)
     def block(context: Context) -> str:
         """Block."""
         for step in range(2):
             context.progress_nowait(step)
-            time.sleep(0.0005)
+            assert may_go_on.acquire(timeout=PATIENCE)
         return "done"
 
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "block", progressToken=1), wire.calling(12, "block"))
+        for _ in range(4):
+            await trio.testing.wait_all_tasks_blocked()
+            may_go_on.release()
         assert text_of((await receive_responses(wire, 2))[12]) == "done"
 
     await cut_server(world, script)
+    may_go_on.release(4)  # those that were abandoned
     while trio.to_thread.current_default_thread_limiter().borrowed_tokens:  # noqa: ASYNC110
         await trio.sleep(0.0001)  # no task waits for an abandoned thread
 
