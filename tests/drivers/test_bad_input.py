@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from mcp_core import ALL, Limits, PeerError, RemoteProtocolError
+from mcp_core import ALL, CallTimeout, Limits, PeerError, RemoteProtocolError
 from mcp_core.registry import Context, Server
 from mcp_trio.testing import hostile
 from tests.core.helpers import (
@@ -706,3 +706,16 @@ async def test_client_invalid_log_message_is_dropped(
         await call_task.ended.wait()
         assert isinstance(call_task.error, PeerError)
         assert [message.data for message in received] == ["a good one"]
+
+
+async def test_client_unreadable_line_is_in_the_text_of_a_timeout(nursery: either.Nursery) -> None:
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("x", timeout=5))
+        await wire.receive()
+        await wire.send(b"done")
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, CallTimeout)
+        assert str(call_task.error) == (
+            "no answer to tools/call within 5 s (timeout); the server wrote a line that is not an"
+            " MCP message: b'done'"
+        )
