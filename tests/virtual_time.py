@@ -114,7 +114,7 @@ def _watch(kind: type[Any]) -> None:
         if isinstance(loop, VirtualTimeLoop):
             loop._virtual.threads.append(self)
 
-    kind.__init__ = begin_and_tell  # type: ignore[misc]
+    kind.__init__ = begin_and_tell
 
 
 for _kind in ReadThread, WriteThread:

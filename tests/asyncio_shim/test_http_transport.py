@@ -427,7 +427,7 @@ def test_request_that_http_refuses_raises_and_sends_nothing() -> None:
     async def main() -> None:
         ours, theirs = asyncio_memory_pair()
         connection = _H11ClientConnection(ours.reader, ours.writer)
-        head = RequestHead("GET", "/mcp", [(b"host", b"here"), (b"x", b"a\r\nb")])
+        head = RequestHead(b"GET", b"/mcp", [(b"host", b"here"), (b"x", b"a\r\nb")])
         with pytest.raises(ValueError, match=r"the request cannot be written as HTTP/1\.1: "):
             await connection.run(head, b"", lambda actions: None)
         await connection.aclose()

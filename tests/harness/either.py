@@ -395,8 +395,9 @@ def open_recorder(
     record: Any, observer: Any, transport: str, target: Sequence[str] = ()
 ) -> AbstractAsyncContextManager[Recorder | None]:
     """Open the recorder of a conversation."""
-    opening = trio_recording if on_trio() else asyncio_runtime
-    return opening.open_recorder(record, observer, transport, target)
+    if on_trio():
+        return trio_recording.open_recorder(record, observer, transport, target)
+    return asyncio_runtime.open_recorder(record, observer, transport, target)
 
 
 def stop_reading(stream: Any) -> None:

@@ -65,7 +65,7 @@ async def test_http_socket_closed_while_idle_is_not_reused() -> None:
 
     server = PlayedServer(E, tools_call=last)
     async with serving(server) as url, connect(url) as client:
-        pool = client._transport._requests.pool  # type: ignore[union-attr]
+        pool = client._transport._requests.pool  # type: ignore[attr-defined]
         for _ in range(4):
             await client.call_tool("t")
             # Only the system knows when the client's socket has seen the end.
