@@ -89,7 +89,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 def _is_at_work(thread: ReadThread | WriteThread) -> bool:
-    """True if the thread will call the loop, and needs nobody else for it."""
+    """True if the thread will call the loop without any more input."""
     if isinstance(thread, WriteThread):
         return not thread._lost and (thread._size > 0 or thread.is_closing())
     if not _waits_for_input(thread):
