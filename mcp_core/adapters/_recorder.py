@@ -20,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -208,14 +209,14 @@ class Recorder:
         self._has_reader = on_line is not None  # which gets lines that the file does not take
         self._is_writable = True
         self._encoder = TraceEncoder(self.header, self._redactor, recording.file_limit, on_line)
-        self._header = self._encoder.begin()
         self._queue: deque[_Capture] = deque()
         # Written by one thread each, so that neither needs a lock.
         self._queued_bytes = 0
         self._taken_bytes = 0
         self._lost = 0  # lines that were dropped since the last one that was queued
-        self._gaps: dict[Callable[[], object], None] = {}  # what to call after them
-        self._takes_lines = True  # False once the file is at its limit, or cannot be written
+        # False while the file is at its limit, and once it cannot be written.
+        self._takes_lines = True
+
         self._awake = False
         self._wake = threading.Event()
         self._closing = threading.Event()
@@ -294,57 +295,45 @@ class Recorder:
 
     # -- The queue ---------------------------------------------------------------------------------
 
-    def put(
-        self,
-        make_lines: MakeLines,
-        what: Any,
-        size: int,
-        skip: Callable[[], object] | None = None,
-    ) -> bool:
+    def put(self, make_lines: MakeLines, what: Any, size: int) -> bool:
         """Queue what was captured now. Return False if it was dropped.
 
         Args:
             make_lines: makes the lines of it, in the thread of this recorder.
             what: the capture. It must not change later.
             size: its size in bytes.
-            skip: called in that thread if it was dropped, before the next capture.
         """
         if not self._takes_lines:
             self.drop(what)
+            self._wake_thread()  # the file may have been moved, so that there is another one
             return False
         size += _ITEM_SIZE
         queued = self._queued_bytes - self._taken_bytes
         if queued and queued + size > _MAX_QUEUED:
             self.drop(what)
-            if skip is not None:
-                self._gaps[skip] = None
             return False
         if self._lost:
-            self._note_lost()
+            self._queue.append(_Capture(time.monotonic_ns(), _lost_lines, self._lost, 0))
+            self._lost = 0
         self._queued_bytes += size
         self._queue.append(_Capture(time.monotonic_ns(), make_lines, what, size))
+        self._wake_thread()
+        return True
+
+    def _wake_thread(self) -> None:
         if not self._awake:
             self._awake = True
             self._wake.set()
-        return True
 
     def drop(self, what: Any) -> None:
         """Count the lines of `what` as lost."""
         self._lost += what.count(b"\n") or 1 if isinstance(what, bytes) else 1
-
-    def _note_lost(self) -> None:
-        what = self._lost, list(self._gaps)
-        self._lost = 0
-        self._gaps.clear()
-        self._queue.append(_Capture(time.monotonic_ns(), _lost_lines, what, 0))
 
     def close(self) -> None:
         """Write what is queued and close the file. Wait for it, two seconds at most.
 
         Call it in a thread that may wait, once nothing is recorded any more.
         """
-        if self._lost and self._takes_lines:
-            self._note_lost()
         self._closing.set()
         self._wake.set()
         if not self._closed.wait(_CLOSE_TIMEOUT):
@@ -364,16 +353,16 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            self._write(self._header)
+            self._write(self._encoder.begin())
             while not self._closing.is_set() or self._queue:
                 self._wake.wait()
                 self._wake.clear()
                 self._closing.wait(_INTERVAL)
                 self._awake = False  # what is queued from here on wakes this thread again
                 self._write_queue()
-            if not self._takes_lines:
-                self._encoder.add_lost(self._lost)
-            self._write(self._encoder.end(self._seconds(time.monotonic_ns())))
+            beginning = self._begin_again()
+            self._encoder.add_lost(self._lost)
+            self._write(beginning + self._encoder.end(self._now()))
         except OSError as exc:
             self._fail(exc.strerror or str(exc))
         except Exception as exc:  # noqa: BLE001 - rule 3
@@ -382,7 +371,6 @@ class Recorder:
         finally:
             self._takes_lines = False
             self._queue.clear()  # nothing is kept that cannot be written
-            self._gaps.clear()
             os.close(self._fd)
             self._closed.set()
 
@@ -397,10 +385,10 @@ class Recorder:
             lines += capture.make_lines(self._seconds(capture.time_ns), capture.what)
             length += capture.size
             if length >= _CHUNK:
-                self._write(self._encoder.encode(lines))
+                self._write_lines(lines)
                 lines.clear()
                 length = 0
-        self._write(self._encoder.encode(lines))
+        self._write_lines(lines)
         if self._encoder.is_full and self._takes_lines:
             if not self._has_reader:
                 self._takes_lines = False  # from here on they are only counted
@@ -417,16 +405,40 @@ class Recorder:
         """Return the time since the header with six digits."""
         return (time_ns - self._started_at) // 1000 / 1_000_000
 
-    def _begin_again(self) -> str:
-        """If another program has taken the file away, begin a new one. Return a note, or ""."""
-        if self._place is None:
-            return ""
+    def _now(self) -> float:
+        return self._seconds(time.monotonic_ns())
+
+    def _write_lines(self, lines: Sequence[TraceLine]) -> None:
+        if lines or self._encoder.is_full:
+            # Before they are encoded: the limit holds for each file.
+            beginning = self._begin_again()
+            self._write(beginning + self._encoder.encode(lines))
+
+    def _begin_again(self) -> bytes:
+        """If another program has taken the file away, return the beginning of a new one, or b""."""
+        if self._place is None or not self._size:
+            return b""
         ours = os.fstat(self._fd)
-        if ours.st_size < self._size:
-            return "the file was truncated"
+        is_truncated = ours.st_size < self._size
+        if self._follow_move(ours, is_truncated):
+            text = "the file before this one was moved"
+            end = self._encoder.end(self._now()) if is_truncated else b""
+        elif is_truncated:
+            text, end = "the file was truncated", self._encoder.end(self._now())
+        else:
+            return b""
+        self._size = 0
+        note = TraceLine(t=self._now(), kind="note", text=text)
+        beginning = self._encoder.begin() + encode_line(note) + end
+        self._takes_lines = True
+        return beginning
+
+    def _follow_move(self, ours: os.stat_result, is_truncated: bool) -> bool:
+        """Open a new file if ours was moved. Return False if it was not, or that is impossible."""
+        assert self._place is not None
         try:
             if os.path.samestat(ours, self._place.stat()):
-                return ""
+                return False
         except OSError:
             pass  # there is no file of this name
         try:
@@ -436,18 +448,15 @@ class Recorder:
                 self._cannot_replace = True
                 text = "the trace %s was moved, and goes on in the moved file: %s"
                 self._log(_WARNING, text, self._path, exc)
-            return ""
+            return False
+        if not is_truncated:
+            self._write(self._encoder.end(self._now()))
         os.close(self._fd)
         self._fd = new
         self._cannot_replace = False
-        self._encoder.begin_file(self._recording.file_limit)
-        return "the file before this one was moved"
+        return True
 
     def _write(self, data: bytes) -> None:
-        if data and self._size and (text := self._begin_again()):
-            self._size = 0
-            note = TraceLine(t=self._seconds(time.monotonic_ns()), kind="note", text=text)
-            data = self._header + encode_line(note) + data
         rest = memoryview(data)
         while rest and self._is_writable:
             try:
@@ -465,7 +474,35 @@ class Recorder:
         self._log(_ERROR, "the trace %s is not written any more: %s", self._path, reason)
 
 
-class StreamRecorder:
+class _ChannelRecorder:
+    """Records by one channel. What follows a capture that was dropped may be the rest of a message.
+
+    Args:
+        recorder: the recorder that makes this.
+        channel: makes lines of what is captured.
+    """
+
+    __slots__ = ("_channel", "_has_gap", "_recorder")
+
+    def __init__(self, recorder: Recorder, channel: Any) -> None:
+        self._recorder = recorder
+        self._channel = channel
+        self._has_gap = False
+
+    def _put(self, make_lines: MakeLines, what: Any, size: int) -> None:
+        if self._has_gap:
+            make_lines = partial(_after_gap, self._channel.skip, make_lines)
+        self._has_gap = not self._recorder.put(make_lines, what, size)
+
+
+def _after_gap(
+    skip: Callable[[], object], make_lines: MakeLines, t: float, what: Any
+) -> Iterable[TraceLine]:
+    skip()
+    return make_lines(t, what)
+
+
+class StreamRecorder(_ChannelRecorder):
     """The recording of a conversation on a byte stream.
 
     Args:
@@ -474,11 +511,10 @@ class StreamRecorder:
         our_side: the side that records.
     """
 
-    __slots__ = ("_channel", "_received", "_recorder", "_sent")
+    __slots__ = ("_received", "_sent")
 
     def __init__(self, recorder: Recorder, channel: StreamChannel, our_side: Sender) -> None:
-        self._recorder = recorder
-        self._channel = channel
+        super().__init__(recorder, channel)
         ours, theirs = channel.client_data, channel.server_data
         if our_side == "server":
             ours, theirs = theirs, ours
@@ -487,11 +523,11 @@ class StreamRecorder:
 
     def sent(self, data: bytes) -> None:
         """Record `data`, which is about to be sent; `b""` for the end of the stream."""
-        self._recorder.put(self._sent, data, len(data), self._channel.skip)
+        self._put(self._sent, data, len(data))
 
     def received(self, data: bytes) -> None:
         """Record `data`, which was received; `b""` for the end of the stream."""
-        self._recorder.put(self._received, data, len(data), self._channel.skip)
+        self._put(self._received, data, len(data))
 
 
 class LineRecorder:
@@ -545,7 +581,7 @@ def _remember(numbers: dict[int, int], theirs: int, ours: int) -> None:
         del numbers[next(iter(numbers))]
 
 
-class ChildRecorder:
+class ChildRecorder(_ChannelRecorder):
     """The recording of a child process: its start, which is now, its stderr and its exit.
 
     Args:
@@ -554,32 +590,30 @@ class ChildRecorder:
         command: the command without secrets, as a shell takes it.
     """
 
-    __slots__ = ("_channel", "_recorder")
+    __slots__ = ()
 
     def __init__(self, recorder: Recorder, channel: ChildChannel, command: str) -> None:
-        self._recorder = recorder
-        self._channel = channel
-        recorder.put(channel.spawned, command, len(command), channel.skip)
+        super().__init__(recorder, channel)
+        self._put(channel.spawned, command, len(command))
 
     def stderr(self, data: bytes) -> None:
         """Record `data`, a piece of its stderr."""
-        self._recorder.put(self._channel.stderr, data, len(data), self._channel.skip)
+        self._put(self._channel.stderr, data, len(data))
 
     def exited(self, status: int) -> None:
         """Record its exit with `status`, as of `subprocess`: a signal is negative."""
-        self._recorder.put(self._channel.exited, status, 0, self._channel.skip)
+        self._put(self._channel.exited, status, 0)
 
 
-class WebSocketRecorder:
+class WebSocketRecorder(_ChannelRecorder):
     """The recording of a WebSocket. `our_side` is that of the recorder."""
 
-    __slots__ = ("_channel", "_recorder", "_sides")
+    __slots__ = ("_sides",)
 
     def __init__(
         self, recorder: Recorder, channel: WebSocketChannel | HttpChannel, our_side: Sender
     ) -> None:
-        self._recorder = recorder
-        self._channel = channel
+        super().__init__(recorder, channel)
         self._sides: tuple[Sender, Sender] = (
             ("client", "server") if our_side == "client" else ("server", "client")
         )
@@ -604,12 +638,10 @@ class WebSocketRecorder:
         self._put_close(self._sides[1], code, reason)
 
     def _put_message(self, sender: Sender, message: bytes) -> None:
-        channel = self._channel
-        self._recorder.put(channel.message, (sender, message), len(message), channel.skip)
+        self._put(self._channel.message, (sender, message), len(message))
 
     def _put_close(self, sender: Sender, code: int, reason: str) -> None:
-        channel = self._channel
-        self._recorder.put(channel.close, (sender, code, reason), len(reason), channel.skip)
+        self._put(self._channel.close, (sender, code, reason), len(reason))
 
 
 class ExchangeRecorder(Struct, gc=False, eq=False):
@@ -627,10 +659,13 @@ class ExchangeRecorder(Struct, gc=False, eq=False):
     our_side: Sender
     is_recorded: bool
     _is_over: bool = False
+    _has_gap: bool = False
 
     def _put(self, make_lines: MakeLines, what: Any, size: int) -> None:
         if self.is_recorded:
-            self.recorder.put(make_lines, what, size, self.channel.skip)
+            if self._has_gap:
+                make_lines = partial(_after_gap, self.channel.skip, make_lines)
+            self._has_gap = not self.recorder.put(make_lines, what, size)
         else:
             self.recorder.drop(what)
 
@@ -661,10 +696,7 @@ class ExchangeRecorder(Struct, gc=False, eq=False):
         return WebSocketRecorder(self.recorder, self.channel, self.our_side)
 
 
-def _lost_lines(t: float, what: tuple[int, list[Callable[[], object]]]) -> list[TraceLine]:
-    count, skips = what
-    for skip in skips:
-        skip()
+def _lost_lines(t: float, count: int) -> list[TraceLine]:
     return [TraceLine(t=t, kind="lost", count=count)]
 
 

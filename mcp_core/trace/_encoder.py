@@ -23,7 +23,7 @@ class TraceEncoder:
     Args:
         header: its header.
         redactor: hides secrets; None to write them.
-        limit: bytes of the file. Later lines are counted, and not written.
+        limit: bytes of each file. Later lines are counted, and not written.
         on_line: called with each line, without secrets, also with those that are not written.
 
     Attributes:
@@ -40,19 +40,18 @@ class TraceEncoder:
         self._header = header
         self._redactor = redactor
         self._on_line = on_line
+        self._limit = limit
         self._left = limit - _RESERVED
         self._lost = 0
         self.is_full = False
 
     def begin(self) -> bytes:
-        """Return the header."""
+        """Return the header of a file: of the first one, or another one with the same limit."""
         data = encode_header(self._header)
-        self._left -= len(data)
+        self._left = self._limit - _RESERVED - len(data)
+        self._lost = 0
+        self.is_full = False
         return data
-
-    def begin_file(self, limit: int) -> None:
-        """Count the bytes of another file of this trace from now on, of `limit` bytes."""
-        self._left = limit - _RESERVED
 
     def encode(self, lines: Sequence[TraceLine]) -> bytes:
         """Return `lines`, as far as the limit allows."""
@@ -91,5 +90,8 @@ class TraceEncoder:
         self._lost += count
 
     def end(self, t: float) -> bytes:
-        """Return the line that counts the lost ones, with the time `t`, or `b""` if none was."""
+        """Return the line at the end of a file, which counts those lost in it, or `b""` for none.
+
+        `t` is its time.
+        """
         return encode_line(TraceLine(t=t, kind="lost", count=self._lost)) if self._lost else b""
