@@ -151,9 +151,31 @@ async def test_change_without_a_callback_finds_no_warnings(work: Work) -> None:
             source.change()
             await either.sleep(2)
         assert work.total == {"define": 4 * TOOLS}
-        question = host.pending()["changing"]
-        assert len(question.definitions) == TOOLS
         assert host.tools() == ()
+
+
+async def test_pending_definitions_take_bounded_steps(work: Work) -> None:
+    """500 tools at once: others run after each 20 of them."""
+    source = Changing()
+    questions: list[DefinitionsQuestion] = []
+    host_type: Any = TrioHost if either.on_trio() else AsyncioHost
+
+    async def look(host: Any) -> None:
+        questions.append((await host.pending())["changing"])
+
+    async with host_type({}) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await either.sleep(2)
+        source.change()
+        await either.sleep(2)
+        assert "find_warnings" not in work.total
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(look, host)
+            await work.run_until(lambda: bool(questions))
+        assert work.total["find_warnings"] == TOOLS
+        assert work.most["find_warnings"] <= MOST["find_warnings"]
+        assert len(questions[0].definitions) == TOOLS
 
 
 async def test_one_tool_that_changes_costs_one_digest(
@@ -172,4 +194,4 @@ async def test_one_tool_that_changes_costs_one_digest(
         source.change()
         await either.sleep(2)
         assert work.total == {"define": 1}
-        assert len(host.pending()["changing"].definitions) == 1
+        assert len((await host.pending())["changing"].definitions) == 1

@@ -231,7 +231,7 @@ async def test_host_real_servers_work_together(peers: Peers) -> None:
             host.logged_in(HTTP)
             assert await host.wait_settled(20)
             assert states(host) == dict.fromkeys((*LOCAL, HTTP), "ready")
-            assert not host.pending()
+            assert not await host.pending()
 
             check_lists(host)
             for name, (arguments, is_right) in calls.items():
@@ -249,7 +249,7 @@ async def test_host_real_servers_work_together(peers: Peers) -> None:
             for name, (arguments, is_right) in calls.items():
                 if name != "mcp__memory__create_entities":  # it creates them only once
                     assert is_right(await host.call(name, arguments)), name
-            assert not host.pending()
+            assert not await host.pending()
         assert not again.asked
         assert issuer.log.count("GET /authorize") == 1
 
@@ -318,7 +318,7 @@ async def test_host_real_servers_ask_the_user_with_their_names(peers: Peers) -> 
         sampling = "mcp__everything__trigger-sampling-request"
         elicitation = "mcp__everything__trigger-elicitation-request"
         assert {sampling, elicitation, "mcp__everything__get-roots-list"} <= tools
-        assert not host.pending()
+        assert not await host.pending()
 
         result = await host.call(sampling, {"prompt": "Owls", "maxTokens": 10})
         assert "a haiku" in result.text
@@ -354,8 +354,8 @@ async def test_host_tools_that_appear_after_approval_are_asked_about(peers: Peer
     async with opened(
         peers, User(), on_elicit=lambda *_: None, on_approve_definitions=None
     ) as host:
-        await wait_until(lambda: bool(host.pending()), host)
-        (question,) = host.pending().values()
+        await wait_until_pending(host)
+        (question,) = (await host.pending()).values()
         new = {definition.name for definition in question.definitions}
         assert "trigger-elicitation-request" in new
         assert elicitation not in {tool.name for tool in host.tools()}
@@ -369,6 +369,13 @@ async def wait_until(is_true: Callable[[], bool], host: Host) -> None:
     """Wait until a change makes something true."""
     async with host.changes() as changes:
         while not is_true():
+            await anext(changes)
+
+
+async def wait_until_pending(host: Host) -> None:
+    """Wait until a change has to be approved."""
+    async with host.changes() as changes:
+        while not await host.pending():
             await anext(changes)
 
 

@@ -151,7 +151,7 @@ async def _try_all_ways(host: AbstractHost, name: str) -> None:
     assert [tool.name for tool in host.tools()] == ["mcp__s__read"]
     assert [tool.name for tool in host.catalog("s").tools] == ["read"]
     assert [pin.name for pin in host.catalog("s").pins or ()] == ["read"]
-    assert host.pending() == {}
+    assert await host.pending() == {}
     for call in (
         lambda: host.call(f"mcp__s__{name}"),
         lambda: host.call_tool("s", name),

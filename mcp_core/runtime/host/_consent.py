@@ -25,14 +25,13 @@ from mcp_core.host._approvals import (
 )
 from mcp_core.host._errors import CallDenied
 from mcp_core.host._launch import ServerLaunch, digest_launch
-from mcp_core.host._names import QualifiedName
 from mcp_core.host._pins import replace_pins
 
 from ._options import ApprovalStore, MemoryApprovals
 from ._questions import CallAnswer, CallQuestion, DefinitionsQuestion, ServerQuestion
 
 if TYPE_CHECKING:
-    from mcp_core.host._pins import Definition
+    from mcp_core.host._pins import Definition, PinComparison
     from mcp_core.host.catalog._server import ServerCatalog
 
     from ._options import HostOptions
@@ -164,19 +163,12 @@ class Consent:
 
     # -- Definitions -----------------------------------------------------------------------------
 
-    def question_about(
-        self, catalog: ServerCatalog, tools: Iterable[QualifiedName]
-    ) -> DefinitionsQuestion | None:
-        """Return what is to be asked about a server, or None if all is approved that can be.
-
-        `tools` are the tools of all servers.
-        """
+    def find_unapproved(self, catalog: ServerCatalog) -> PinComparison | None:
+        """Return what is to be asked about a server, or None if all is approved that can be."""
         comparison = catalog.comparison
         if comparison is None or comparison.is_first_sight:
             return None
-        if not (comparison.new or comparison.changed):
-            return None
-        return DefinitionsQuestion.about(catalog.server, comparison, tools)
+        return comparison if comparison.new or comparison.changed else None
 
     @property
     def asks_about_definitions(self) -> bool:

@@ -288,15 +288,21 @@ class AbstractHost:
 
     # -- Approvals -------------------------------------------------------------------------------
 
-    def pending(self) -> dict[str, DefinitionsQuestion]:
-        """Return the definitions that are not approved, by server; only those of connected ones."""
+    async def pending(self) -> dict[str, DefinitionsQuestion]:
+        """Return the definitions that are not approved, by server; only those of connected ones.
+
+        Other tasks run in between: the warnings about 500 tools take up to half a second.
+        """
         servers = self._servers
-        found = (
-            (name, servers.definitions_question(server.catalog))
-            for name, server in servers.servers.items()
-            if server.status.state == "ready"
-        )
-        return {name: question for name, question in found if question is not None}
+        await servers.runtime.sleep(0)
+        found: dict[str, DefinitionsQuestion] = {}
+        for name, server in list(servers.servers.items()):
+            if server.status.state != "ready":
+                continue
+            comparison = servers.consent.find_unapproved(server.catalog)
+            if comparison is not None:
+                found[name] = await servers.prepare_question(server, comparison)
+        return found
 
     async def server_question(self, server: str) -> ServerQuestion:
         """Return the question about `server`, one of a project's file: what it would run now.

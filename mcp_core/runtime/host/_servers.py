@@ -27,7 +27,6 @@ from ._server import HostedServer
 if TYPE_CHECKING:
     from mcp_core.host._pins import PinComparison
     from mcp_core.host._supervision import ServerStatus
-    from mcp_core.host.catalog._server import ServerCatalog
 
     from ._options import ApprovalStore, HostLimits, HostOptions
     from ._source import ServerSource
@@ -231,10 +230,6 @@ class HostedServers:
             if key in self._inputs:
                 found[id] = self._inputs[key]
         return found
-
-    def definitions_question(self, catalog: ServerCatalog) -> DefinitionsQuestion | None:
-        """Return what is to be asked about the definitions of a server, or None."""
-        return self.consent.question_about(catalog, self.catalog.tool_names())
 
     async def prepare_question(
         self, server: HostedServer, comparison: PinComparison

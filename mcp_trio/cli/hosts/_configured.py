@@ -247,7 +247,7 @@ class ConfiguredSession:
             self.server = self._find_server(host)
             client = self._client(host, self.server)
             self._tell_what_is_replaced(target)
-            self._warn_about_definitions(host, target)
+            await self._warn_about_definitions(host, target)
             yield client
 
     async def find_launch(self, target: Target) -> ApprovedLaunch:
@@ -414,8 +414,8 @@ class ConfiguredSession:
         options = [] if config is None else ["--config", str(config)]
         return ["mcp-trio", "servers", "enable", *options, server]
 
-    def _warn_about_definitions(self, host: Host, target: Target) -> None:
-        question = host.pending().get(self.server)
+    async def _warn_about_definitions(self, host: Host, target: Target) -> None:
+        question = (await host.pending()).get(self.server)
         if question is not None and not self._consent.assume_yes:
             target.stderr.write_line(
                 f"mcp-trio: {shown_name(self.server)} offers {count_definitions(question)} that"
@@ -463,7 +463,7 @@ class ConfiguredSession:
         if state in ("pinned", "absent"):
             return
         shown = f"the {kind} {shown_name(name)} of {shown_name(server)}"
-        pending = host.pending().get(server)
+        pending = (await host.pending()).get(server)
         question = None if pending is None else pending.only(kind, name)
         if question is None:
             raise CliError(

@@ -175,7 +175,6 @@ async def test_host_is_for_the_time_of_its_block(autojump_clock: trio.abc.Clock)
         host.tools,
         host.prompts,
         host.resources,
-        host.pending,
         host.collisions,
         partial(host.add_source, source),
         partial(host.restart, "played"),
@@ -186,6 +185,8 @@ async def test_host_is_for_the_time_of_its_block(autojump_clock: trio.abc.Clock)
             use()
     with pytest.raises(RuntimeError, match="the host is not open"):
         await host.call("x")
+    with pytest.raises(RuntimeError, match="the host is not open"):
+        await host.pending()
     assert repr(host) == "<Host, not open>"
     async with host:
         host.add_source(source)
@@ -227,4 +228,4 @@ async def test_question_that_is_open_when_the_host_closes_is_cancelled(
         await host.wait_settled()
         await server.change(tool("look", "Does something else."))
         await trio.sleep(2)
-        assert list(host.pending()) == ["played"]
+        assert list(await host.pending()) == ["played"]

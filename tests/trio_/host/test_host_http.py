@@ -97,10 +97,10 @@ async def test_tool_that_a_far_server_adds_is_asked_about(transport: str) -> Non
             return "more"
 
         with trio.fail_after(PATIENCE):
-            while not host.pending():
+            while not await host.pending():
                 await anext(changes)
         assert len(host.tools()) == 7
-        await host.approve_definitions(host.pending()["far"])
+        await host.approve_definitions((await host.pending())["far"])
         assert (await host.call("mcp__far__more")).text == "more"
 
 

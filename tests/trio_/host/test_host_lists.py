@@ -62,7 +62,7 @@ async def test_first_pins_come_after_a_quiet_second(
         await trio.sleep(0.9)
         assert host.status()["played"].state == "ready"
         assert host.tools() == ()
-        assert host.pending() == {}
+        assert await host.pending() == {}
         await trio.sleep(0.2)
         assert names(host) == ["look"]
 
@@ -92,7 +92,7 @@ async def test_first_pins_have_a_tool_added_within_the_second(
         await server.change(tool("look"), tool("late"))
         await host.wait_settled()
         assert names(host) == ["look", "late"]
-        assert host.pending() == {}
+        assert await host.pending() == {}
         assert server.received["tools/list"] == 2
 
 
@@ -107,7 +107,7 @@ async def test_tool_added_after_the_first_pins_is_asked_about(
         await server.change(tool("look"), tool("late"))
         await trio.sleep(2)
         assert names(host) == ["look"]
-        assert asked_names(host.pending()["played"]) == ["late"]
+        assert asked_names((await host.pending())["played"]) == ["late"]
 
 
 @both_eras
@@ -206,7 +206,7 @@ async def test_stored_pins_are_compared_with_at_the_next_start(
         again.add_source(source)
         await again.wait_settled()
         assert again.tools() == ()
-        assert asked_names(again.pending()["played"]) == ["look"]
+        assert asked_names((await again.pending())["played"]) == ["look"]
 
 
 # -- Changes in the middle of a session ----------------------------------------------------------
@@ -230,12 +230,12 @@ async def test_changed_tools_vanish_until_they_are_approved(
         with pytest.raises(CallDenied, match="does not offer it"):
             await host.call_tool("played", "goes")
         assert server.received["tools/call"] == 0
-        question = host.pending()["played"]
+        question = (await host.pending())["played"]
         assert sorted(asked_names(question)) == ["changes", "new"]
         assert [each.name for each in question.comparison.gone] == ["goes"]
         await host.approve_definitions(question)
         assert names(host) == ["same", "changes", "new"]
-        assert host.pending() == {}
+        assert await host.pending() == {}
         assert (await host.call("mcp__played__changes")).content
 
 
@@ -284,7 +284,7 @@ async def test_prompts_and_templates_that_change_are_asked_about(
         assert [each.uri for each in host.resources()] == ["x:1", "x:2"]  # contents, not pinned
         with pytest.raises(ApprovalRequired, match="greet of played is not approved"):
             await host.get_prompt("mcp__played__greet")
-        assert sorted(asked_names(host.pending()["played"])) == ["greet", "x:{n}"]
+        assert sorted(asked_names((await host.pending())["played"])) == ["greet", "x:{n}"]
 
 
 async def test_definitions_that_changed_while_the_user_read_are_not_approved(
@@ -295,12 +295,12 @@ async def test_definitions_that_changed_while_the_user_read_are_not_approved(
         await settled(host, server)
         await server.change(tool("look", "Harmless."))
         await trio.sleep(2)
-        question = host.pending()["played"]
+        question = (await host.pending())["played"]
         await server.change(tool("look", "Harmful."))
         await trio.sleep(2)
         await host.approve_definitions(question)
         assert names(host) == []
-        assert asked_names(host.pending()["played"]) == ["look"]
+        assert asked_names((await host.pending())["played"]) == ["look"]
         await server.change(tool("look", "Harmless."))
         await trio.sleep(2)
         assert names(host) == ["look"]
@@ -434,7 +434,7 @@ async def test_user_is_asked_about_a_server_ten_times_at_most(
             await server.change(tool("look", f"Version {number}."))
             await trio.sleep(2)
         assert asked == 10
-        (new,) = (changed[1] for changed in host.pending()["played"].comparison.changed)
+        ((_, new),) = (await host.pending())["played"].comparison.changed
         assert new.members["description"] == "Version 29."
 
 
@@ -642,7 +642,7 @@ async def test_list_that_fails_leaves_the_others_usable(
         await server.announce("prompts")
         await trio.sleep(2)
         assert host.catalog("played").problems == {}
-        assert asked_names(host.pending()["played"]) == ["greet"]
+        assert asked_names((await host.pending())["played"]) == ["greet"]
 
 
 async def test_list_that_fails_later_keeps_its_entries(autojump_clock: trio.abc.Clock) -> None:
@@ -731,7 +731,7 @@ async def test_change_of_a_list_is_a_change_of_the_host(autojump_clock: trio.abc
             kinds = [change.kind for change in changes._unread]
             assert kinds[:2] == ["tools", "approval"]
             changes._unread.clear()
-            await host.approve_definitions(host.pending()["played"])
+            await host.approve_definitions((await host.pending())["played"])
             assert [change.kind for change in changes._unread] == ["approval"]
 
 

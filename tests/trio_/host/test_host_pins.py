@@ -75,7 +75,7 @@ async def test_pins_that_were_approved_elsewhere_count_when_the_server_starts(
         await reached(host, "ready")
         await trio.sleep(5)
         assert host.tools() == ()
-        assert len(host.pending()["played"].comparison.changed) == 1
+        assert len((await host.pending())["played"].comparison.changed) == 1
         assert stored(store.load()) == ["Good."]
 
 
@@ -91,11 +91,11 @@ async def test_pins_of_two_hosts_are_stored_beside_each_other(
         newer = tool("look", "Newer.")
         await second.change(newer)
         await trio.sleep(2)
-        await two.approve_definitions(two.pending()["played"])
+        await two.approve_definitions((await two.pending())["played"])
         assert stored(store.load()) == ["Newer."]
         await first.change(GOOD, tool("more", "More."))
         await trio.sleep(2)
-        await one.approve_definitions(one.pending()["played"])
+        await one.approve_definitions((await one.pending())["played"])
         assert sorted(stored(store.load())) == ["More.", "Newer."]
 
 

@@ -20,7 +20,12 @@ from mcp_core.host import (
     digest_launch,
 )
 from mcp_core.registry import Server
-from mcp_core.runtime.host import CallAnswer, CallQuestion, MemoryApprovals
+from mcp_core.runtime.host import (
+    CallAnswer,
+    CallQuestion,
+    DefinitionsQuestion,
+    MemoryApprovals,
+)
 from mcp_core.runtime.host._consent import AllowedCall, Consent
 from tests.core.host.catalog.lists import FIND, FIND_CHANGED, READ, TEXT, catalog_of, tool
 from tests.core.runtime.host.world import FailingApprovals, FakeSource, opened
@@ -609,20 +614,20 @@ async def test_approved_server_that_takes_a_place_since_is_asked_about_again() -
 def test_question_at_first_sight_is_not_asked() -> None:
     world = World()
     catalog = catalog_of("a", FIND, is_pinned=False)
-    assert world.consent.question_about(catalog, []) is None
+    assert world.consent.find_unapproved(catalog) is None
 
 
 @pytest.mark.parametrize("tools", [[READ, FIND], [READ], [READ, FIND, FIND_CHANGED]])
 def test_question_about_nothing_that_could_be_approved_is_not_asked(tools: list[Tool]) -> None:
     world = World()
     world.catalog.set_list("tools", tools)
-    assert world.consent.question_about(world.catalog, []) is None
+    assert world.consent.find_unapproved(world.catalog) is None
 
 
 def test_question_about_a_server_of_the_program_is_not_asked() -> None:
     world = World(needs_pins=False)
     world.catalog.set_list("tools", [FIND_CHANGED])
-    assert world.consent.question_about(world.catalog, []) is None
+    assert world.consent.find_unapproved(world.catalog) is None
 
 
 def test_question_has_what_is_new_and_changed_with_warnings() -> None:
@@ -630,8 +635,9 @@ def test_question_has_what_is_new_and_changed_with_warnings() -> None:
     imitation = tool("get_stars", "Gets\u200b.")
     world.catalog.set_list("tools", [READ, FIND_CHANGED, imitation, tool("plain")])
     world.catalog.set_instructions(TEXT)
-    question = world.consent.question_about(world.catalog, [QualifiedName("b", "get_stars")])
-    assert question is not None
+    comparison = world.consent.find_unapproved(world.catalog)
+    assert comparison is not None
+    question = DefinitionsQuestion.about("a", comparison, [QualifiedName("b", "get_stars")])
     assert question.server == "a"
     assert [each.key for each in question.definitions] == [
         ("tool", "get_stars"),
@@ -651,8 +657,9 @@ async def test_definitions_are_approved_by_true_only(
 ) -> None:
     world = World(on_approve_definitions=make(answer))
     world.catalog.set_list("tools", [FIND_CHANGED])
-    question = world.consent.question_about(world.catalog, [])
-    assert question is not None
+    comparison = world.consent.find_unapproved(world.catalog)
+    assert comparison is not None
+    question = DefinitionsQuestion.about("a", comparison, [])
     assert await world.consent.ask_about_definitions(question) is found
     world.options["on_approve_definitions"] = None
     assert not await world.consent.ask_about_definitions(question)
@@ -701,11 +708,11 @@ async def test_prompt_that_is_not_approved_cannot_be_got(
         assert host.prompts() == ()
         with pytest.raises(ApprovalRequired, match="review of a is not approved: its definition"):
             await host.get_prompt("mcp__a__review")
-        [question] = host.pending().values()
+        [question] = (await host.pending()).values()
         await host.approve_definitions(question)
         result = await host.get_prompt("mcp__a__review")
         assert result.messages[0].content.text == "Review it."  # type: ignore[union-attr]
-        assert host.pending() == {}
+        assert await host.pending() == {}
 
 
 @pytest.mark.parametrize("option", ["on_approve_server", "on_approve_definitions"])

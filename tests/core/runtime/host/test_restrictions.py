@@ -67,7 +67,7 @@ async def test_denied_tool_is_in_no_list_and_cannot_be_called(
         assert [tool.name for tool in catalog.tools] == ["read"]
         assert catalog.tool("write") is None
         assert catalog.state("tool", "write") == "absent"
-        assert host.pending() == {}
+        assert await host.pending() == {}
         assert all(pin.name != "write" for pin in catalog.pins or ())
         with pytest.raises(CallDenied) as caught:
             await call(host)
