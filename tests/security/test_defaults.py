@@ -35,8 +35,12 @@ from mcp_core.http import (
     HttpOptions,
     WebSocketUpgrade,
 )
+from mcp_core.http.server._quotas import UnfinishedBodies
 from mcp_core.registry import CacheHint, Server, TaskOptions, Tasks
+from mcp_core.runtime import LAST_GRACE, SHUTDOWN_GRACE
 from mcp_core.runtime.host import CallAnswer
+from mcp_core.tasks import TaskLimits
+from mcp_core.tasks._record import quota_key
 from mcp_core.types import ClientCapabilities, Implementation, ToolAnnotations
 from mcp_core.urls import UriMatcher, UriTemplate, may_fetch
 from mcp_trio.host import ApprovalFile, UnsafeApprovals
@@ -73,6 +77,11 @@ PROTECTIVE: Final = {
     "scope": "a cache gives one user's result to another",
     "rerun": "a task with side effects runs twice",
     "joiners": "characters that cannot be seen are shown as they are",
+    "per_principal": "one user takes all places of tasks",
+    "client_share": "one address takes what all clients share",
+    "stored_bytes": "arguments and results of tasks fill the memory",
+    "file_bytes": "results of tasks fill the disk",
+    "bodies": "unfinished request bodies fill the memory",
 }
 # Of these the value alone does nothing, or another test plays it, which is named.
 ELSEWHERE: Final = {
@@ -554,6 +563,117 @@ def _task(_: object, tmp_path: Path) -> None:
 
     trio.run(main)
     assert runs == ["Emma"]
+
+
+# -- Limits of what one client takes from others ---------------------------------------------------
+
+MEBIBYTE: Final = 1024 * 1024
+ANN, ADDRESS = quota_key("ann", None), quota_key("", "203.0.113.1")
+
+
+@row("mcp_core.tasks.TaskLimits: per_principal")
+def _places(*_: object) -> None:
+    """The 101st task of the one user of a connection is refused before its handler runs."""
+    server, runs = Server("library", tasks=Tasks()), 0
+
+    @server.tool(task=TaskOptions())
+    async def order() -> None:
+        """Order a book."""
+        nonlocal runs
+        runs += 1
+
+    async def main() -> None:
+        async with mcp_trio.connect(server, tasks=True) as client:
+            for _ in range(100):
+                await client.start_tool("order")
+            with pytest.raises(mcp_trio.PeerError, match="you have 100 tasks already"):
+                await client.start_tool("order")
+
+    trio.run(main)
+    assert runs == 100
+    assert TaskLimits().quota(ANN, durable=True).per_key == 100
+
+
+@row("mcp_core.tasks.TaskLimits: client_share")
+def _share_of_tasks(*_: object) -> None:
+    for durable in False, True:
+        quota = TaskLimits().quota(ADDRESS, durable=durable)
+        assert quota.per_key <= quota.total / 4 <= 2_500
+        for key in ADDRESS, ANN:
+            quota = TaskLimits().quota(key, durable=durable)
+            assert quota.key_bytes <= quota.total_bytes / 4
+
+
+@row("mcp_core.tasks.TaskLimits: stored_bytes")
+def _bytes_in_memory(*_: object) -> None:
+    assert TaskLimits().quota(ADDRESS, durable=False).total_bytes <= 64 * MEBIBYTE
+
+
+@row("mcp_core.tasks.TaskLimits: file_bytes")
+def _bytes_in_a_file(*_: object) -> None:
+    assert TaskLimits().quota(ADDRESS, durable=True).total_bytes <= 256 * MEBIBYTE
+
+
+@row("mcp_core.http.HttpLimits: client_share")
+def _share_of_a_server(*_: object) -> None:
+    assert HttpLimits().quota(10_000) <= 2_500
+
+
+@row("mcp_core.http.HttpLimits: bodies")
+def _bodies(*_: object) -> None:
+    """One address may hold 16 MiB in unfinished bodies, and all together 64 MiB."""
+    bodies, limits, refused = UnfinishedBodies(), HttpLimits(), 0
+
+    class Body:
+        def __init__(self, number: int) -> None:
+            self.client = f"address {number}"
+            self.endpoint = self
+
+        def refuse_body(self, *_: object) -> None:
+            nonlocal refused
+            refused += 1
+
+    def hold(address: int, count: int) -> int:
+        """Hold bodies of 4 MiB. Return how many are refused."""
+        nonlocal refused
+        refused = 0
+        for _ in range(count):
+            bodies.hold(Body(address), 4 * MEBIBYTE, limits)  # type: ignore[arg-type]
+        return refused
+
+    assert hold(1, 5) == 1
+    for address in 2, 3, 4:
+        assert hold(address, 4) == 0
+    assert hold(5, 4) == 4
+
+
+class InLastDeadline(Exception):
+    """Raised where a program begins to run under a last deadline."""
+
+
+@pytest.mark.parametrize(
+    "run", [mcp_trio.run, mcp_trio.run_http, mcp_asyncio_shim.run], ids=["run", "run_http", "shim"]
+)
+def test_program_has_a_last_deadline(
+    run: Callable[[Server], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tests/test_last_deadline.py` plays what it does."""
+
+    class Deadline:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __enter__(self) -> None:
+            raise InLastDeadline(self.name)
+
+        def __exit__(self, *_: object) -> None:
+            """Do nothing."""
+
+    monkeypatch.setattr("mcp_core.adapters.LastDeadline", Deadline)
+    with pytest.raises(InLastDeadline, match="notes"):
+        run(_notes())
+    assert LAST_GRACE <= 5
+    assert SHUTDOWN_GRACE <= 5
 
 
 # -- Files and texts -------------------------------------------------------------------------------
