@@ -155,7 +155,7 @@ async def _serve_stdio(
     async with (
         standard_streams() as streams,
         open_recorder(record, "server", "stdio") as recorder,
-        open_server(server, _GRACE) as served,
+        open_server(server, _GRACE, warns=last_deadline is None) as served,
     ):
         stream = None if recorder is None else recorder.stream()
         watching = asyncio.create_task(_end_with_writer(*streams))

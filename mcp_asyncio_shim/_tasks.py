@@ -86,8 +86,12 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
 
 @asynccontextmanager
-async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
+async def open_server(
+    server: Server, grace: float = 0.0, *, warns: bool = True
+) -> AsyncIterator[ServedServer]:
     """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+
+    Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 
     *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
     unchanged.
@@ -96,7 +100,7 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
         runtime = AsyncioTaskRuntime()
         tasks = TaskService(server, runtime, value)
         try:
-            async with tasks.opened(grace):
+            async with tasks.opened(grace, warns=warns):
                 yield ServedServer(server, value, tasks)
         finally:
             await runtime.aclose()

@@ -146,7 +146,7 @@ async def _serve_stdio(
         async with (
             _recorded(record, "stdio", stream) as recorded,
             recorded,
-            open_server(server, grace_after_end) as served,
+            open_server(server, grace_after_end, warns=last_deadline is None) as served,
         ):
             error = await serve_conversation(
                 served,

@@ -84,8 +84,12 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
 
 
 @asynccontextmanager
-async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[ServedServer]:
+async def open_server(
+    server: Server, grace: float = 0.0, *, warns: bool = True
+) -> AsyncIterator[ServedServer]:
     """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+
+    Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 
     *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
     unchanged.
@@ -94,7 +98,7 @@ async def open_server(server: Server, grace: float = 0.0) -> AsyncIterator[Serve
         runtime = TrioTaskRuntime(nursery)
         tasks = TaskService(server, runtime, value)
         try:
-            async with tasks.opened(grace):
+            async with tasks.opened(grace, warns=warns):
                 yield ServedServer(server, value, tasks)
         finally:
             runtime.stop_jobs()

@@ -449,13 +449,7 @@ class Service:
         if self._roots_job is not None:
             names.append("a hook on changed roots")
         if names:
-            names = list(dict.fromkeys(names))
-            if len(names) > _MAX_NAMES:
-                names[_MAX_NAMES:] = [f"{len(names) - _MAX_NAMES} more"]
-            self.runtime.warn(
-                f"the conversation has ended, and {', '.join(names)} ignored the cancellation for"
-                f" {LAST_GRACE:g} s: a handler must not shield or swallow it for so long"
-            )
+            self.runtime.warn(f"the conversation has ended, and {ignored_cancellation(names)}")
 
     def handle_event(self, event: Event) -> Job | None:
         """Process `event`, without waiting. Return the job to run in a task, if there is one.
@@ -599,6 +593,17 @@ def name_of_request(request: RequestReceived) -> str:
     if request.method.name == _CALL_TOOL:
         return f"tool {request.params.name!r}"
     return request.method.name
+
+
+def ignored_cancellation(names: Iterable[str]) -> str:
+    """Return a sentence for the log about handlers that still run `LAST_GRACE` after their end."""
+    found = list(dict.fromkeys(names))
+    if len(found) > _MAX_NAMES:
+        found[_MAX_NAMES:] = [f"{len(found) - _MAX_NAMES} more"]
+    return (
+        f"{', '.join(found)} ignored the cancellation for {LAST_GRACE:g} s: a handler must not"
+        " shield or swallow it for so long"
+    )
 
 
 class ServedServer(NamedTuple):

@@ -129,7 +129,9 @@ class RunningTask:
 
     def stop(self) -> None:
         """Cancel the handler: what it returns is dropped."""
-        self.cancelled = True
+        if not self.cancelled:
+            self.cancelled = True
+            self._service.job_stopped(self._job)
         self._job.stop()
 
     def on_record(self, record: TaskRecord | None) -> None:
@@ -334,10 +336,10 @@ class TaskJob(RequestJob):
         invocation: the call to make, or None to look it up inside of the middleware.
 
     `answered` is set when the request has its response: the result of the call, or the task. It is
-    None if the call is a task from the beginning.
+    None if the call is a task from the beginning. `is_running` is True while `run` has not ended.
     """
 
-    __slots__ = ("_detaching", "_over", "_tasks", "answered", "options", "task")
+    __slots__ = ("_detaching", "_over", "_tasks", "answered", "is_running", "options", "task")
 
     def __init__(
         self,
@@ -352,6 +354,7 @@ class TaskJob(RequestJob):
         self.task: RunningTask | None = None
         self._detaching: EventLike | None = None
         self._over = False
+        self.is_running = False
         super().__init__(service, input_collector, invocation)
 
     @classmethod
@@ -528,9 +531,11 @@ class TaskJob(RequestJob):
 
         Then store the outcome.
         """
+        self.is_running = True
         try:
             return await self._run()
         finally:
+            self.is_running = False
             self._over = True
 
     async def _run(self) -> Any:
@@ -583,6 +588,8 @@ class TaskJob(RequestJob):
         self._tasks.runtime.start_soon(partial(self.task.finish, outcome, self.request))
 
     def dropped(self) -> None:
+        if not self.is_running:
+            self._tasks.job_ended(self)
         if self.task is None:
             super().dropped()
             self._answered()
@@ -639,5 +646,7 @@ class TaskCallJob(ConversationJob):
 
     def dropped(self) -> None:
         if self._inner.task is None:
+            if self._inner.is_running:
+                self._tasks.job_stopped(self._inner)
             self._inner.stop()
             self._inner.dropped()

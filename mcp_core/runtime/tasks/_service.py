@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.runtime._runtime import LAST_GRACE
+from mcp_core.runtime._service import ignored_cancellation, name_of_request
 from mcp_core.tasks._record import TaskKey, TaskLimits
 from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskExpired, transition
 from mcp_core.tasks._store import TaskStoreError
@@ -94,20 +96,28 @@ class TaskService:
         # Records that the store may have although their creation failed, until they are removed.
         self._unwanted: dict[TaskKey, TaskRecord] = {}
         self._on_idle: Callable[[], object] | None = None
+        self._warns = True
+        # Jobs that were cancelled and still run, with the time of that.
+        self._stopping: dict[TaskJob, float] = {}
+        self._stopping_ended = runtime.new_event()  # set when there are none
 
     def __repr__(self) -> str:
         return f"<TaskService of {self.server!r}, {len(self._running)} running>"
 
     @asynccontextmanager
-    async def opened(self, grace: float = 0.0) -> AsyncIterator[TaskService]:
+    async def opened(self, grace: float = 0.0, *, warns: bool = True) -> AsyncIterator[TaskService]:
         """Open the store, and close it at the end.
+
+        Handlers that ignore their cancellation for `LAST_GRACE` seconds get a line in the log,
+        unless `warns` is False: a last deadline names them.
 
         At the end, tasks in a durable store get `grace` seconds to end, and the others, which no
         client can reach any more, none. After an exception or a cancellation there is no grace.
         Then their handlers are cancelled. A task that is to be run again is left to another worker,
         any other one fails.
         """
-        async with self._store.opened(self.runtime):
+        self._warns = warns
+        async with self._watched(), self._store.opened(self.runtime):
             if self._store.durable:
                 self.runtime.start_soon(self.records.watch_store)
                 self._start_upkeep()
@@ -120,6 +130,15 @@ class TaskService:
                 self._closed = True
                 self.closing.set()
                 await self.runtime.shielded(partial(self._shut_down, grace))
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """At the end, wait for handlers that were cancelled, `LAST_GRACE` seconds at most."""
+        try:
+            yield
+        finally:
+            if self._stopping:
+                await self.runtime.shielded(self._watch_stopping)
 
     async def _shut_down(self, grace: float) -> None:
         for owner in list(self._ended_owners):
@@ -299,6 +318,35 @@ class TaskService:
             del self._running[task.key]
         if not self._running and self._on_idle is not None:
             self._on_idle()
+
+    def job_stopped(self, job: TaskJob) -> None:
+        """Take note that `job`, which runs, was cancelled."""
+        if not self._warns:
+            return
+        if not self._stopping:
+            self._stopping_ended = self.runtime.new_event()
+            self._stopping[job] = self.runtime.monotonic()
+            self.runtime.start_soon(self._watch_stopping)
+        else:
+            self._stopping.setdefault(job, self.runtime.monotonic())
+
+    def job_ended(self, job: TaskJob) -> None:
+        """Take note that `job` does not run any more."""
+        if self._stopping.pop(job, None) is not None and not self._stopping:
+            self._stopping_ended.set()
+
+    async def _watch_stopping(self) -> None:
+        """Log the names of handlers that ignore their cancellation, once each."""
+        while self._stopping:
+            now = self.runtime.monotonic()
+            seconds = next(iter(self._stopping.values())) + LAST_GRACE - now
+            if seconds > 0:
+                await self.runtime.wait(self._stopping_ended, seconds)
+                continue
+            late = [job for job, since in self._stopping.items() if since + LAST_GRACE <= now]
+            for job in late:
+                del self._stopping[job]
+            self.runtime.warn(ignored_cancellation(name_of_request(job.request) for job in late))
 
     def running(self, key: TaskKey) -> RunningTask | None:
         """Return the task of `key`, if its handler runs here."""
