@@ -9,7 +9,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
 from mcp_core.runtime import LogEscaper, Runtime
@@ -71,6 +73,48 @@ def _not_released(id: RequestId, retry: float | None) -> bool:
     return False
 
 
+# Handlers in threads at the same time, of all connections of a loop, as trio's limiter allows. The
+# executor has fewer threads on most machines, and keeps a queue without a limit: what is cancelled
+# there stays in it while all threads are busy.
+_MOST_THREADS: Final = 40
+_limiters: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _limiter_of(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    limiter = _limiters.get(loop)
+    if limiter is None:
+        limiter = _limiters[loop] = asyncio.Semaphore(_MOST_THREADS)
+    return limiter
+
+
+class _ThreadCall(Generic[T]):
+    """A call of `function` in a thread. None as `function` cancels it, unless it has begun."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        self.function: Callable[[], T] | None = function
+        self._value: T | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Keep the outcome. An exception that nobody waits for must not reach the loop's log."""
+        function = self.function
+        if function is None:
+            return
+        try:
+            self._value = function()
+        except BaseException as exc:  # noqa: BLE001 - `result` raises it
+            self._error = exc
+
+    def result(self) -> T:
+        """Return what the function has returned, or raise what it raised."""
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # its traceback refers to this object
+        return self._value  # type: ignore[return-value]
+
+
 class LoopRuntime(Runtime):
     """The part of a runtime that needs nothing but the event loop."""
 
@@ -99,8 +143,23 @@ class LoopRuntime(Runtime):
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
 
-    def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
-        return asyncio.to_thread(function)
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        limiter = _limiter_of(self._loop)
+        await limiter.acquire()
+        call = _ThreadCall(function)
+        try:
+            running = self._loop.run_in_executor(None, copy_context().run, call.run)
+        except RuntimeError:  # the loop is being shut down
+            limiter.release()
+            raise
+        running.add_done_callback(lambda _: limiter.release())
+        # Shielded: a thread cannot be cancelled, and counts until it returns.
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            call.function = None
+            raise
+        return call.result()
 
     @property
     def in_worker_thread(self) -> bool:
