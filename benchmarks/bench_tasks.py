@@ -10,10 +10,14 @@
     python benchmarks/bench_tasks.py [--rounds 5] [--creates 6400] [--records 10000]
         [--directory DIRECTORY]
 
-The last line is one JSON object: creates a second, bytes of an open record and of an open task with
-its handler, microseconds of a `get`, and for each form of tasks how many times as long as a call it
-takes to create one and to ask for its state. The disk decides the most of what is about files, so
-choose the directory with `--directory`.
+4. An upkeep is what a server does every ten seconds: renew its lease, look for expired tasks, and
+   for those of lost workers. All tasks run here, so that it finds none. Each step is timed alone:
+   other tasks of the event loop run between steps.
+
+The last line is one JSON object: creates a second, milliseconds of a step of the upkeep, bytes of
+an open record and of an open task with its handler, microseconds of a `get`, and for each form of
+tasks how many times as long as a call it takes to create one and to ask for its state. The disk
+decides the most of what is about files, so choose the directory with `--directory`.
 """
 
 from __future__ import annotations
@@ -51,6 +55,8 @@ BOUNDLESS = TaskQuota(
     per_key=UNLIMITED, total=UNLIMITED, key_bytes=UNLIMITED, total_bytes=UNLIMITED
 )
 GETS = 2_000
+UPKEEPS = 50
+WORKER = "0123456789abcdef"
 FORMS = ("2026-07-28", "2025-11-25")
 
 
@@ -65,7 +71,7 @@ def records(count: int) -> list[TaskRecord]:
             ttl=3600.0,
             tool="research",
             revision="2026-07-28",
-            worker="0123456789abcdef",
+            worker=WORKER,
         )
         for number in range(count)
     ]
@@ -100,6 +106,27 @@ async def time_sqlite(path: Path, creates: int, at_once: int) -> tuple[float, fl
             get = (perf_counter() - start) / GETS
         nursery.cancel_scope.cancel()
     return creates / seconds, get
+
+
+async def time_upkeep(path: Path, count: int) -> dict[str, tuple[float, float]]:
+    """Return the median and the longest of each step of the upkeep, in seconds."""
+    store = SqliteTaskStore(path)
+    steps: dict[str, Callable[[], Awaitable[object]]] = {
+        "renew_lease": partial(store.renew_lease, WORKER, 30.0),
+        "remove_expired": partial(store.remove_expired, NOW, 100),
+        "lost": partial(store.lost, 100),
+    }
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    async with trio.open_nursery() as nursery:
+        async with store.opened(TrioTaskRuntime(nursery)):
+            await create_all(store, records(count), AT_ONCE)
+            for _ in range(UPKEEPS):
+                for name, step in steps.items():
+                    start = perf_counter()
+                    await step()
+                    found[name].append(perf_counter() - start)
+        nursery.cancel_scope.cancel()
+    return {name: (median(times), max(times)) for name, times in found.items()}
 
 
 def time_floor(path: Path, creates: int) -> float:
@@ -209,6 +236,8 @@ def main() -> None:
             single, _ = trio.run(time_sqlite, Path(directory, "single.db"), few, 1)
         turns.append((sqlite, size, get, floor, single, trio.run(time_memory, chosen.creates)))
     sqlite, size, get, floor, single, memory = map(median, zip(*turns, strict=True))
+    with tempfile.TemporaryDirectory(dir=chosen.directory) as directory:
+        upkeep = trio.run(time_upkeep, Path(directory, "tasks.db"), chosen.records)
     held = trio.run(bytes_in_memory, chosen.records)
     forms = {version: trio.run(time_tasks, version, chosen.calls) for version in FORMS}
     open_task = trio.run(bytes_of_open_task, chosen.records)
@@ -217,6 +246,11 @@ def main() -> None:
     print(f"an open task with its handler: {open_task:,.0f} bytes")
     print(f"SQLite, {AT_ONCE} at once: {sqlite:,.0f} creates/s; bare {floor:,.0f}")
     print(f"SQLite, one by one: {single:,.0f} creates/s; a get {get * 1e6:.1f} us")
+    for name, (step, longest) in upkeep.items():
+        print(
+            f"upkeep of {chosen.records:,} tasks in a file, {name}: {step * 1e3:.2f} ms,"
+            f" {longest * 1e3:.2f} at most"
+        )
     print(
         f"memory: {memory:,.0f} creates/s; an open record {held:,.0f} bytes, in a file {size:,.0f}"
     )
@@ -228,6 +262,7 @@ def main() -> None:
                 "sqlite_ratio": round(sqlite / floor, 3),
                 "sqlite_single_creates_per_s": round(single),
                 "sqlite_get_us": round(get * 1e6, 1),
+                **{f"upkeep_{name}_ms": round(upkeep[name][0] * 1e3, 3) for name in upkeep},
                 "memory_creates_per_s": round(memory),
                 "memory_bytes_per_record": round(held),
                 "sqlite_bytes_per_record": round(size),

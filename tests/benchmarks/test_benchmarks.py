@@ -114,6 +114,7 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "sqlite_ratio",
                 "sqlite_single_creates_per_s",
                 "sqlite_get_us",
+                *(f"upkeep_{step}_ms" for step in ("renew_lease", "remove_expired", "lost")),
                 "memory_creates_per_s",
                 "memory_bytes_per_record",
                 "sqlite_bytes_per_record",
