@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from typing import Any
 
 import pytest
+import trio
 
+from mcp_asyncio_shim import _runtime
 from mcp_core.registry import Server
 from mcp_core.registry.entries._invocation import Invocation
 from tests.core.helpers import D
+from tests.harness import either
 from tests.trio_.wire import served, text_of
 from tests.waiting import PATIENCE
 
@@ -63,6 +67,8 @@ async def test_call_that_is_cancelled_before_it_has_a_thread_does_not_run() -> N
         async with served(blocking.server, D) as wire:
             for id in range(1, MOST + 1):
                 await wire.send(wire.calling(id, "block", {"text": str(id)}))
+            while not all_threads_are_taken():
+                await wire.ping()
             for id in range(MOST + 1, MOST + 11):
                 await wire.send(wire.calling(id, "block", {"text": "never"}))
             await wire.ping()
@@ -76,6 +82,12 @@ async def test_call_that_is_cancelled_before_it_has_a_thread_does_not_run() -> N
             assert "never" not in blocking.started
     finally:
         blocking.go.set()
+
+
+def all_threads_are_taken() -> bool:
+    if either.on_trio():
+        return trio.to_thread.current_default_thread_limiter().available_tokens == 0
+    return _runtime._limiter_of(asyncio.get_running_loop()).locked()
 
 
 def cancelled(id: int) -> dict[str, Any]:
