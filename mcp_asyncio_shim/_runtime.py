@@ -96,7 +96,7 @@ class _ThreadCall(Generic[T]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Keep the outcome. An exception that nobody waits for must not reach the loop's log."""
+        """Keep the outcome. An exception after a cancellation must not reach the loop's log."""
         function = self.function
         if function is None:
             return

@@ -41,7 +41,7 @@ class Blocking:
 
 
 async def test_cancelled_call_counts_until_its_thread_returns() -> None:
-    """Of many calls as many run as there are threads; of the others nothing is kept."""
+    """As many calls run as there are threads, and the others keep no memory."""
     blocking = Blocking()
     try:
         async with served(blocking.server, D) as wire:
