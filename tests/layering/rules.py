@@ -213,7 +213,10 @@ NO_COROUTINES: Final = frozenset({"__await__", "__aenter__", "__aexit__", "__ait
 # Passes `async with` on, and raises where a user forgot it and wrote `await`.
 IS_CONTEXT_MANAGER: Final = ("mcp_core/runtime/_client_context.py",)
 
-COMPARES_VERSIONS: Final = ("mcp_core/protocol/revisions/_dialects.py",)
+COMPARES_VERSIONS: Final = (
+    "mcp_core/protocol/revisions/_dialects.py",
+    "mcp_core/trace/judge/_revisions.py",  # the judge's own facts
+)
 CATCHES_MSGSPEC: Final = (
     "mcp_core/protocol/jsonrpc/_codec.py",
     "mcp_core/registry/functions/_signature.py",

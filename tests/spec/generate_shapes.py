@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from mcp_core.trace.judge.rows import LETTERS
+from mcp_core.protocol.revisions._dialects import DIALECTS
+from mcp_core.types._revisions import R_2026_07_28, REVISIONS
 
 Definitions = dict[str, Any]
 
@@ -137,23 +138,25 @@ class Writer:
 
 
 def table(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Return the texts of each name with the letters of the revisions that have it."""
+    """Return the texts of each name by the first revision with it; "" from where there is none."""
     tasks = json.loads((Path(__file__).parent / "task_schemas.json").read_text("utf-8"))
-    found: dict[str, dict[str, str]] = {}
-    for letter, revision in LETTERS.items():
+    found: dict[str, list[tuple[str, str]]] = {}
+    for revision in REVISIONS:
         document = json.loads((folder / revision / "schema.json").read_text("utf-8"))
         writer = Writer(document.get("$defs") or document["definitions"])
         writer.add_methods()
         shapes = dict(writer.shapes)
-        if letter == "E":
-            extension = Writer(tasks[revision]["$defs"])
+        if DIALECTS[revision].tasks == "extension":
+            extension = Writer(tasks[R_2026_07_28]["$defs"])
             for name in EXTENSION_TYPES:
                 extension.add(name)
             shapes = {**extension.shapes, **shapes, **EXTENSION}
-        for name, text in shapes.items():
-            texts = found.setdefault(name, {})
-            texts[text] = texts.get(text, "") + letter
-    return {name: [(have, text) for text, have in found[name].items()] for name in sorted(found)}
+        for name in sorted(found.keys() | shapes.keys()):
+            variants = found.setdefault(name, [])
+            text = shapes.get(name, "")
+            if text != (variants[-1][1] if variants else ""):
+                variants.append((revision, text))
+    return {name: found[name] for name in sorted(found)}
 
 
 HEAD: Final = '''\
@@ -162,7 +165,8 @@ HEAD: Final = '''\
 Generated from the official JSON schemas by `tests/spec/generate_shapes.py`: do not edit.
 
 A key is the name of a type, `>` and a method for its params, or `<` and a method for its result. A
-value has the letters of the revisions, and the shape in the language of `_shapes.py`.
+value has the first revision with a shape, and the shape in the language of `_shapes.py`: empty if
+the revision has none any more.
 """
 
 from __future__ import annotations
@@ -183,7 +187,7 @@ def main(folder: Path) -> None:
     lines = [HEAD]
     for name, variants in table(folder).items():
         lines.append(f"    {name!r}: (\n")
-        lines += [f"        ({letters!r}, {text!r}),\n" for letters, text in variants]
+        lines += [f"        ({since!r}, {text!r}),\n" for since, text in variants]
         lines.append("    ),\n")
     lines.append("}\n# fmt: on\n")
     path = Path(__file__).parents[2] / "mcp_core" / "trace" / "_shape_table.py"

@@ -79,7 +79,7 @@ MODEL = "the host application runs the model and chooses how"
 PROXY = "we write no proxy to third-party authorization"
 
 
-class Requirement(rows.Requirement, frozen=True):
+class Requirement(rows.Requirement, frozen=True, kw_only=True):
     """A row with its verdict."""
 
     verdict: Verdict
@@ -162,12 +162,14 @@ VERDICTS: Final[Mapping[str, Verdict]] = {
 REQUIREMENTS: Final[tuple[Requirement, ...]] = tuple(
     Requirement(
         row.id,
-        row.page,
+        row.pages,
         row.sentence,
         row.level,
-        row.revisions,
+        row.since,
+        row.until,
         row.role,
-        VERDICTS.get(row.id, TESTED),
+        row.without,
+        verdict=VERDICTS.get(row.id, TESTED),
     )
     for row in rows.ROWS.values()
 )

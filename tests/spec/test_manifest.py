@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import pytest
 
-from mcp_core.trace.judge.rows import LETTERS, ROWS, letters
+from mcp_core.trace.judge._revisions import REVISIONS, span
+from mcp_core.trace.judge.rows import ROWS
 from tests.conftest import STARTS_PROGRAMS
 from tests.spec.requirements import (
     NOT_OURS,
@@ -194,22 +195,49 @@ def test_requirement_verdicts_name_rows() -> None:
 def test_requirement_rows_have_a_sentence_and_links() -> None:
     assert [row.id for row in REQUIREMENTS if not row.sentence.endswith((".", ".)", "`"))] == []
     for row in REQUIREMENTS:
-        pages = 0 if row.level == "decision" else len(letters(row.revisions))
+        pages = 0 if row.level == "decision" else len(row.revisions)
         assert len(row.links()) == pages, row.id
 
 
 @pytest.mark.parametrize(
-    ("span", "spelled_out"),
-    [("A-E", "ABCDE"), ("A,C-E", "ACDE"), ("B", "B"), ("C-D", "CD"), ("A, B", "AB")],
+    ("limits", "expected"),
+    [
+        (("2024-11-05", None), REVISIONS),
+        (("2024-11-05", None, ("2025-03-26",)), (REVISIONS[0], *REVISIONS[2:])),
+        (("2025-03-26", "2025-06-18"), ("2025-03-26",)),
+        (("2025-06-18", "2026-07-28"), ("2025-06-18", "2025-11-25")),
+        (("2026-07-28", None), ("2026-07-28",)),
+    ],
 )
-def test_revision_span_expands_to_letters(span: str, spelled_out: str) -> None:
-    assert letters(span) == spelled_out
-    assert set(spelled_out) <= set(LETTERS)
+def test_revision_span_has_since_and_not_until(
+    limits: tuple[str, str | None], expected: tuple[str, ...]
+) -> None:
+    assert span(*limits) == expected
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [("2024-11-06", None), ("2024-11-05", "x"), ("2024-11-05", None, ("A",)), ("E", None)],
+)
+def test_revision_span_of_no_revision_raises(limits: tuple[str, str | None]) -> None:
+    with pytest.raises(ValueError, match="not in tuple"):
+        span(*limits)
+
+
+ROW_OF_TWO_PAGES = Requirement(
+    "X-1",
+    {"2025-06-18": "a/b", "2025-11-25": "/guide/*/c"},
+    "A sentence.",
+    "MUST",
+    "2025-06-18",
+    "2026-07-28",
+    "both",
+    verdict=TESTED,
+)
 
 
 def test_requirement_links_follow_the_page_of_each_revision() -> None:
-    row = Requirement("X-1", "C:a/b D-E:/guide/*/c", "A sentence.", "MUST", "C-D", "both", TESTED)
-    assert row.links() == [
+    assert ROW_OF_TWO_PAGES.links() == [
         "https://modelcontextprotocol.io/specification/2025-06-18/a/b",
         "https://modelcontextprotocol.io/guide/2025-11-25/c",
     ]
@@ -226,16 +254,15 @@ def test_requirement_links_lead_to_pages_that_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letter", "link"),
+    ("revision", "link"),
     [
-        ("C", "https://modelcontextprotocol.io/specification/2025-06-18/a/b"),
-        ("D", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
-        ("A", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
+        ("2025-06-18", "https://modelcontextprotocol.io/specification/2025-06-18/a/b"),
+        ("2025-11-25", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
+        ("2024-11-05", "https://modelcontextprotocol.io/guide/2025-11-25/c"),
     ],
 )
-def test_requirement_link_is_of_its_revision_or_the_last(letter: str, link: str) -> None:
-    row = Requirement("X-1", "C:a/b D-E:/guide/*/c", "A sentence.", "MUST", "C-D", "both", TESTED)
-    assert row.link(letter) == link
+def test_requirement_link_is_of_its_revision_or_the_last(revision: str, link: str) -> None:
+    assert ROW_OF_TWO_PAGES.link(revision) == link
 
 
 MARKED = """
@@ -333,7 +360,7 @@ def test_requirement_mark_without_literal_id_is_an_error(source: str, expected_e
 def test_manifest_disagreement_message_names_the_change(
     verdict: Verdict, marked: dict[str, list[str]], expected_error: str | None
 ) -> None:
-    row = Requirement("A-1", "", "A sentence.", "MUST", "A-E", "both", verdict)
+    row = Requirement("A-1", {}, "A sentence.", "MUST", "2024-11-05", None, "both", verdict=verdict)
     errors = disagreements([row], marked)
     if expected_error is None:
         assert errors == []

@@ -17,13 +17,20 @@ from mcp_core.protocol.revisions._methods import METHODS, Role
 from mcp_core.trace._ids import GivenTexts, UsedIds, id_key, text_key
 from mcp_core.trace._members import META, lookup
 
+from ._revisions import (
+    FACTS,
+    MODERN,
+    REVISIONS,
+    STATEFUL,
+    Revisions,
+    is_known,
+    is_modern,
+    is_stateful,
+)
 from ._seen import (
     CLIENT,
-    LETTER_OF,
-    MODERN,
     MODERN_ERRORS,
     SERVER,
-    STATEFUL,
     SeenExchange,
     SeenList,
     SeenMessage,
@@ -33,7 +40,6 @@ from ._seen import (
     holds_until,
     other_side,
 )
-from .rows import LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,8 +82,8 @@ _MAX_REJECTED: Final = 100  # versions
 
 def _rows_by_name() -> dict[tuple[str, str, Side], Method]:
     return {
-        (letter, name, other_side(CLIENT if role is Role.CLIENT else SERVER)): row
-        for letter, revision in LETTERS.items()
+        (revision, name, other_side(CLIENT if role is Role.CLIENT else SERVER)): row
+        for revision in REVISIONS
         for role in Role
         for name, row in DIALECTS[revision].receives[role].items()
     }
@@ -87,9 +93,9 @@ _ROWS: Final = _rows_by_name()
 KNOWN_METHODS: Final = frozenset(row.name for row in METHODS)
 
 
-def find_method(letter: str, name: str, sender: Side) -> Method | None:
+def find_method(revision: str, name: str, sender: Side) -> Method | None:
     """Return the row of a method, or None if `sender` may not send it in the revision."""
-    return _ROWS.get((letter, name, sender))
+    return _ROWS.get((revision, name, sender))
 
 
 class ConversationState:
@@ -105,9 +111,9 @@ class ConversationState:
         is_ordered: each side reads what the other sends in one order, which HTTP does not promise.
         observer: the side at which the trace was recorded, or "between".
         gap: why messages may be missing, empty if none are.
-        negotiated: the letter of the revision that a handshake selected, empty before.
-        is_modern, has_served_modern: the client has sent a request without a handshake, and the
-            server a result for one.
+        negotiated: the revision that a handshake selected, empty before.
+        modern: the revisions without a handshake that the client has sent requests of.
+        has_served_modern: the server has sent a result for one of them.
         has_client_message: a message of the client was seen.
         opened_otherwise: the first one was not a request of the revision without a handshake, by
             which a server of both kinds can choose how it serves the conversation.
@@ -175,7 +181,7 @@ class ConversationState:
         self.is_ordered = True
         self.gap = ""
         self.negotiated = ""
-        self.is_modern = False
+        self.modern: Revisions = ()
         self.has_served_modern = False
         self.has_client_message = False
         self.opened_otherwise = False
@@ -255,22 +261,27 @@ class ConversationState:
         self.tools_line = 0
 
     def __repr__(self) -> str:
-        revision = LETTERS.get(self.negotiated) or (LETTERS[MODERN] if self.is_modern else "?")
-        return f"<ConversationState {self.number} {revision}>"
+        revisions = (self.negotiated,) if self.negotiated else self.modern or ("?",)
+        return f"<ConversationState {self.number} {' '.join(revisions)}>"
 
     # -- Before a message is judged ----------------------------------------------------------------
 
-    def candidates(self, sender: Side) -> str:
-        """Return the letters of the revisions that a message without a sign of its own can be of.
+    @property
+    def is_modern(self) -> bool:
+        """True if the client has sent a request of a revision without a handshake."""
+        return bool(self.modern)
 
-        A client that speaks the newest revision may be asking whether the server does.
+    def candidates(self, sender: Side) -> Revisions:
+        """Return the revisions that a message without a sign of its own can be of.
+
+        A client that speaks a revision without a handshake may be asking whether the server does.
         """
         is_modern = self.is_modern if sender == CLIENT else self.has_served_modern
         if self.is_modern and not is_modern and self.initialize is None:
-            return STATEFUL + MODERN
-        modern = MODERN if is_modern else ""
+            return STATEFUL + self.modern
+        modern = self.modern if is_modern else ()
         if self.negotiated:
-            return self.negotiated + modern
+            return (self.negotiated, *modern)
         if self.initialize is not None:
             return STATEFUL + modern
         return modern or STATEFUL + MODERN
@@ -289,24 +300,28 @@ class ConversationState:
             if key is not None:
                 message.request = self.open[other_side(sender)].get(key)
             request = message.request
-            message.letters = request.letters if request is not None else self.candidates(sender)
+            message.revisions = (
+                request.revisions if request is not None else self.candidates(sender)
+            )
             if request is not None and request.method == "initialize":
-                message.letters = self._letters_of_handshake(message, request)
-            if message.letters == MODERN and not self.answers_modern(message):
-                message.letters = STATEFUL + MODERN  # of a server that may not know the revision
+                message.revisions = self._revisions_of_handshake(message, request)
+            if message.is_modern and not self.answers_modern(message):
+                # of a server that may not know the revision
+                message.revisions = STATEFUL + message.revisions
             if request is not None and request.earlier is not None:
-                message.letters = ""  # it can be the response to any of them
+                message.revisions = ()  # it can be the response to any of them
             method = request.method if request is not None else ""
             asked_by = other_side(sender)
         else:
-            message.letters = self._letters_of(message)
+            message.revisions = self._revisions_of(message)
             is_named = META + "subscriptionId" in message.meta
-            is_of_modern = sender == SERVER and message.letters == MODERN and not is_named
+            is_of_modern = sender == SERVER and message.is_modern and not is_named
             if is_of_modern and not self.answers_modern(None):
-                message.letters = STATEFUL + MODERN  # the same as for its responses
+                # the same as for its responses
+                message.revisions = STATEFUL + message.revisions
             method, asked_by = message.method, sender
-        if method and message.letters:
-            message.row = _ROWS.get((message.letters[-1], method, asked_by))
+        if method and message.revisions:
+            message.row = _ROWS.get((message.revisions[-1], method, asked_by))
 
     def _begin(self, message: SeenMessage) -> None:
         """Find out whether the first messages show that nothing was before them."""
@@ -333,7 +348,7 @@ class ConversationState:
         self.lose("the trace may begin within the conversation")
 
     def answers_modern(self, response: SeenMessage | None) -> bool:
-        """Return True if the server certainly speaks the newest revision.
+        """Return True if the server certainly speaks a revision without a handshake.
 
         A server of an earlier one can serve its requests, too: it ignores what it does not know.
         A server of both can choose by how a client opens the conversation. `response` can show it
@@ -341,7 +356,7 @@ class ConversationState:
         """
         if self.has_served_modern:
             return True
-        if LETTERS[MODERN] in self.server_versions and not self.opened_otherwise:
+        if not self.opened_otherwise and not self.server_versions.isdisjoint(MODERN):
             return True
         if response is None:
             return False
@@ -349,47 +364,45 @@ class ConversationState:
             return response.code in MODERN_ERRORS
         asked = response.request.method if response.request is not None else ""
         is_new = asked in KNOWN_METHODS and not any(
-            (letter, asked, CLIENT) in _ROWS for letter in STATEFUL
+            (revision, asked, CLIENT) in _ROWS for revision in STATEFUL
         )
         return is_new or isinstance(lookup(response.result, "resultType"), str)
 
-    def _letters_of(self, message: SeenMessage) -> str:
+    def _revisions_of(self, message: SeenMessage) -> Revisions:
         version = message.meta.get(META + "protocolVersion")
         if isinstance(version, str) and message.sender == CLIENT:
             if message.method == "initialize" and message.kind == "request":
                 return STATEFUL + MODERN  # a server of both eras can serve it as of either
-            return MODERN if LETTER_OF.get(version) == MODERN else ""
+            return (version,) if is_modern(version) else ()
         if message.method == "initialize":
             version = message.params.get("protocolVersion")
-            requested = LETTER_OF.get(version, "") if isinstance(version, str) else ""
-            return requested if requested in STATEFUL and requested else STATEFUL
+            return (version,) if is_stateful(version) else STATEFUL
         if message.kind == "notification":
             if META + "subscriptionId" in message.meta:
-                return MODERN
+                return self.modern or MODERN
             if message.method == "notifications/progress":
                 key = id_key(message.params.get("progressToken"))
                 request = None
                 if key is not None:
                     request = self.tokens[other_side(message.sender)].get(key)
                 if request is not None:
-                    return request.letters
+                    return request.revisions
             if message.method == "notifications/cancelled" and message.sender == CLIENT:
                 key = id_key(message.params.get("requestId"))
                 if key is not None and key in self.open[CLIENT]:
-                    return self.open[CLIENT][key].letters
+                    return self.open[CLIENT][key].revisions
         if message.method == "ping" and message.sender == CLIENT and self.initialize is None:
             return STATEFUL + MODERN  # a server of all revisions can answer it as of an older one
         stream = self.exchange
-        if message.sender == SERVER and stream is not None and len(stream.letters) == 1:
-            return stream.letters  # it comes with the response to a request of that revision
+        if message.sender == SERVER and stream is not None and len(stream.revisions) == 1:
+            return stream.revisions  # it comes with the response to a request of that revision
         return self.candidates(message.sender)
 
-    def _letters_of_handshake(self, message: SeenMessage, request: SeenRequest) -> str:
-        version = lookup(message.result, "protocolVersion")
-        letter = LETTER_OF.get(version, "") if isinstance(version, str) else ""
+    def _revisions_of_handshake(self, message: SeenMessage, request: SeenRequest) -> Revisions:
         if message.result is None:
-            return request.letters
-        return letter if letter and letter in STATEFUL else STATEFUL
+            return request.revisions
+        version = lookup(message.result, "protocolVersion")
+        return (version,) if is_stateful(version) else STATEFUL
 
     # -- After a message was judged ----------------------------------------------------------------
 
@@ -403,7 +416,7 @@ class ConversationState:
         self.large[message.sender] += message.size > SMALL
         if message.sender == CLIENT and not self.has_client_message:
             self.has_client_message = True
-            is_modern = message.letters == MODERN and message.is_well_formed
+            is_modern = message.is_modern and message.is_well_formed
             self.opened_otherwise = not message.exchange and not is_modern
         if message.kind == "request":
             self._receive_request(message)
@@ -456,7 +469,7 @@ class ConversationState:
 
     def capabilities(self, side: Side, message: SeenMessage) -> Mapping[str, Any] | None:
         """Return what `side` has declared at the time of `message`, or None if that is unknown."""
-        if message.letters == MODERN:
+        if message.is_modern:
             if side == SERVER:
                 found = lookup(self.discovered, "capabilities")
             else:
@@ -464,7 +477,7 @@ class ConversationState:
                 meta = message.meta if request is None else request.meta
                 found = meta.get(META + "clientCapabilities")
             return found if isinstance(found, dict) else None
-        if MODERN in message.letters:
+        if not all(FACTS[each].handshake for each in message.revisions):
             return None
         return self.server_capabilities if side == SERVER else self.client_capabilities
 
@@ -473,8 +486,8 @@ class ConversationState:
         request = SeenRequest(message)
         if sender == CLIENT:
             self.first_method = self.first_method or message.method
-        if message.letters == MODERN:
-            self.is_modern = True
+        if message.is_modern:
+            self.modern = tuple(each for each in MODERN if each in self.modern + message.revisions)
             if message.time > self._discovered_until:
                 self.discovered = None
             if message.time > self._tools_until:
@@ -624,7 +637,7 @@ class ConversationState:
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
         kind = result.get("resultType")
-        if request.letters == MODERN and self.answers_modern(message):
+        if request.is_modern and self.answers_modern(message):
             self.has_served_modern = True
         if kind == "input_required":
             request.result = result if message.size <= MAX_ROUND_BYTES else None
@@ -668,7 +681,7 @@ class ConversationState:
         if self.handshake_answered:
             return
         self.handshake_answered = message.line
-        self.negotiated = message.letter
+        self.negotiated = message.revision
         self.answered_version = result.get("protocolVersion")
         self._add_version(self.answered_version)
         found = result.get("capabilities")
@@ -677,7 +690,7 @@ class ConversationState:
         self.client_capabilities = found if isinstance(found, dict) else None
 
     def _add_version(self, version: Any) -> None:
-        if isinstance(version, str) and LETTER_OF.get(version):
+        if is_known(version):
             self.server_versions.add(version)
 
     def completed_list(self, message: SeenMessage) -> SeenList | None:

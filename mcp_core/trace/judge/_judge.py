@@ -19,13 +19,11 @@ from mcp_core.trace._ids import GivenTexts, text_key
 
 from ._conversation import ConversationState
 from ._finding import Finding
+from ._revisions import FACTS, REVISIONS, STATEFUL, Revisions
 from ._seen import (
     CLIENT,
-    LETTER_OF,
     MAX_PARAMS,
-    MODERN,
     SERVER,
-    STATEFUL,
     SeenExchange,
     SeenMessage,
 )
@@ -96,7 +94,7 @@ class Judge:
         self._lost = ""
         self._spawned: set[int] = set()
         versions = header.server_versions if header is not None else ()
-        self._server_versions = LETTER_OF.keys() & set(versions or ())
+        self._server_versions = FACTS.keys() & set(versions or ())
         self._given_states = GivenTexts(is_complete=from_start and all_conversations)
         self._large: deque[tuple[SeenExchange, int]] = deque()
         self._large_bytes = 0
@@ -230,11 +228,11 @@ class Judge:
         elif line.sender == SERVER and (line.raw or line.data):
             self._given_states.is_complete = False  # a client can read it all the same
         if exchange is not None and line.http is not None:
-            letters = {message.letters for message in exchange.messages}
+            revisions = {message.revisions for message in exchange.messages}
             if not line.http.status:
-                exchange.letters = letters.pop() if len(letters) == 1 else ""
+                exchange.revisions = revisions.pop() if len(revisions) == 1 else ()
                 if not exchange.messages:
-                    exchange.letters = state.candidates(CLIENT)
+                    exchange.revisions = state.candidates(CLIENT)
             yield from self._judge_exchange(exchange, state)
             self._bound_exchanges(exchange)
         state.exchange = None
@@ -255,10 +253,10 @@ class Judge:
         self, exchange: SeenExchange, state: ConversationState
     ) -> Iterator[Finding]:
         on, side = ("http_response", SERVER) if exchange.status else ("http_request", CLIENT)
-        letters = exchange.letters
-        if exchange.status and letters == MODERN and not state.answers_modern(exchange.response):
-            letters = STATEFUL + MODERN  # of a server that may not know the revision
-        for rule, row in _rules_on(on, letters):
+        revisions = exchange.revisions
+        if exchange.status and exchange.is_modern and not state.answers_modern(exchange.response):
+            revisions = STATEFUL + revisions  # of a server that may not know the revision
+        for rule, row in _rules_on(on, revisions):
             outcome = rule.check(exchange, state)
             if outcome is None:
                 continue
@@ -273,7 +271,7 @@ class Judge:
                     failure.side or side,  # type: ignore[arg-type]
                     failure.text,
                     (*lines, *failure.lines),
-                    letters if len(letters) == 1 else "",
+                    revisions[0] if len(revisions) == 1 else "",
                     is_certain,
                 )
         receive_exchange(exchange, state)
@@ -291,7 +289,7 @@ class Judge:
         if fields.id:
             exchange.has_event_ids = True
             yield from self._judge_event_id(line, fields.id, exchange, state)
-        elif exchange.letters == MODERN and state.answers_modern(None):
+        elif exchange.is_modern and state.answers_modern(None):
             self.opportunities["SHM-13"] += 1
 
     def _judge_endpoint(
@@ -308,19 +306,21 @@ class Judge:
     def _judge_event_id(
         self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
     ) -> Iterator[Finding]:
-        if exchange.letters == MODERN and state.answers_modern(None):
-            yield self._finding("SHM-13", state, SERVER, "an event has an id", letter="E")
+        if exchange.is_modern and state.answers_modern(None):
+            revision = exchange.revisions[-1]
+            yield self._finding("SHM-13", state, SERVER, "an event has an id", revision=revision)
             return
         text = line.raw or line.data
-        is_first = state.negotiated == "D" and exchange.method == "POST" and exchange.events == 1
-        if is_first and state.session is not None:
+        is_first = exchange.method == "POST" and exchange.events == 1
+        has_row = state.negotiated in ROWS["SHL-6"].revisions
+        if is_first and has_row and state.session is not None:
             if text:
                 yield self._finding(
                     "SHL-6",
                     state,
                     SERVER,
                     "the first event of a stream has data",
-                    letter="D",
+                    revision=state.negotiated,
                     is_certain=not state.gap,
                 )
             else:
@@ -383,8 +383,8 @@ class Judge:
             return
         if text is None:
             state.add_unreadable(sender)
-            if "A" in state.candidates(sender):
-                return  # 2024-11-05 does not name an encoding
+            if not _hold("RPC-26", state.candidates(sender)):
+                return  # of a revision that does not name an encoding
             yield self._finding("RPC-26", state, sender, "the message is not UTF-8")
             return
         self.opportunities["RPC-26"] += 1
@@ -406,7 +406,7 @@ class Judge:
         if isinstance(decoded, list):
             yield from self._judge_batch(line, decoded, state)
         elif isinstance(decoded, dict):
-            if "B" not in state.candidates(sender):
+            if _hold("RPC-25", state.candidates(sender)):
                 self.opportunities["RPC-25"] += 1
             message = SeenMessage(decoded, self._line, line.t, sender)
             message.size = len(text)
@@ -440,11 +440,11 @@ class Judge:
     ) -> Iterator[Finding]:
         sender = line.sender
         assert sender is not None
-        letters = state.candidates(sender)
+        revisions = state.candidates(sender)
         state.unreadable[sender] += 1
-        if "B" not in letters:
+        if _hold("RPC-25", revisions):
             yield self._finding("RPC-25", state, sender, "a batch, which the revision has not")
-        elif letters == "B":
+        elif _hold("RPC-23", revisions):
             responses = [isinstance(each, dict) and "method" not in each for each in members]
             if not members:
                 yield self._finding("RPC-23", state, sender, "the batch is empty")
@@ -506,7 +506,7 @@ class Judge:
                 kind = "response"
         # One entry for all other methods, which are a peer's words.
         known = method if method in _JUDGED_METHODS else ""
-        return _rules(kind, message.sender, known, message.letters)
+        return _rules(kind, message.sender, known, message.revisions)
 
     def _judge_shape(self, message: SeenMessage, state: ConversationState) -> Iterator[Finding]:
         row, error = find_message_error(message)
@@ -529,7 +529,7 @@ class Judge:
             state,
             message.sender,
             f"{what}{method}: {where}{error.text}",
-            letter=message.letter,
+            revision=message.revision,
             is_certain=not is_hidden,
         )
 
@@ -553,7 +553,7 @@ class Judge:
             failure.side or message.sender,
             failure.text + (f" ({reason})" if reason else ""),
             failure.lines,
-            message.letter,
+            message.revision,
             is_certain,
         )
 
@@ -582,7 +582,7 @@ class Judge:
         side: Side,
         text: str,
         lines: tuple[int, ...],
-        letter: str,
+        revision: str,
         is_certain: bool,
     ) -> Iterator[Finding]:
         if not is_certain:
@@ -598,7 +598,7 @@ class Judge:
             lines=(self._line, *lines),
             conversation=state.number,
             sentence=text,
-            link=row.link(letter or state.negotiated or "E"),
+            link=row.link(revision or state.negotiated or REVISIONS[-1]),
             is_certain=is_certain,
         )
 
@@ -609,7 +609,7 @@ class Judge:
         side: Side,
         text: str,
         *,
-        letter: str = "",
+        revision: str = "",
         is_certain: bool = True,
     ) -> Finding:
         """Return a finding of a rule that is not in the table, and count its opportunity."""
@@ -622,13 +622,15 @@ class Judge:
             lines=(self._line,),
             conversation=state.number,
             sentence=text,
-            link=row.link(letter or state.negotiated or "E"),
+            link=row.link(revision or state.negotiated or REVISIONS[-1]),
             is_certain=is_certain,
         )
 
 
 @cache
-def _rules(kind: str, sender: str, method: str, letters: str) -> list[tuple[Rule, Requirement]]:
+def _rules(
+    kind: str, sender: str, method: str, revisions: Revisions
+) -> list[tuple[Rule, Requirement]]:
     """Return the rules for a kind of message, with the row that each judges."""
     on = {"message", kind}
     if kind in ("result", "error"):
@@ -641,10 +643,15 @@ def _rules(kind: str, sender: str, method: str, letters: str) -> list[tuple[Rule
             continue
         if rule.methods and method not in rule.methods:
             continue
-        row = rule.row_for(letters)
+        row = rule.row_for(revisions)
         if row is not None:
             found.append((rule, ROWS[row]))
     return found
+
+
+def _hold(row: str, revisions: Revisions) -> bool:
+    """Return True if a row holds in all of `revisions`."""
+    return set(ROWS[row].revisions).issuperset(revisions)
 
 
 def _begins_session(message: SeenMessage, state: ConversationState) -> bool:
@@ -672,7 +679,7 @@ _MAX_PIECES_SIZE: Final = 20_000  # characters
 
 def _is_alone(message: SeenMessage, exchange: SeenExchange, state: ConversationState) -> bool:
     """Return True if what a client says of other messages came without a session."""
-    if message.sender != CLIENT or message.letters == MODERN or message.kind == "request":
+    if message.sender != CLIENT or message.is_modern or message.kind == "request":
         return False
     begun = state.initialize is not None or state.has_endpoint
     return not begun and SESSION not in exchange.headers
@@ -723,9 +730,9 @@ def _reject_constant(text: str) -> NoReturn:
 
 
 @cache
-def _rules_on(on: str, letters: str) -> list[tuple[Rule, Requirement]]:
+def _rules_on(on: str, revisions: Revisions) -> list[tuple[Rule, Requirement]]:
     """Return the rules for heads and for ends, with the row that each judges."""
-    rows = [(rule, rule.row_for(letters)) for rule in RULES if rule.on == on]
+    rows = [(rule, rule.row_for(revisions)) for rule in RULES if rule.on == on]
     return [(rule, ROWS[row]) for rule, row in rows if row is not None]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META, lookup
 
-from .rows import LETTERS
+from ._revisions import FACTS, RevisionFacts, Revisions, are_modern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIENT",
-    "LETTER_OF",
     "MAX_PARAMS",
-    "MODERN",
     "MODERN_ERRORS",
     "SERVER",
-    "STATEFUL",
     "TASKS_EXTENSION",
     "SeenExchange",
     "SeenList",
@@ -40,11 +37,7 @@ __all__ = [
 Side: TypeAlias = Literal["client", "server"]
 CLIENT: Final = "client"
 SERVER: Final = "server"
-# The letters of the revisions with a handshake, and of the one without.
-STATEFUL: Final = "ABCD"
-MODERN: Final = "E"
-LETTER_OF: Final = {revision: letter for letter, revision in LETTERS.items()}
-# The codes of errors that only a server of that revision sends.
+# The codes of errors that only a server of a revision without a handshake sends.
 MODERN_ERRORS: Final = (-32020, -32021, -32022)
 _REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
 TASKS_EXTENSION: Final = META + "tasks"
@@ -53,6 +46,7 @@ MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in f
 # Of larger params, what the rules for results need.
 _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
+_NO_FACTS: Final = RevisionFacts()
 _HOLDS: Final = 60.0  # seconds for which what a server has declared is taken to be as it was
 _LONG_ID: Final = 200  # characters
 _MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
@@ -73,7 +67,7 @@ class SeenRequest:
         sender, id, method, params: of the request.
         size: characters of the message.
         has_all_params: False if the request is long: only some of its params are remembered.
-        letters: the revisions that it can be of.
+        revisions: the revisions that it can be of.
         is_well_formed, in_batch: see `SeenMessage`.
         earlier: an open request of its sender with the same id, or None.
         count: how many open requests have the id, the earlier ones included.
@@ -104,7 +98,6 @@ class SeenRequest:
         "is_error",
         "is_redacted",
         "is_well_formed",
-        "letters",
         "line",
         "method",
         "params",
@@ -112,6 +105,7 @@ class SeenRequest:
         "progress_exchange",
         "progress_line",
         "result",
+        "revisions",
         "sender",
         "shares_token",
         "size",
@@ -131,7 +125,7 @@ class SeenRequest:
         self.params: Mapping[str, Any] = (
             message.params if self.has_all_params else _small_members(message.params, _KEPT)
         )
-        self.letters = message.letters
+        self.revisions = message.revisions
         self.is_redacted = bool(message.redacted)
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch
@@ -150,6 +144,11 @@ class SeenRequest:
         self.result: Mapping[str, Any] | None = None
         self.task: str | None = None
         self.acknowledged = 0
+
+    @property
+    def is_modern(self) -> bool:
+        """True if it is certainly of a revision without a handshake."""
+        return are_modern(self.revisions)
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -192,7 +191,7 @@ class SeenMessage:
         result: its result if that is an object, else None.
         error: its error if that is an object, else None.
         request: the request that a response answers, or None for other messages.
-        letters: the revisions that it can be of.
+        revisions: the revisions that it can be of.
         row: the row of its method, or that of the request that it answers; None if it is unknown.
         in_batch: it is a member of a batch.
         exchange: the HTTP exchange that carried it, 0 if none.
@@ -206,7 +205,6 @@ class SeenMessage:
         "id",
         "in_batch",
         "kind",
-        "letters",
         "line",
         "members",
         "meta",
@@ -215,6 +213,7 @@ class SeenMessage:
         "redacted",
         "request",
         "result",
+        "revisions",
         "row",
         "sender",
         "size",
@@ -244,7 +243,7 @@ class SeenMessage:
             meta = self.params.get("_meta")
         self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}
         self.request: SeenRequest | None = None
-        self.letters = ""
+        self.revisions: Revisions = ()
         self.row: Method | None = None
         self.in_batch = False
         self.exchange = 0
@@ -290,9 +289,19 @@ class SeenMessage:
         self.redacted = ("",)  # no rule can read it any more
 
     @property
-    def letter(self) -> str:
+    def revision(self) -> str:
         """Its revision, empty if that is not known."""
-        return self.letters if len(self.letters) == 1 else ""
+        return self.revisions[0] if len(self.revisions) == 1 else ""
+
+    @property
+    def facts(self) -> RevisionFacts:
+        """The facts of its revision, none of them true if that is not known."""
+        return FACTS.get(self.revision, _NO_FACTS)
+
+    @property
+    def is_modern(self) -> bool:
+        """True if it is certainly of a revision without a handshake."""
+        return are_modern(self.revisions)
 
     @property
     def code(self) -> Any:
@@ -317,7 +326,7 @@ class SeenExchange:
         answered, answered_time: how many of its requests were answered on it, and the last time.
         ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
             empty and 0 before.
-        letters: the revisions that it can be of.
+        revisions: the revisions that it can be of.
     """
 
     __slots__ = (
@@ -331,7 +340,6 @@ class SeenExchange:
         "has_body",
         "has_event_ids",
         "headers",
-        "letters",
         "line",
         "messages",
         "method",
@@ -340,6 +348,7 @@ class SeenExchange:
         "response_line",
         "response_time",
         "retry",
+        "revisions",
         "status",
         "target",
         "time",
@@ -352,7 +361,7 @@ class SeenExchange:
         self.target = head.target
         self.headers = _joined(head)
         self.messages: list[SeenMessage] = []
-        self.letters = ""
+        self.revisions: Revisions = ()
         self.status = 0
         self.response_line = 0
         self.response_time = 0.0
@@ -375,6 +384,11 @@ class SeenExchange:
         if len(self.messages) != 1 or self.messages[0].kind != "request":
             return None
         return self.messages[0] if self.messages[0].has_one_kind else None
+
+    @property
+    def is_modern(self) -> bool:
+        """True if it is certainly of a revision without a handshake."""
+        return are_modern(self.revisions)
 
     @property
     def path(self) -> str:
@@ -479,13 +493,13 @@ class SeenTask:
         "interval",
         "is_error",
         "keys",
-        "letters",
         "line",
         "owner",
         "polled",
         "request",
         "result_asked",
         "result_given",
+        "revisions",
         "status",
         "ttl",
         "update_line",
@@ -495,7 +509,7 @@ class SeenTask:
         self.id: str = view["taskId"]
         self.owner = message.sender
         self.request = request
-        self.letters = request.letters
+        self.revisions = request.revisions
         self.line = self.created = message.line
         self.created_time = message.time
         status = view.get("status")
@@ -569,7 +583,7 @@ def holds_until(message: SeenMessage) -> float:
     Over HTTP without sessions, another instance of the server can handle a later request, such as
     a newer one. So a result holds for its `ttlMs`, and for a minute at least.
     """
-    if not message.exchange or message.letters != MODERN or message.result is None:
+    if not message.exchange or not message.is_modern or message.result is None:
         return math.inf
     return message.time + max(_HOLDS, _seconds(message.result.get("ttlMs")) or 0.0)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from ._revisions import newest_entry
 from ._shape_table import SHAPES
 
 if TYPE_CHECKING:
@@ -188,13 +189,9 @@ def _number_check(shape: _Shape) -> _Check:
 class _Revision:
     """The compiled shapes of one revision."""
 
-    def __init__(self, letter: str) -> None:
-        self._texts = {
-            name: text
-            for name, variants in SHAPES.items()
-            for letters, text in variants
-            if letter in letters
-        }
+    def __init__(self, revision: str) -> None:
+        texts = {name: newest_entry(dict(each), revision, "") for name, each in SHAPES.items()}
+        self._texts = {name: text for name, text in texts.items() if text}
         self._parsed: dict[str, _Shape] = {}
         self._checks: dict[str, _Check | None] = {}
 
@@ -357,20 +354,20 @@ def _escape(key: str) -> str:
 
 
 @cache
-def _revision(letter: str) -> _Revision:
-    return _Revision(letter)
+def _revision(revision: str) -> _Revision:
+    return _Revision(revision)
 
 
-def has_shape(letter: str, name: str) -> bool:
+def has_shape(revision: str, name: str) -> bool:
     """Return True if a revision has the shape `name`: a type, `>method` or `<method`."""
-    return _revision(letter).has(name)
+    return _revision(revision).has(name)
 
 
-def find_shape_error(letter: str, name: str, value: Any) -> ShapeError | None:
+def find_shape_error(revision: str, name: str, value: Any) -> ShapeError | None:
     """Return the first error in a decoded value, or None if it has the shape `name`.
 
     Args:
-        letter: the revision, A to E.
+        revision: its date, such as "2025-11-25".
         name: a type of the schema, `>` and a method for its params, or `<` and a method for its
             result.
         value: decoded JSON.
@@ -378,5 +375,5 @@ def find_shape_error(letter: str, name: str, value: Any) -> ShapeError | None:
     Raises:
         KeyError: the revision has no such shape; see `has_shape`.
     """
-    check = _revision(letter).find(name)
+    check = _revision(revision).find(name)
     return None if check is None else check(value)

@@ -614,9 +614,7 @@ def _largest(value: Any, depth: int = 0) -> float:
 def link_of(row: str, revision: str) -> str:
     """Return the address of the page of a row; empty for a row without a page."""
     found = ROWS.get(row)
-    if found is None or revision not in DIALECTS:
-        return ""
-    return found.link("ABCDE"[list(reversed(ALL)).index(revision)])
+    return "" if found is None or revision not in DIALECTS else found.link(revision)
 
 
 def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:

@@ -4,8 +4,8 @@ Rules of this folder:
 
 1. The sentences are our summaries, never quotations. Where a row matters, read its page.
 2. An id is never reused for another requirement.
-3. Revisions go by letters: A 2024-11-05, B 2025-03-26, C 2025-06-18, D 2025-11-25 (the stateful
-   era) and E 2026-07-28 (the stateless one).
+3. Two columns give the first revision that has the row and the first one that has it no more, or
+   None. A new revision has every row with None.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ from . import (
     _utilities,
 )
 from ._requirement import CHECKED_LEVELS as CHECKED_LEVELS
-from ._requirement import LETTERS as LETTERS
 from ._requirement import Level as Level
 from ._requirement import Requirement as Requirement
 from ._requirement import Role as Role
-from ._requirement import letters as letters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHECKED_LEVELS", "LETTERS", "ROWS", "Level", "Requirement", "Role", "letters"]
+__all__ = ["CHECKED_LEVELS", "ROWS", "Level", "Requirement", "Role"]
 
 # Every row by its id.
 ROWS: Final[Mapping[str, Requirement]] = {

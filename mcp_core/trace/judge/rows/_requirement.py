@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
-from mcp_core.types._revisions import REVISIONS
+from mcp_core.trace.judge._revisions import Revisions, newest_entry, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHECKED_LEVELS", "LETTERS", "Level", "Requirement", "Role", "letters", "rows"]
+__all__ = ["CHECKED_LEVELS", "Level", "Requirement", "Role", "rows"]
 
 SITE: Final = "https://modelcontextprotocol.io"
-# A to E: a revision by its letter, oldest first.
-LETTERS: Final = dict(zip("ABCDE", REVISIONS, strict=True))
 
 Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "schema", "reading", "decision"]
 # The levels of the obligations that a check reports, by what the user asks for.
@@ -45,68 +43,66 @@ class Requirement(Struct, frozen=True):
 
     Attributes:
         id: its name, such as `RPC-1`, which is never given to another requirement.
-        page: where it is written, by revision: `A-D:basic/lifecycle E:changelog`. A page is a path
-            below the specification of its revision, or below the site if it starts with a slash;
-            `*` in it is the revision. Empty for a decision.
+        pages: where it is written, by the first revision that has it there:
+            `{"2024-11-05": "basic/lifecycle", "2026-07-28": "changelog"}`. A page is a path below
+            the specification of its revision, or below the site if it starts with a slash; `*` in
+            it is the revision. Empty for a decision.
         sentence: a summary, never a quotation.
         level: the word of the text. "schema" is a fact of the schema; "reading" an interpretation
             where the text is silent, never an obligation of the peer; "decision" our own choice.
-        revisions: a span of letters, such as `A-D` or `A,C-E`.
+        since: the first revision that has it.
+        until: the first later one that does not have it, None if it was not removed.
         role: the party that it binds.
+        without: revisions between them that do not have it.
     """
 
     id: str
-    page: str
+    pages: Mapping[str, str]
     sentence: str
     level: Level
-    revisions: str
+    since: str
+    until: str | None
     role: Role
+    without: tuple[str, ...] = ()
+
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        """The revisions that have it, oldest first."""
+        return _span(self.since, self.until, self.without)
 
     def links(self) -> list[str]:
         """Return the addresses to read, one for each revision of the row; none for a decision."""
-        paths = self._paths()
-        return [_link(letter, paths[letter]) for letter in letters(self.revisions) if paths]
+        return [self._link(revision) for revision in self.revisions if self.pages]
 
-    def link(self, letter: str) -> str:
+    def link(self, revision: str) -> str:
         """Return the address to read for a revision; empty for a decision.
 
         Args:
-            letter: the revision, A to E. For one that the row does not have, the address is that
-                of its last one.
+            revision: for one that the row does not have, the address is that of its last one.
         """
-        paths = self._paths()
-        if not paths:
+        if not self.pages:
             return ""
-        if letter not in paths or letter not in letters(self.revisions):
-            letter = letters(self.revisions)[-1]
-        return _link(letter, paths[letter])
+        known = self.revisions
+        return self._link(revision if revision in known else known[-1])
 
-    def _paths(self) -> dict[str, str]:
-        paths: dict[str, str] = {}
-        for entry in self.page.split():
-            span, path = entry.split(":")
-            paths |= dict.fromkeys(letters(span), path)
-        return paths
+    def _link(self, revision: str) -> str:
+        path = newest_entry(self.pages, revision, "")
+        address = path if path.startswith("/") else f"/specification/*/{path}"
+        return SITE + address.replace("*", revision)
 
 
 @cache
-def letters(span: str) -> str:
-    """Return the letters of a span: `ACDE` for `A,C-E`."""
-    every = "".join(LETTERS)
-    return "".join(
-        every[every.index(part[0]) : every.index(part[-1]) + 1]
-        for part in span.replace(" ", "").split(",")
-    )
+def _span(since: str, until: str | None, without: tuple[str, ...]) -> Revisions:
+    return span(since, until, without)
 
 
-def _link(letter: str, path: str) -> str:
-    address = path if path.startswith("/") else f"/specification/*/{path}"
-    return SITE + address.replace("*", LETTERS[letter])
-
-
-def rows(page: str, *table: tuple[str, Level, str, Role, str]) -> tuple[Requirement, ...]:
-    """Return rows that share a page. The sentence comes last in each row."""
+def rows(
+    pages: Mapping[str, str],
+    *table: tuple[str, Level, str, str | None, Role, str],
+    without: tuple[str, ...] = (),
+) -> tuple[Requirement, ...]:
+    """Return rows that share pages. The sentence comes last in each row."""
     return tuple(
-        Requirement(id, page, sentence, level, revisions, role)
-        for id, level, revisions, role, sentence in table
+        Requirement(id, pages, sentence, level, since, until, role, without)
+        for id, level, since, until, role, sentence in table
     )

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, LETTER_OF, MODERN, MODERN_ERRORS, SERVER, STATEFUL
-from mcp_core.trace.judge.rows import LETTERS
+from mcp_core.trace.judge._revisions import REVISIONS, is_known, is_later, is_modern, is_stateful
+from mcp_core.trace.judge._seen import CLIENT, MODERN_ERRORS, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -29,12 +29,12 @@ def is_revision(text: Any) -> bool | None:
     """Return True for a revision, False for what cannot be one, and None for a later or a draft."""
     if not isinstance(text, str):
         return False
-    if LETTER_OF.get(text):
+    if is_known(text):
         return True
     if text == _BEFORE_THE_FIRST:
         return None
     if _DATE.fullmatch(text):
-        return None if text > LETTERS[MODERN] else False
+        return None if is_later(text) else False
     return None if "draft" in text.lower() else False
 
 
@@ -50,7 +50,7 @@ def answered_version_is_supported(message: SeenMessage, state: ConversationState
     lines = (message.request.line,)
     if is_revision(found) is False:
         return RuleFailure(f"the server selects {show(found)}, which is no revision", lines)
-    if wanted in state.server_versions and LETTER_OF.get(wanted, MODERN) in STATEFUL:
+    if wanted in state.server_versions and is_stateful(wanted):
         return RuleFailure(
             f"the server selects {show(found)}, and it supports the requested {show(wanted)}", lines
         )
@@ -93,12 +93,10 @@ def modern_server_names_its_versions(message: SeenMessage, state: ConversationSt
         return None
     found = set(_DATE.findall(f"{message.error.get('message')} {message.error.get('data')}"))
     # It may serve other clients with a handshake, and reject this one for another reason.
-    is_modern_only = bool(state.server_versions) and all(
-        LETTER_OF[version] == MODERN for version in state.server_versions
-    )
+    is_modern_only = bool(state.server_versions) and all(map(is_modern, state.server_versions))
     asked = message.request.params.get("protocolVersion") if message.request else None
-    is_known = isinstance(asked, str) and LETTER_OF.get(asked, MODERN) != MODERN
-    return not found.isdisjoint(LETTERS.values()) or RuleFailure(
+    is_known = is_stateful(asked)
+    return not found.isdisjoint(REVISIONS) or RuleFailure(
         "the error for initialize names no version", is_certain=is_modern_only and is_known
     )
 
@@ -125,7 +123,7 @@ def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationS
         return None
     if message.method == "initialize":
         return True
-    if message.letters != MODERN or message.method == "server/discover":
+    if not message.is_modern or message.method == "server/discover":
         return None
     # It may know no other era.
     return RuleFailure(
@@ -141,7 +139,7 @@ def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> O
     if probe is None or message.exchange or probe.code not in MODERN_ERRORS:
         return None
     if message.method != "initialize":
-        return True if message.letters == MODERN else None
+        return True if message.is_modern else None
     # The error can cross the handshake if it comes late.
     return RuleFailure(
         f"initialize after the error {probe.code} of server/discover",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.protocol.schema._json_schema import InvalidSchema
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER
+from mcp_core.trace.judge._seen import CLIENT, SERVER
 
 from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions
@@ -432,7 +432,7 @@ def missing_input_is_asked_again(message: SeenMessage, state: ConversationState)
     request = message.request
     first = state.round_of(request.params) if request is not None else None
     asked = lookup(first.result, "inputRequests") if first is not None else None
-    if request is None or not isinstance(asked, dict) or request.letters != MODERN:
+    if request is None or not isinstance(asked, dict) or not request.is_modern:
         return None
     given = request.params.get("inputResponses")
     if asked.keys() <= (given.keys() if isinstance(given, dict) else set()):

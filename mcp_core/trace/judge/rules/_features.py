@@ -145,7 +145,8 @@ _compile_remembered = functools.lru_cache(maxsize=256)(_compile_text)
 def is_complete(message: SeenMessage) -> bool:
     """True if it is the result of the call itself, not a task or a round."""
     assert message.result is not None
-    if message.letters == "D" and message.request is not None and "task" in message.request.params:
+    request = message.request
+    if message.facts.requested_tasks and request is not None and "task" in request.params:
         return False
     return bool(message.result.get("resultType", "complete") == "complete")
 
@@ -477,7 +478,7 @@ def form_is_flat(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     for name, each in properties.items():
         kind = lookup(each, "type")
-        if kind not in _PRIMITIVES or (kind == "array" and message.letters == "C"):
+        if kind not in _PRIMITIVES or (kind == "array" and message.facts.no_array_fields):
             return f"the field {show(name)} has the type {show(kind)}"
     return True
 

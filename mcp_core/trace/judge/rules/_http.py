@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
-from mcp_core.trace.judge._seen import CLIENT, LETTER_OF, MODERN, SERVER
+from mcp_core.trace.judge._seen import CLIENT, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -117,12 +117,12 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
 
 @rule("SHL-28", on="http_request", needs_history=True)
 def version_is_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.negotiated or state.negotiated not in exchange.letters or state.has_endpoint:
+    if not state.negotiated or state.negotiated not in exchange.revisions or state.has_endpoint:
         return None
     if _is_initialize(exchange) or not _is_post(exchange):
         return None
     found = exchange.headers.get(_VERSION)
-    return LETTER_OF.get(found or "") == state.negotiated or (
+    return found == state.negotiated or (
         f"`MCP-Protocol-Version` is {show(found)} after the handshake"
     )
 
@@ -204,7 +204,7 @@ def request_is_answered_in_a_known_type(
         return None
     if exchange.status != 200:
         # On the HTTP+SSE transport the response comes on another stream.
-        is_modern = exchange.letters == MODERN and state.answers_modern(exchange.response)
+        is_modern = exchange.is_modern and state.answers_modern(exchange.response)
         is_certain = is_modern or exchange.headers.get(SESSION) is not None
         key = id_key(exchange.request.id)
         request = None if key is None else state.open[CLIENT].get(key)

@@ -119,12 +119,12 @@ def notification_exists_in_revision(message: SeenMessage, state: ConversationSta
 
 
 def _exists(message: SeenMessage) -> Outcome:
-    letter = message.letter
-    if not letter or message.method not in KNOWN_METHODS or message.method == "initialize":
+    revision = message.revision
+    if not revision or message.method not in KNOWN_METHODS or message.method == "initialize":
         return None
-    if find_method(letter, message.method, message.sender) is not None:
+    if find_method(revision, message.method, message.sender) is not None:
         return True
-    if find_method(letter, message.method, other_side(message.sender)) is not None:
+    if find_method(revision, message.method, other_side(message.sender)) is not None:
         return f"a {message.sender} does not send {message.method}"
     return f"the negotiated revision has no {message.method}"
 

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
 from mcp_core.trace.judge._conversation import KNOWN_METHODS
-from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER, TASKS_EXTENSION, other_side
+from mcp_core.trace.judge._revisions import FACTS
+from mcp_core.trace.judge._seen import CLIENT, SERVER, TASKS_EXTENSION, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
+    from mcp_core.trace.judge._revisions import RevisionFacts
     from mcp_core.trace.judge._seen import SeenExchange, SeenMessage, SeenRequest
 
     from ._registry import Outcome
@@ -180,11 +182,15 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
         is_certain = (
             state.session is None and not state.ended_sessions and _serves_on(request, state)
         )
-    elif state.has_endpoint or "A" in request.letters or request.method == "initialize":
+    elif (
+        state.has_endpoint
+        or any(FACTS[each].http_sse for each in request.revisions)
+        or request.method == "initialize"
+    ):
         return None  # on the HTTP+SSE transport the response comes on another stream
     elif exchange.headers.get("mcp-session-id") is None:
         # It may be one.
-        is_certain = request.letters == MODERN and state.answers_modern(None) and is_certain
+        is_certain = request.is_modern and state.answers_modern(None) and is_certain
     return RuleFailure(
         what + f"the HTTP response with the status {exchange.status} is complete",
         (request.line, exchange.end_line),
@@ -364,10 +370,10 @@ _OFFICIAL: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
 _RESERVED_LABELS: Final = ("modelcontextprotocol", "mcp")
 
 
-def _is_reserved(key: str, letter: str) -> bool:
+def _is_reserved(key: str, facts: RevisionFacts) -> bool:
     prefix, slash, _ = key.rpartition("/")
     labels = prefix.lower().split(".") if slash else []
-    if letter == "C":
+    if facts.reserves_any_label:
         return any(label in _RESERVED_LABELS for label in labels[:-1])
     return len(labels) > 1 and labels[1] in _RESERVED_LABELS
 
@@ -377,7 +383,7 @@ def reserved_prefixes_are_left_alone(message: SeenMessage, state: ConversationSt
     if not message.meta:
         return None
     for key in message.meta:
-        if "/" in key and not key.startswith(_OFFICIAL) and _is_reserved(key, message.letter):
+        if "/" in key and not key.startswith(_OFFICIAL) and _is_reserved(key, message.facts):
             return f"`_meta` has the key {show(key)}, whose prefix is reserved"
     return True
 

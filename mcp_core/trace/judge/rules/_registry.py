@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from mcp_core.trace.judge.rows import ROWS, letters
+from mcp_core.trace.judge.rows import ROWS
 
 if TYPE_CHECKING:
+    from mcp_core.trace.judge._revisions import Revisions
     from mcp_core.trace.judge._seen import Side
 
 __all__ = ["RULES", "On", "Outcome", "Rule", "RuleFailure", "rule"]
@@ -76,14 +77,14 @@ class Rule(Struct, frozen=True):
     in_doubt: bool = False
     any_revision: bool = False
 
-    def row_for(self, candidates: str) -> str | None:
+    def row_for(self, candidates: Revisions) -> str | None:
         """Return the row that holds in the revisions `candidates`, in all of them, or None."""
         if self.any_revision:
             return self.rows[0]
         if not candidates:
             return None
         for id in self.rows:
-            known = set(letters(ROWS[id].revisions))
+            known = set(ROWS[id].revisions)
             if known.issuperset(candidates) or (self.in_doubt and not known.isdisjoint(candidates)):
                 return id
         return None

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
-from mcp_core.trace.judge.rows import ROWS, letters
+from mcp_core.trace.judge.rows import ROWS
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._seen import SeenMessage
@@ -147,28 +147,28 @@ def shape_of(message: SeenMessage) -> str:
     if request is None or result is None:
         return ""
     kind = result.get("resultType")
-    if message.letters == "E" and kind in ("input_required", "task"):
+    if message.facts.result_types and kind in ("input_required", "task"):
         return "InputRequiredResult" if kind == "input_required" else "CreateTaskResult"
-    if message.letters == "E" and kind not in (None, "complete"):
+    if message.facts.result_types and kind not in (None, "complete"):
         return ""
-    if message.letters == "D" and "task" in request.params and "task" in result:
+    if message.facts.requested_tasks and "task" in request.params and "task" in result:
         return "CreateTaskResult"
     return f"<{request.method}"
 
 
-def row_of_shape(name: str, pointer: str, letter: str) -> str | None:
+def row_of_shape(name: str, pointer: str, revision: str) -> str | None:
     """Return the row for an error at `pointer` in a shape, or None if no row describes it."""
     for pattern, rows in _COMPILED.get(name, _COMPILED[""]):
         if pattern.fullmatch(pointer):
             for id in rows:
-                if letter in letters(ROWS[id].revisions):
+                if revision in ROWS[id].revisions:
                     return id
     return None
 
 
 @cache
-def _row_of_whole(name: str, letter: str) -> str | None:
-    return row_of_shape(name, "", letter)
+def _row_of_whole(name: str, revision: str) -> str | None:
+    return row_of_shape(name, "", revision)
 
 
 def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | None]:
@@ -179,8 +179,8 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
         right shape.
     """
     name = shape_of(message)
-    letter = message.letter
-    if not name or not letter or not has_shape(letter, name):
+    revision = message.revision
+    if not name or not revision or not has_shape(revision, name):
         return None, None
     if message.kind == "response":
         value = message.members["result"]
@@ -192,10 +192,10 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
         return None, None
     if not isinstance(value, dict):
         return None, None  # RPC-15 and RPC-16
-    error = find_shape_error(letter, name, value)
+    error = find_shape_error(revision, name, value)
     if error is None:
-        return _row_of_whole(name, letter), None
-    return row_of_shape(name, error.pointer, letter), error
+        return _row_of_whole(name, revision), None
+    return row_of_shape(name, error.pointer, revision), error
 
 
 # Requests that cannot be without params.

@@ -367,9 +367,9 @@ def result_has_the_shape_of_the_request(message: SeenMessage, state: Conversatio
     request = message.request
     task = state.task_of(request) if request is not None else None
     name = f"<{task.request.method}" if task is not None else ""
-    if task is None or message.result is None or not has_shape(message.letter, name):
+    if task is None or message.result is None or not has_shape(message.revision, name):
         return None
-    error = find_shape_error(message.letter, name, message.result)
+    error = find_shape_error(message.revision, name, message.result)
     return error is None or RuleFailure(
         f"the result of the task is none of {task.request.method}: {error}", (task.request.line,)
     )
@@ -464,7 +464,7 @@ def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome
         return None
     if message.result is not None:
         return True
-    if request is None or find_shape_error(message.letters[-1:], ">tasks/get", request.params):
+    if request is None or find_shape_error(message.revisions[-1], ">tasks/get", request.params):
         return None  # the error can be about the request
     if _is_of_another(task, state):
         return None  # TX-23

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, MODERN, SERVER, other_side
+from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -125,7 +125,7 @@ def cancelled_request_is_not_answered(message: SeenMessage, state: ConversationS
     return RuleFailure(
         "a response to a request whose cancellation was read before",
         (request.line, request.cancelled),
-        is_certain=message.letters == MODERN,
+        is_certain=message.is_modern,
     )
 
 
@@ -201,7 +201,7 @@ def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
     token = message.params.get("progressToken")
     if id_key(token) is None:
         return None
-    if message.sender == CLIENT and message.letters == MODERN:
+    if message.sender == CLIENT and message.is_modern:
         return None  # PROG-8
     if id_key(token) in state.tokens[other_side(message.sender)]:
         return True
@@ -236,7 +236,7 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
         return None
     if request.task is not None:
         task = state.task(other_side(request.sender), request.task)
-        if message.letters == MODERN or task is None:
+        if message.is_modern or task is None:
             return None  # PROG-7
         if task.status not in FINAL:
             return True
@@ -373,7 +373,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     # A client of 2026-07-28 can have it from another connection.
     return RuleFailure(
         f"the cursor {show(cursor)} was not given out for {message.method}",
-        is_certain=message.letters != MODERN and state.is_ordered,
+        is_certain=not message.is_modern and state.is_ordered,
     )
 
 

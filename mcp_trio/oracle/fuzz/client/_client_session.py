@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from mcp_core import ALL, escape_text
+from mcp_core import escape_text
 from mcp_core.trace import ROWS, Judge
 from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, TargetFault
 
@@ -37,11 +37,6 @@ LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_REQUESTS: Final = 300  # of one case; a client that follows cursors may never end
 MAX_INPUT: Final = 64 * 1024 * 1024  # bytes of one case
 PING: Final = "PING-2"
-
-
-def letter_of(revision: str) -> str:
-    """Return the letter of a revision in the rows."""
-    return "ABCDE"[sorted(ALL).index(revision)] if revision in ALL else "D"
 
 
 class LinkLike(Protocol):
@@ -199,7 +194,7 @@ class ClientSession:
                 method=method,
                 level=row.level,
                 sentence=f"a ping of the server was not answered within {timeout:g} s",
-                link=row.link(letter_of(self.server.revision)),
+                link=row.link(self.server.revision),
             )
         )
 

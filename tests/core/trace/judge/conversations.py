@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from mcp_core.trace import Finding, Judge, TraceHeader, TraceLine
-from mcp_core.trace.judge.rows import LETTERS
+from mcp_core.trace.judge._revisions import MODERN
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -131,40 +131,46 @@ def _named(members: dict[str, Any]) -> Message:
 class Start(NamedTuple):
     """How a conversation begins: with a handshake if its revision has one."""
 
-    letter: str
+    revision: str
     client: Message = CLIENT_CAPABILITIES
     server: Message = SERVER_CAPABILITIES
 
     def messages(self) -> list[Said]:
-        if self.letter == "E":
+        if self.revision in MODERN:
             return []
         info = {"name": "x", "version": "1"}
-        version = LETTERS[self.letter]
         return [
             C(
                 ask(
                     "init",
                     "initialize",
-                    protocolVersion=version,
+                    protocolVersion=self.revision,
                     capabilities=self.client,
                     clientInfo=info,
                 )
             ),
-            S(result("init", protocolVersion=version, capabilities=self.server, serverInfo=info)),
+            S(
+                result(
+                    "init",
+                    protocolVersion=self.revision,
+                    capabilities=self.server,
+                    serverInfo=info,
+                )
+            ),
             C(notify("notifications/initialized")),
         ]
 
 
 def judge(
-    start: Start | None, messages: list[Said], letter: str = ""
+    start: Start | None, messages: list[Said], revision: str = ""
 ) -> tuple[list[Finding], Judge]:
     """Judge a conversation that begins with `start`, and return the findings and the judge."""
     header = TraceHeader(format_version=1, observer="between", transport="stdio")
     judged = Judge(header, from_start=True)
-    letter = start.letter if start is not None else letter
+    revision = start.revision if start is not None else revision
     findings: list[Finding] = []
     for line in as_lines(
-        [*(start.messages() if start is not None else []), *messages], letter, start
+        [*(start.messages() if start is not None else []), *messages], revision, start
     ):
         findings += judged.receive(line)
     findings += judged.close()
@@ -172,14 +178,14 @@ def judge(
 
 
 def as_lines(
-    messages: Sequence[Said], letter: str, start: Start | None = None
+    messages: Sequence[Said], revision: str, start: Start | None = None
 ) -> Iterator[TraceLine]:
     """Yield the lines of a conversation."""
     methods: dict[Any, str] = {}
     for said in messages:
         message = said.message
-        if letter == "E" and not said.is_raw and isinstance(message, dict):
-            message = _modern(said.sender, message, methods, start)
+        if revision in MODERN and not said.is_raw and isinstance(message, dict):
+            message = _modern(said.sender, message, revision, methods, start)
         if isinstance(message, TraceLine):
             yield message
         elif isinstance(message, bytes):
@@ -189,8 +195,14 @@ def as_lines(
             yield TraceLine(t=0.0, sender=said.sender, raw=text)
 
 
-def _modern(sender: str, message: Message, methods: dict[Any, str], start: Start | None) -> Message:
-    """Return a message with the members that 2026-07-28 requires."""
+def _modern(
+    sender: str,
+    message: Message,
+    revision: str,
+    methods: dict[Any, str],
+    start: Start | None,
+) -> Message:
+    """Return a message with the members that a revision without a handshake requires."""
     message = json.loads(json.dumps(message))
     if sender == "client" and "method" in message and "id" in message:
         methods[str(message["id"])] = message["method"]
@@ -198,7 +210,7 @@ def _modern(sender: str, message: Message, methods: dict[Any, str], start: Start
         meta = params.setdefault("_meta", {}) if isinstance(params, dict) else None
         if isinstance(meta, dict):
             declared = start.client if start is not None else CLIENT_CAPABILITIES
-            meta.setdefault(META + "protocolVersion", LETTERS["E"])
+            meta.setdefault(META + "protocolVersion", revision)
             meta.setdefault(META + "clientCapabilities", declared)
             meta.setdefault(META + "clientInfo", INFO)
     if sender == "server" and isinstance(message.get("result"), dict):

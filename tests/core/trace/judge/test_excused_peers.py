@@ -33,9 +33,11 @@ from tests.core.trace.judge.rules.utilities import AS_TASK_E, TASK_D, TASK_E, TA
 LARGE: Final = {"a": "x" * 5_000}
 
 
-def certain(said: list[Said], letter: str = "D", start: Start | None = None) -> list[str]:
+def certain(
+    said: list[Said], revision: str = "2025-11-25", start: Start | None = None
+) -> list[str]:
     """Return the rows of the certain findings."""
-    found, _ = judge(start, said, letter)
+    found, _ = judge(start, said, revision)
     return [each.row for each in found if each.is_certain]
 
 
@@ -55,7 +57,7 @@ def test_list_of_a_server_without_sessions_holds_for_some_time(
     found["result"]["ttlMs"] = ttl
     listed = [asked, got(1, 200, found)]
     call = [at(seconds, headers.called(region="west")), at(seconds, headers.OK)]
-    assert [row for row in certain([*listed, *call], "E") if row == "HDR-10"] == rows
+    assert [row for row in certain([*listed, *call], "2026-07-28") if row == "HDR-10"] == rows
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_capabilities_of_a_server_without_sessions_hold_for_some_time(
             said += [at(t, sent(number, request, posted)), at(t, got(number, 200, response))]
         else:
             said += [at(t, raw_client(request)), at(t, raw_server(response))]
-    assert [row for row in certain(said, "E") if row == "TOOL-1"] == rows
+    assert [row for row in certain(said, "2026-07-28") if row == "TOOL-1"] == rows
 
 
 def test_server_that_rejects_a_request_before_its_handshake_is_not_accused() -> None:
@@ -89,9 +91,9 @@ def test_server_that_rejects_a_request_before_its_handshake_is_not_accused() -> 
         raw_client(ask(2, "prompts/get", name="x")),
         raw_server(error(2, -32600)),
     ]
-    assert certain(said, "E") == []
+    assert certain(said, "2026-07-28") == []
     said[2] = C(ask(2, "prompts/get", name="x"))
-    assert certain(said, "E") == ["PRM-4"]
+    assert certain(said, "2026-07-28") == ["PRM-4"]
 
 
 # -- What is too large to remember, or for the other side ------------------------------------------
@@ -105,9 +107,9 @@ def test_server_that_reports_what_a_large_filter_has_asked_for_is_not_accused() 
         S(notify("notifications/subscriptions/acknowledged", notifications={}, _meta=subscription)),
         S(notify("notifications/resources/updated", uri="file:///1", _meta=subscription)),
     ]
-    assert certain(said, "E") == []
+    assert certain(said, "2026-07-28") == []
     said[0] = C(ask(1, "subscriptions/listen", notifications={}))
-    assert certain(said, "E") == ["SUB-2"]
+    assert certain(said, "2026-07-28") == ["SUB-2"]
 
 
 @pytest.mark.parametrize("arguments", [{}, LARGE])
@@ -122,8 +124,8 @@ def test_client_that_repeats_a_request_after_a_login_is_not_accused(arguments: A
 @pytest.mark.parametrize("message", [ask(1, "ping", **LARGE), notify("x", **LARGE)])
 def test_server_that_has_not_read_the_id_of_a_large_message_is_not_accused(message: Any) -> None:
     refused = S({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Too large."}})
-    assert certain([C(message), refused], start=Start("D")) == []
-    assert certain([C({**message, "params": {}}), refused], start=Start("D"))
+    assert certain([C(message), refused], start=Start("2025-11-25")) == []
+    assert certain([C({**message, "params": {}}), refused], start=Start("2025-11-25"))
 
 
 def test_server_is_not_accused_for_a_token_that_the_judge_forgot(
@@ -132,8 +134,8 @@ def test_server_is_not_accused_for_a_token_that_the_judge_forgot(
     monkeypatch.setattr(conversation_module, "MAX_ENTRIES", 3)
     monkeypatch.setattr(conversation_module.ConversationState._put, "__defaults__", (3,))
     calls = [C(ask(id, "tools/list", _meta={"progressToken": id})) for id in range(1, 6)]
-    assert certain([*calls, S(progress(1, 1))], start=Start("D")) == []
-    assert certain([*calls[:2], S(progress(1.5, 1)), S(progress(9, 1))], start=Start("D"))
+    assert certain([*calls, S(progress(1, 1))], start=Start("2025-11-25")) == []
+    assert certain([*calls[:2], S(progress(1.5, 1)), S(progress(9, 1))], start=Start("2025-11-25"))
 
 
 # -- What one parser reads and another one does not ------------------------------------------------
@@ -145,8 +147,8 @@ NOT_JSON: Final = (
 
 def test_side_that_can_read_more_than_the_judge_is_not_accused() -> None:
     said = [C(NOT_JSON), S(progress(7, 1)), C(notify("notifications/cancelled", requestId=7))]
-    assert certain(said, start=Start("D")) == ["STDIO-3"]
-    assert certain(said[1:], start=Start("D")) == ["PROG-3", "CXL-2"]
+    assert certain(said, start=Start("2025-11-25")) == ["STDIO-3"]
+    assert certain(said[1:], start=Start("2025-11-25")) == ["PROG-3", "CXL-2"]
 
 
 # -- Servers that ignore what they do not know -----------------------------------------------------
@@ -167,7 +169,7 @@ def test_server_of_an_older_revision_that_serves_a_request_of_the_newest_is_not_
 
 @pytest.mark.parametrize(("status", "body"), [(200, None), (204, None), (202, "Accepted")])
 def test_server_of_the_transport_http_sse_has_its_own_statuses(status: int, body: Any) -> None:
-    begin, begun = (said.message for said in Start("D").messages()[:2])
+    begin, begun = (said.message for said in Start("2025-11-25").messages()[:2])
     opened = [sent(1, None, {"accept": SSE}, "GET"), got(1, 200, kind=SSE)]
     endpoint = event(1, "/messages?id=1", kind="endpoint")
     head = HttpHead(status=status, headers=(("content-type", "text/plain"),))
@@ -184,7 +186,7 @@ def _to(head: HttpHead | None, target: str) -> HttpHead | None:
 
 
 def test_client_that_goes_on_with_a_version_from_before_the_first_is_not_accused() -> None:
-    begin, begun, initialized = Start("D").messages()
+    begin, begun, initialized = Start("2025-11-25").messages()
     begun = S({**begun.message, "result": {**begun.message["result"]}})
     begun.message["result"]["protocolVersion"] = "2024-10-07"
     assert "LIFE-5" not in certain([begin, begun, initialized])
@@ -208,8 +210,8 @@ def test_client_is_not_accused_for_a_state_that_two_requests_have() -> None:
         return C(ask(id, "tools/call", name=name, requestState="s", inputResponses=responses))
 
     both = [*round_of(1, "a"), *round_of(2, "b")]
-    assert certain([*both, retry(3, "a"), retry(4, "b")], "E") == []
-    assert certain([*round_of(1, "a"), retry(3, "b")], "E") == ["MRTR-6", "MRTR-7"]
+    assert certain([*both, retry(3, "a"), retry(4, "b")], "2026-07-28") == []
+    assert certain([*round_of(1, "a"), retry(3, "b")], "2026-07-28") == ["MRTR-6", "MRTR-7"]
 
 
 def test_client_is_judged_by_the_last_round_of_a_state_that_goes_on() -> None:
@@ -222,8 +224,8 @@ def test_client_is_judged_by_the_last_round_of_a_state_that_goes_on() -> None:
         return C(ask(id, "tools/call", name="t", requestState="s", inputResponses=responses))
 
     begun = [C(ask(1, "tools/call", name="t")), asked(1, "a"), retry(2, "a"), asked(2, "b")]
-    assert certain([*begun, retry(3, "b")], "E") == []
-    assert certain([*begun, retry(3, "a")], "E") == ["MRTR-6"]
+    assert certain([*begun, retry(3, "b")], "2026-07-28") == []
+    assert certain([*begun, retry(3, "a")], "2026-07-28") == ["MRTR-6"]
 
 
 def test_list_that_changes_while_it_is_read_was_notified() -> None:
@@ -233,7 +235,7 @@ def test_list_that_changes_while_it_is_read_was_notified() -> None:
     first, second = C(ask(1, "tools/list")), C(ask(2, "tools/list"))
     old, new = S(result(1, tools=tools[:1])), S(result(2, tools=tools))
     later = Said("client", TraceLine(t=9.0, sender="client", raw=json.dumps(ask(3, "ping"))))
-    start = Start("D", server={"tools": {"listChanged": True}})
+    start = Start("2025-11-25", server={"tools": {"listChanged": True}})
     assert certain([first, changed, old, second, new, later], start=start) == []
     assert certain([first, old, second, new, later], start=start) == ["TOOL-23"]
 
@@ -241,9 +243,9 @@ def test_list_that_changes_while_it_is_read_was_notified() -> None:
 @pytest.mark.parametrize("wrong", [{"_meta": {**META_E, META + "clientCapabilities": 5}}])
 def test_server_that_rejects_a_wrong_request_for_a_task_is_not_accused(wrong: Any) -> None:
     asked = raw_client(ask(2, "tasks/get", taskId=TASK_ID, **wrong))
-    assert certain([*AS_TASK_E, asked, S(error(2))], "E") == ["META-6"]
+    assert certain([*AS_TASK_E, asked, S(error(2))], "2026-07-28") == ["META-6"]
     right = C(ask(2, "tasks/get", taskId=TASK_ID))
-    assert certain([*AS_TASK_E, right, S(error(2))], "E") == ["TX-7"]
+    assert certain([*AS_TASK_E, right, S(error(2))], "2026-07-28") == ["TX-7"]
 
 
 def test_server_that_hides_a_task_from_another_user_is_not_accused() -> None:
@@ -260,7 +262,7 @@ def test_server_that_hides_a_task_from_another_user_is_not_accused() -> None:
             sent(2, get, {**polled, "authorization": token}),
             got(2, 200, error(2)),
         ]
-        return [row for row in certain(said, "E") if row == "TX-7"]
+        return [row for row in certain(said, "2026-07-28") if row == "TX-7"]
 
     assert accused("b") == []
     assert accused("a") == ["TX-7"]
@@ -270,7 +272,7 @@ def test_server_that_rejects_a_wrong_request_for_a_result_is_not_accused() -> No
     begun = [C(ask(1, "tools/call", name="t", task={})), S(result(1, task=TASK_D))]
     refused = [C(ask(2, "tasks/result", taskId=TASK_ID, _meta=5)), S(error(2))]
     polled = [C(ask(3, "tasks/get", taskId=TASK_ID)), S(result(3, **TASK_D))]
-    assert "TSK-15" not in certain([*begun, *refused, *polled], start=Start("D"))
+    assert "TSK-15" not in certain([*begun, *refused, *polled], start=Start("2025-11-25"))
 
 
 def test_server_is_not_accused_for_arguments_that_the_recorder_replaced() -> None:
@@ -279,8 +281,10 @@ def test_server_is_not_accused_for_arguments_that_the_recorder_replaced() -> Non
     call = json.dumps(ask(2, "tools/call", name="t", arguments={"a": "x"}))
     line = TraceLine(t=0.0, sender="client", raw=call)
     hidden = replace(line, redacted=("/params/arguments/a",))
-    assert certain([*tools, Said("client", hidden), S(error(2))], start=Start("D")) == []
-    assert certain([*tools, Said("client", line), S(error(2))], start=Start("D")) == ["TOOL-16"]
+    assert certain([*tools, Said("client", hidden), S(error(2))], start=Start("2025-11-25")) == []
+    assert certain([*tools, Said("client", line), S(error(2))], start=Start("2025-11-25")) == [
+        "TOOL-16"
+    ]
 
 
 def test_both_sides_can_give_out_one_task_id() -> None:
@@ -294,9 +298,9 @@ def test_both_sides_can_give_out_one_task_id() -> None:
         *(S(ask(2, "tasks/get", taskId=TASK_ID)), C(result(2, **view("completed")))),
         *(C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(result(2, **view("cancelled")))),
     ]
-    assert certain(said, start=Start("D")) == []
+    assert certain(said, start=Start("2025-11-25")) == []
     again = [C(ask(3, "tasks/cancel", taskId=TASK_ID)), S(result(3, **view("cancelled")))]
-    assert certain([*said, *again], start=Start("D")) == ["TSK-21"]
+    assert certain([*said, *again], start=Start("2025-11-25")) == ["TSK-21"]
 
 
 # -- Several clients, and what is in between -------------------------------------------------------
@@ -321,24 +325,24 @@ def test_server_that_rejects_the_version_of_the_header_is_not_accused() -> None:
     call = ask(1, "tools/list", _meta=META_E)
     headers = {**MIRRORED, "mcp-method": "tools/list", "mcp-name": None}
     wrong = sent(1, call, {**headers, "mcp-protocol-version": "2030-01-01"})
-    assert {"VER-1", "ERR-7"}.isdisjoint(certain([wrong, got(1, 400, refused)], "E"))
+    assert {"VER-1", "ERR-7"}.isdisjoint(certain([wrong, got(1, 400, refused)], "2026-07-28"))
     right = sent(1, call, headers)
-    assert {"VER-1", "ERR-7"} <= set(certain([right, got(1, 400, refused)], "E"))
+    assert {"VER-1", "ERR-7"} <= set(certain([right, got(1, 400, refused)], "2026-07-28"))
 
 
 def test_official_extension_of_the_prefix_is_not_accused() -> None:
     meta: dict[str, Any] = {"io.modelcontextprotocol.registry/official": {}}
-    assert certain([C(ask(1, "ping", _meta=meta))], start=Start("D")) == []
+    assert certain([C(ask(1, "ping", _meta=meta))], start=Start("2025-11-25")) == []
     taken: dict[str, Any] = {"com.mcp.registry/official": {}}
-    assert certain([C(ask(1, "ping", _meta=taken))], start=Start("D")) == ["META-3"]
+    assert certain([C(ask(1, "ping", _meta=taken))], start=Start("2025-11-25")) == ["META-3"]
 
 
 def test_late_log_message_of_a_request_with_a_level_is_not_accused() -> None:
     meta = {META + "logLevel": "info"}
     log = S(notify("notifications/message", level="info", data=1))
     listed = [C(ask(1, "tools/list", _meta=meta)), S(result(1, tools=[]))]
-    assert certain([*SERVED, *listed, log], "E") == []
-    assert certain([*SERVED, log], "E") == ["LOG-7"]
+    assert certain([*SERVED, *listed, log], "2026-07-28") == []
+    assert certain([*SERVED, log], "2026-07-28") == ["LOG-7"]
 
 
 # -- Messages that cross a cancellation ------------------------------------------------------------
@@ -349,8 +353,8 @@ def test_server_whose_late_progress_has_a_token_that_is_used_again_is_not_accuse
     first, again = (C(ask(id, "tools/list", _meta={"progressToken": 1})) for id in (1, 2))
     cancel = C(notify("notifications/cancelled", requestId=1))
     late, early = S(progress(1, 3)), S(progress(1, 1))
-    assert certain([first, cancel, again, late, early], start=Start("D")) == []
-    assert certain([first, late, early, cancel, again], start=Start("D")) == ["PROG-4"]
+    assert certain([first, cancel, again, late, early], start=Start("2025-11-25")) == []
+    assert certain([first, late, early, cancel, again], start=Start("2025-11-25")) == ["PROG-4"]
 
 
 def test_server_whose_late_change_has_the_id_of_another_subscription_is_not_accused() -> None:
@@ -363,8 +367,8 @@ def test_server_whose_late_change_has_the_id_of_another_subscription_is_not_accu
     cancel = C(notify("notifications/cancelled", requestId=1))
     again = C(ask(1, "subscriptions/listen", notifications={}))
     change = S(notify("notifications/tools/list_changed", _meta=subscription))
-    assert certain([listen, S(acknowledged), cancel, again, change], "E") == []
-    assert certain([again, change], "E") == ["SUB-2", "SUB-3"]
+    assert certain([listen, S(acknowledged), cancel, again, change], "2026-07-28") == []
+    assert certain([again, change], "2026-07-28") == ["SUB-2", "SUB-3"]
 
 
 @pytest.mark.parametrize(
@@ -382,7 +386,7 @@ def test_server_with_a_schema_that_we_cannot_use_is_not_accused(
 ) -> None:
     tool = {"name": "t", "inputSchema": {"type": "object", **schema}}
     said = [C(ask(1, "tools/list")), S(result(1, tools=[tool]))]
-    assert certain(said, start=Start("D")) == rows
+    assert certain(said, start=Start("2025-11-25")) == rows
 
 
 def test_client_whose_token_was_rejected_may_ask_without_one() -> None:
@@ -391,5 +395,5 @@ def test_client_whose_token_was_rejected_may_ask_without_one() -> None:
     token = {**MIRRORED, "authorization": "a"}
     bare = sent(3, {**call, "id": 3}, MIRRORED)
     refused = [sent(2, {**call, "id": 2}, token), got(2, 401)]
-    assert "AT-1" not in certain([sent(1, call, token), served, *refused, bare], "E")
-    assert "AT-1" in certain([sent(1, call, token), served, bare], "E")
+    assert "AT-1" not in certain([sent(1, call, token), served, *refused, bare], "2026-07-28")
+    assert "AT-1" in certain([sent(1, call, token), served, bare], "2026-07-28")

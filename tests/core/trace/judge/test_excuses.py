@@ -42,26 +42,26 @@ NOT_JSON = '{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}'
 
 
 @pytest.mark.parametrize(
-    ("letter", "said"),
+    ("revision", "said"),
     [
         # An invalid message can repeat an id, and its error has that id.
-        ("D", [C(PING), S(result(1)), C(NO_METHOD), S(error(1, -32600))]),
+        ("2025-11-25", [C(PING), S(result(1)), C(NO_METHOD), S(error(1, -32600))]),
         # What one parser cannot read, another one can.
-        ("D", [C(NOT_JSON), S(result(7))]),
-        ("D", [C(NOT_JSON), S(error(7, -32602))]),
+        ("2025-11-25", [C(NOT_JSON), S(result(7))]),
+        ("2025-11-25", [C(NOT_JSON), S(error(7, -32602))]),
         # A server of all revisions can answer a ping without `_meta` as of an older one.
-        ("E", [C(ask(2, "tools/list")), S(result(2, tools=[])), raw_client(PING),
+        ("2026-07-28", [C(ask(2, "tools/list")), S(result(2, tools=[])), raw_client(PING),
                raw_server(result(1))]),
     ],
 )  # fmt: skip
-def test_server_that_has_a_reason_is_not_accused(letter: str, said: list[Said]) -> None:
-    found, _ = judge(Start(letter), said, letter)
+def test_server_that_has_a_reason_is_not_accused(revision: str, said: list[Said]) -> None:
+    found, _ = judge(Start(revision), said, revision)
     assert [each for each in found if each.side == "server"] == []
 
 
 def test_client_that_rejects_an_invalid_request_for_roots_is_not_accused() -> None:
     odd = ask(1, "roots/list") | {"error": 1}
-    found, judged = judge(Start("D", {}, {}), [S(odd), C(error(1, -32600))])
+    found, judged = judge(Start("2025-11-25", {}, {}), [S(odd), C(error(1, -32600))])
     assert [each for each in found if each.side == "client"] == []
     assert judged.opportunities["RPC-7"] >= 1
 
@@ -105,7 +105,7 @@ def test_server_of_both_eras_can_choose_by_how_the_client_opens(
 # -- HTTP ------------------------------------------------------------------------------------------
 
 SESSION = ("mcp-session-id", "s")
-HANDSHAKE = Start("D").messages()
+HANDSHAKE = Start("2025-11-25").messages()
 
 
 def post(exchange: int, body: Any) -> TraceLine:
@@ -167,7 +167,7 @@ PART = '{"jsonrpc":"2.0","id":1,"resu'
 )
 def test_side_whose_stream_ends_within_a_message_is_not_accused(side: Any, body: Any) -> None:
     end = TraceLine(t=0.0, sender=side, end="closed", **body)
-    found, _ = judge(Start("D"), [Said(side, end)])
+    found, _ = judge(Start("2025-11-25"), [Said(side, end)])
     assert found == []
 
 
@@ -176,7 +176,7 @@ def test_side_whose_stream_ends_within_a_message_is_not_accused(side: Any, body:
 )
 def test_server_whose_last_line_is_whole_is_judged(raw: str, row: str) -> None:
     end = TraceLine(t=0.0, sender="server", end="closed", raw=raw)
-    found, _ = judge(Start("D"), [Said("server", end)])
+    found, _ = judge(Start("2025-11-25"), [Said("server", end)])
     assert [each.row for each in found] == [row]
 
 
@@ -216,7 +216,7 @@ def test_server_that_serves_a_call_by_the_list_before_it_is_not_accused() -> Non
     changed = S(notify("notifications/tools/list_changed"))
     first = [C(ask(1, "tools/list")), S(result(1, tools=[plain]))]
     second = [C(ask(3, "tools/list")), S(result(3, tools=[strict]))]
-    start = Start("D", server={"tools": {"listChanged": True}})
+    start = Start("2025-11-25", server={"tools": {"listChanged": True}})
     assert judge(start, [*first, call, changed, *second, done])[0] == []
     found, _ = judge(start, [*first, changed, *second, call, done])
     assert {each.row for each in found} == {"TOOL-10", "TOOL-24"}
@@ -231,7 +231,7 @@ def test_server_whose_views_of_a_task_cross_is_not_accused() -> None:
         return C(ask(id, "tasks/get", taskId="786512e2-9e0d-44bd"))
 
     declared: dict[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}
-    start = Start("D", server=declared)
+    start = Start("2025-11-25", server=declared)
     begun = [
         C(ask(1, "tools/call", name="t", task={})),
         S(result(1, task=view("working"))),
@@ -329,7 +329,7 @@ def test_server_that_serves_its_own_origin_is_not_accused(
 def test_elicitation_of_a_url_with_an_at_sign_has_no_user_info(url: str, rows: list[str]) -> None:
     params = {"mode": "url", "message": "Log in.", "elicitationId": "x", "url": url}
     said = [S(ask(9, "elicitation/create", **params))]
-    found, _ = judge(Start("D", {"elicitation": {"url": {}}}), said)
+    found, _ = judge(Start("2025-11-25", {"elicitation": {"url": {}}}), said)
     assert [each.row for each in found if each.side == "server" and each.is_certain] == rows
 
 
@@ -368,7 +368,7 @@ def test_server_that_rejects_an_odd_handshake_need_not_name_versions(
     """It can list only the versions without a handshake, and serve others all the same."""
     asked = ask(2, "initialize", **({} if version is None else {"protocolVersion": version}))
     said = [C(ask(1, "server/discover")), S(result(1, **DISCOVERED))]
-    found, _ = judge(None, [*said, raw_client(asked), raw_server(error(2, -32602))], "E")
+    found, _ = judge(None, [*said, raw_client(asked), raw_server(error(2, -32602))], "2026-07-28")
     assert [each.is_certain for each in found if each.row == "VER-15"] == [is_certain]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.core.trace.judge.rules.case import Case
 
 LOST: Final = Said("server", TraceLine(t=0.0, kind="lost", count=1))
-BEGIN, BEGUN, INITIALIZED = Start("D").messages()
+BEGIN, BEGUN, INITIALIZED = Start("2025-11-25").messages()
 LISTEN: Final = C(ask(9, "subscriptions/listen", notifications={"toolsListChanged": True}))
 SUBSCRIPTION: Final = {META + "subscriptionId": 9}
 
@@ -44,23 +44,24 @@ def with_token(id: int, token: str) -> Said:
 
 
 @pytest.mark.parametrize(
-    ("letter", "said"),
+    ("revision", "said"),
     [
         # The response to initialize, `initialized`, and a response with the id that is used again
-        ("D", [BEGIN, LOST, INITIALIZED, C(ask(1, "tools/list")), S(result(1, tools=[]))]),
-        ("D", [BEGIN, BEGUN, LOST, S(ask(1, "roots/list")), C(result(1, roots=[]))]),
-        ("E", [C(ask(1, "tools/list")), LOST, C(ask(1, "tools/list"))]),
+        ("2025-11-25", [BEGIN, LOST, INITIALIZED, C(ask(1, "tools/list")), S(result(1, tools=[]))]),
+        ("2025-11-25", [BEGIN, BEGUN, LOST, S(ask(1, "roots/list")), C(result(1, roots=[]))]),
+        ("2026-07-28", [C(ask(1, "tools/list")), LOST, C(ask(1, "tools/list"))]),
         # A response, and another level
-        ("D", [BEGIN, BEGUN, INITIALIZED, with_token(1, "a"), LOST, with_token(2, "a")]),
-        ("D", [BEGIN, BEGUN, INITIALIZED, C(ask(1, "logging/setLevel", level="error")),
+        ("2025-11-25", [BEGIN, BEGUN, INITIALIZED, with_token(1, "a"), LOST, with_token(2, "a")]),
+        ("2025-11-25", [BEGIN, BEGUN, INITIALIZED, C(ask(1, "logging/setLevel", level="error")),
                S(result(1)), LOST, S(notify("notifications/message", level="info", data=1))]),
         # The acknowledgement
-        ("E", [LISTEN, LOST, S(notify("notifications/tools/list_changed", _meta=SUBSCRIPTION))]),
+        ("2026-07-28", [LISTEN, LOST,
+                        S(notify("notifications/tools/list_changed", _meta=SUBSCRIPTION))]),
     ],
 )  # fmt: skip
-def test_peers_are_not_accused_for_lines_that_were_lost(letter: str, said: list[Said]) -> None:
-    assert certain(judge(None, said, letter)[0]) == []
-    found, _ = judge(None, [each for each in said if each is not LOST], letter)
+def test_peers_are_not_accused_for_lines_that_were_lost(revision: str, said: list[Said]) -> None:
+    assert certain(judge(None, said, revision)[0]) == []
+    found, _ = judge(None, [each for each in said if each is not LOST], revision)
     assert certain(found), "it must be a fault if nothing was lost"
 
 
@@ -110,16 +111,18 @@ def test_truncated_response_makes_its_id_unknown() -> None:
     cut = TruncatedMessage(size=9, sha256="")
     line = TraceLine(t=0.0, sender="server", raw='{"jsonrpc"', truncated=cut)
     listed = ask(1, "tools/list")
-    found, _ = judge(None, [C(listed), Said("server", line), C(listed)], "E")
+    found, _ = judge(None, [C(listed), Said("server", line), C(listed)], "2026-07-28")
     assert certain(found) == []
 
 
-@pytest.mark.parametrize("each", CASES, ids=[f"{each.row}-{each.letter}" for each in CASES])
+@pytest.mark.parametrize("each", CASES, ids=[f"{each.row}-{each.revision}" for each in CASES])
 def test_right_conversation_with_a_gap_anywhere_has_no_certain_finding(each: Case) -> None:
     """One line is damaged, or the trace begins later."""
-    transport = "http" if any(line.exchange for line in as_lines(each.passes, "D")) else "stdio"
+    transport = (
+        "http" if any(line.exchange for line in as_lines(each.passes, "2025-11-25")) else "stdio"
+    )
     header = TraceHeader(format_version=1, observer="between", transport=transport)
-    lines: list[TraceLine | DamagedLine] = [*as_lines(each.passes, each.letter)]
+    lines: list[TraceLine | DamagedLine] = [*as_lines(each.passes, each.revision)]
     damaged = DamagedLine(reason="x", beginning="")
     for place in range(len(lines)):
         for rest in ([*lines[:place], damaged, *lines[place + 1 :]], lines[place:]):

@@ -23,7 +23,7 @@ from mcp_core.trace import (
 )
 from mcp_core.trace.judge import _judge as judge_module
 from mcp_core.trace.judge._conversation import KNOWN_METHODS
-from mcp_core.trace.judge.rows import LETTERS
+from mcp_core.trace.judge._revisions import REVISIONS, STATEFUL
 from tests.core.trace.judge.conversations import (
     C,
     S,
@@ -68,7 +68,7 @@ KEYS = st.sampled_from(
 WORDS = st.sampled_from(
     [
         *("2.0", "task", "input_required", "complete", "working", "completed", "k", "info", "x"),
-        *LETTERS.values(),
+        *REVISIONS,
         *KNOWN_METHODS,
     ]
 )
@@ -92,9 +92,9 @@ TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MEMBERS | VALU
 
 
 @fewer_examples(2)
-@given(st.sampled_from([None, *"ABCD"]), TEXTS)
-def test_judge_takes_any_json(letter: str | None, lines: list[Any]) -> None:
-    start = None if letter is None else Start(letter)
+@given(st.sampled_from([None, *STATEFUL]), TEXTS)
+def test_judge_takes_any_json(revision: str | None, lines: list[Any]) -> None:
+    start = None if revision is None else Start(revision)
     found, _ = judge(start, [Said(sender, value, True) for sender, value in lines])
     assert all(isinstance(each, Finding) for each in found)
 
@@ -144,7 +144,7 @@ def test_judge_message_that_its_own_parser_cannot_hold_is_a_gap(value: str, tran
 )
 def test_judge_after_a_gap_is_inconclusive(gap: Any, reason: str) -> None:
     judged = Judge(from_start=True)
-    for said in Start("D").messages():
+    for said in Start("2025-11-25").messages():
         judged.receive(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
     assert judged.receive(gap) == []
     line = TraceLine(t=0.0, sender="server", raw=json.dumps(result(7)))
@@ -172,7 +172,7 @@ def test_judge_from_the_start_of_a_process_is_certain() -> None:
 
 def test_judge_redacted_message_is_inconclusive() -> None:
     judged = Judge(from_start=True)
-    for said in Start("D").messages():
+    for said in Start("2025-11-25").messages():
         judged.receive(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
     text = json.dumps(ask(1, "tools/call", name="t", arguments="‹hidden 12›"))
     line = TraceLine(t=0.0, sender="client", raw=text, redacted=("/params/arguments",))
@@ -194,7 +194,7 @@ def test_judge_shape_that_fails_above_a_redacted_value_is_inconclusive() -> None
 def test_judge_conversations_are_apart() -> None:
     judged = Judge(from_start=True)
     for number in (1, 2):
-        for said in Start("D").messages():
+        for said in Start("2025-11-25").messages():
             text = json.dumps(said.message)
             line = TraceLine(t=0.0, conversation=number, sender=said.sender, raw=text)
             assert judged.receive(line) == []
@@ -213,7 +213,7 @@ def test_judge_forgets_conversations_over_its_bound(monkeypatch: pytest.MonkeyPa
 
 
 def test_finding_names_lines_page_and_level() -> None:
-    found, _ = judge(Start("D"), [C(ask(1, "ping")), S(result(1)), S(result(1))])
+    found, _ = judge(Start("2025-11-25"), [C(ask(1, "ping")), S(result(1)), S(result(1))])
     (finding,) = found
     assert finding.lines == (7, 5, 6)
     assert finding.level == "MUST"
@@ -228,13 +228,13 @@ def test_responses_to_one_id_twice_in_use_are_not_judged_as_one() -> None:
         S(error(1, -32600)),
         S(result(1)),
     ]
-    found, _ = judge(Start("D"), said)
+    found, _ = judge(Start("2025-11-25"), said)
     assert [each.row for each in found] == ["RPC-4"]
 
 
 def test_error_for_message_that_a_receiver_cannot_read_has_no_id() -> None:
     """A legal id can be too long for a receiver, which then cannot repeat it."""
-    found, _ = judge(Start("D"), [C(ask("x" * 300, "ping")), S(error(None, -32600))])
+    found, _ = judge(Start("2025-11-25"), [C(ask("x" * 300, "ping")), S(error(None, -32600))])
     assert found == []
 
 
@@ -242,16 +242,16 @@ def test_error_for_text_that_only_one_parser_reads_has_no_id() -> None:
     """Half a surrogate pair is JSON to some parsers."""
     odd = '{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":"\\ud800"}}'
     said = [C(odd), S(error(None, -32700)), C("1"), S(error(None, -32600))]
-    found, _ = judge(Start("D"), said)
+    found, _ = judge(Start("2025-11-25"), said)
     assert [each.row for each in found] == ["RPC-1"]
 
 
 def test_result_of_a_server_that_rejected_the_probe_needs_no_members_of_its_revision() -> None:
     probe = [C(ask(1, "server/discover")), S(error(1, -32601))]
     served = [C(ask(2, "tools/list")), raw_server(result(2, tools=[]))]
-    found, _ = judge(Start("E"), [*probe, *served])
+    found, _ = judge(Start("2026-07-28"), [*probe, *served])
     assert [each.row for each in found if each.is_certain] == []
-    found, _ = judge(Start("E"), served)
+    found, _ = judge(Start("2026-07-28"), served)
     assert found == []
 
 
@@ -259,7 +259,7 @@ def test_result_of_a_server_that_rejected_the_probe_needs_no_members_of_its_revi
 def test_result_of_a_server_that_is_known_to_speak_its_revision_is_judged(
     from_header: bool,
 ) -> None:
-    version = LETTERS["E"]
+    version = "2026-07-28"
     if from_header:
         judged = Judge(TraceHeader(format_version=1, server_versions=(version, "x")))
     else:
@@ -273,12 +273,12 @@ def test_result_of_a_server_that_is_known_to_speak_its_revision_is_judged(
 
 def test_request_of_a_server_whose_era_is_unknown_is_not_a_fault() -> None:
     said = [C(ask(1, "server/discover")), S(ask(1, "ping")), C(error(1, -32600))]
-    found, _ = judge(None, said, "E")
+    found, _ = judge(None, said, "2026-07-28")
     assert found == []
 
 
-@pytest.mark.parametrize("letter", "ABCDE")
-def test_judge_of_a_clean_conversation_finds_nothing(letter: str) -> None:
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_judge_of_a_clean_conversation_finds_nothing(revision: str) -> None:
     said = [
         C(ask(1, "tools/list")),
         S(result(1, tools=[])),
@@ -286,7 +286,7 @@ def test_judge_of_a_clean_conversation_finds_nothing(letter: str) -> None:
         S(error(2, -32601)),
         C(notify("notifications/unknown")),
     ]
-    found, judged = judge(Start(letter), said, letter)
+    found, judged = judge(Start(revision), said, revision)
     assert found == []
     assert judged.opportunities["RPC-7"] >= 2
 
@@ -399,9 +399,9 @@ def test_client_that_only_answers_after_initialize_did_not_go_on() -> None:
 def test_error_for_message_of_two_kinds_may_have_any_code() -> None:
     """A message with a method as well as an error is an invalid request first of all."""
     both = ask(2, "prompts/list", cursor="c") | {"error": 1}
-    start = Start("D", {}, {"prompts": {}})
+    start = Start("2025-11-25", {}, {"prompts": {}})
     listed = [C(ask(1, "prompts/list")), S(result(1, prompts=[]))]
-    found, judged = judge(start, [*listed, C(both), S(error(2, -32600))], "D")
+    found, judged = judge(start, [*listed, C(both), S(error(2, -32600))], "2025-11-25")
     assert {finding.side for finding in found} == {"client"}
     assert judged.opportunities["PAGE-6"] == 0
 
@@ -410,14 +410,15 @@ def test_versions_of_a_server_are_known_in_all_conversations() -> None:
     info = {"name": "x", "version": "1"}
     judged = Judge(TraceHeader(format_version=1), from_start=True)
     found: list[Finding] = []
-    for number, (wanted, selected) in enumerate((("D", "B"), ("B", "D")), 1):
+    new, old = "2025-11-25", "2025-03-26"
+    for number, (wanted, selected) in enumerate(((new, old), (old, new)), 1):
         messages = [
             ("client", ask(1, "initialize", capabilities={}, clientInfo=info)),
             ("server", result(1, capabilities={}, serverInfo=info)),
         ]
-        for (sender, message), letter in zip(messages, (wanted, selected), strict=True):
+        for (sender, message), revision in zip(messages, (wanted, selected), strict=True):
             part = message["params" if sender == "client" else "result"]
-            part["protocolVersion"] = LETTERS[letter]
+            part["protocolVersion"] = revision
             line = TraceLine(t=0.0, conversation=number, sender=sender, raw=json.dumps(message))  # type: ignore[arg-type]
             found += judged.receive(line)
     assert [(each.row, each.conversation) for each in found] == [("LIFE-4", 2)]
@@ -428,7 +429,7 @@ def test_judge_takes_schema_of_any_depth(depth: int) -> None:
     schema = '{"items":' * depth + "{}" + "}" * depth
     tools = f'{{"tools":[{{"name":"x","inputSchema":{schema}}}]}}'
     said = [C(ask(1, "tools/list")), S(f'{{"jsonrpc":"2.0","id":1,"result":{tools}}}')]
-    found, _ = judge(Start("D"), said)
+    found, _ = judge(Start("2025-11-25"), said)
     assert "JSCH-3" not in {each.row for each in found}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -10,14 +11,10 @@ from hypothesis import strategies as st
 
 from mcp_core.trace.judge._shape_table import SHAPES
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
+from mcp_core.types._revisions import REVISIONS
 from tests.levels import fewer_examples
 
-EVERY = [
-    (letter, name)
-    for name, variants in SHAPES.items()
-    for letters, _ in variants
-    for letter in letters
-]
+EVERY = [(revision, name) for revision in REVISIONS for name in SHAPES if has_shape(revision, name)]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
@@ -27,17 +24,25 @@ JSON = st.recursive(
 )
 
 
-@pytest.mark.parametrize("letter", "ABCDE")
-def test_shape_of_each_name_can_be_compiled(letter: str) -> None:
-    names = [name for each, name in EVERY if each == letter]
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_shape_of_each_name_can_be_compiled(revision: str) -> None:
+    names = [name for each, name in EVERY if each == revision]
     assert len(names) > 60
     for name in names:
-        assert has_shape(letter, name)
-        find_shape_error(letter, name, {})
+        find_shape_error(revision, name, {})
 
 
-def test_shape_table_has_a_name_once_in_each_revision() -> None:
-    assert len(EVERY) == len(set(EVERY))
+def test_shape_table_has_changes_in_the_order_of_revisions() -> None:
+    for name, variants in SHAPES.items():
+        assert sorted({since for since, _ in variants}) == [since for since, _ in variants], name
+        texts = ["", *(text for _, text in variants)]
+        assert all(old != new for old, new in itertools.pairwise(texts)), name
+    assert {since for variants in SHAPES.values() for since, _ in variants} <= set(REVISIONS)
+
+
+def test_shape_that_was_removed_or_comes_later_is_not_of_the_revision() -> None:
+    assert [has_shape(each, "<initialize") for each in REVISIONS] == [True] * 4 + [False]
+    assert [has_shape(each, "ResourceLink") for each in REVISIONS] == [False] * 2 + [True] * 3
 
 
 @fewer_examples(2)
@@ -50,44 +55,69 @@ TEXT = {"type": "text", "text": "x"}
 
 
 @pytest.mark.parametrize(
-    ("letter", "name", "value", "expected"),
+    ("revision", "name", "value", "expected"),
     [
-        ("D", "<tools/call", {"content": [TEXT]}, None),
-        ("D", "<tools/call", [], "it is not an object"),
-        ("D", "<tools/call", {}, 'it lacks "content"'),
-        ("D", "<tools/call", {"content": 1}, "/content is not an array"),
-        ("D", "<tools/call", {"content": [TEXT, {"type": "text"}]}, '/content/1 lacks "text"'),
-        ("D", "<tools/call", {"content": [], "isError": 1}, "/isError is not true or false"),
+        ("2025-11-25", "<tools/call", {"content": [TEXT]}, None),
+        ("2025-11-25", "<tools/call", [], "it is not an object"),
+        ("2025-11-25", "<tools/call", {}, 'it lacks "content"'),
+        ("2025-11-25", "<tools/call", {"content": 1}, "/content is not an array"),
         (
-            "A",
+            "2025-11-25",
+            "<tools/call",
+            {"content": [TEXT, {"type": "text"}]},
+            '/content/1 lacks "text"',
+        ),
+        (
+            "2025-11-25",
+            "<tools/call",
+            {"content": [], "isError": 1},
+            "/isError is not true or false",
+        ),
+        (
+            "2024-11-05",
             "<tools/call",
             {"content": [{"type": "audio"}]},
             "/content/0 is none of the 3 possible shapes of type 'audio'",
         ),
-        ("D", "Annotations", {"priority": 1.5}, "/priority is 1.5, which is out of range"),
-        ("D", "Annotations", {"priority": 1}, None),
-        ("D", "Annotations", {"priority": True}, "/priority is not a number"),
-        ("D", "Annotations", {"audience": ["me"]}, '/audience/0 is not "assistant" or "user"'),
+        ("2025-11-25", "Annotations", {"priority": 1.5}, "/priority is 1.5, which is out of range"),
+        ("2025-11-25", "Annotations", {"priority": 1}, None),
+        ("2025-11-25", "Annotations", {"priority": True}, "/priority is not a number"),
         (
-            "D",
+            "2025-11-25",
+            "Annotations",
+            {"audience": ["me"]},
+            '/audience/0 is not "assistant" or "user"',
+        ),
+        (
+            "2025-11-25",
             "ImageContent",
             {"type": "image", "mimeType": "a/b", "data": "AA="},
             "/data is not base64",
         ),
-        ("D", ">notifications/cancelled", {"requestId": 1.5}, "/requestId is not a string"),
-        ("D", ">notifications/cancelled", {"requestId": 1.0}, None),
-        ("D", ">elicitation/create", {"message": "m", "mode": "url"}, 'it lacks "elicitationId"'),
         (
-            "D",
+            "2025-11-25",
+            ">notifications/cancelled",
+            {"requestId": 1.5},
+            "/requestId is not a string",
+        ),
+        ("2025-11-25", ">notifications/cancelled", {"requestId": 1.0}, None),
+        (
+            "2025-11-25",
+            ">elicitation/create",
+            {"message": "m", "mode": "url"},
+            'it lacks "elicitationId"',
+        ),
+        (
+            "2025-11-25",
             ">prompts/get",
             {"name": "p", "arguments": {"a/b": 1}},
             "/arguments/a~1b is not a string",
         ),
-        ("E", "<tasks/get", {"status": "completed"}, 'it lacks "taskId"'),
+        ("2026-07-28", "<tasks/get", {"status": "completed"}, 'it lacks "taskId"'),
     ],
 )
 def test_shape_error_names_place_and_fault(
-    letter: str, name: str, value: Any, expected: str | None
+    revision: str, name: str, value: Any, expected: str | None
 ) -> None:
-    error = find_shape_error(letter, name, value)
+    error = find_shape_error(revision, name, value)
     assert (None if error is None else str(error)) == expected

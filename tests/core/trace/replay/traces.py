@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 AT: Final = "2026-11-22T14:26:18.900000Z"
-HANDSHAKE: Final = Start("D").messages()
+HANDSHAKE: Final = Start("2025-11-25").messages()
 
 
 def call(id: Any, tool: str = "echo", **arguments: Any) -> dict[str, Any]:

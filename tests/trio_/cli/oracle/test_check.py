@@ -14,10 +14,14 @@ from mcp_core.trace import TraceHeader, TraceLine, encode_header, encode_line
 from mcp_trio.cli import main
 from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
 
-CLEAN = [*Start("D").messages(), C(ask(1, "ping")), S(result(1))]
+CLEAN = [*Start("2025-11-25").messages(), C(ask(1, "ping")), S(result(1))]
 # One MUST of the server, and one SHOULD of the client.
 WRONG = [*CLEAN, S(result(1)), C(ask(2, "logging/setLevel", level="info")), S(result(2))]
-SHOULD = [*Start("D").messages()[:1], C(ask(9, "tools/list")), *Start("D").messages()[1:]]
+SHOULD = [
+    *Start("2025-11-25").messages()[:1],
+    C(ask(9, "tools/list")),
+    *Start("2025-11-25").messages()[1:],
+]
 
 
 def written(path: Path, said: list[Said]) -> str:
@@ -148,7 +152,7 @@ def test_check_of_long_trace_takes_constant_memory(tmp_path: Path) -> None:
         file = tmp_path / str(calls)
         with file.open("wb") as out:
             out.write(header)
-            for said in Start("D").messages():
+            for said in Start("2025-11-25").messages():
                 out.write(line_of(said))
             for number in range(calls):
                 out.write(line_of(C(ask(number, "tools/call", name="t"))))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADER = TraceHeader(format_version=1, observer="between", transport="stdio")
-CLEAN = [*Start("D").messages(), C(ask(1, "ping")), S(result(1))]
+CLEAN = [*Start("2025-11-25").messages(), C(ask(1, "ping")), S(result(1))]
 WRONG = [*CLEAN, S(result(1))]
 
 

@@ -20,7 +20,7 @@ class Case:
 
     Attributes:
         row: the row.
-        letter: the revision.
+        revision: its revision.
         fails: a conversation with this fault and no other.
         passes: one in which the row is judged and nothing is wrong.
         none: one in which the row is not judged.
@@ -33,7 +33,7 @@ class Case:
     """
 
     row: str
-    letter: str
+    revision: str
     fails: Sequence[Said]
     passes: Sequence[Said]
     none: Sequence[Said]
@@ -46,7 +46,7 @@ class Case:
 
 def case(
     row: str,
-    letter: str,
+    revision: str,
     fails: Sequence[Said],
     passes: Sequence[Said],
     none: Sequence[Said] | None = None,
@@ -67,13 +67,13 @@ def case(
         pass_start: other capabilities for the one that passes.
         side: by default that of the last line of `fails`.
     """
-    begins = [] if start is None else Start(letter, *start).messages()
-    begins_pass = begins if pass_start is None else Start(letter, *pass_start).messages()
+    begins = [] if start is None else Start(revision, *start).messages()
+    begins_pass = begins if pass_start is None else Start(revision, *pass_start).messages()
     if none is None:
         none = [*begins, *QUIET]
     return Case(
         row,
-        letter,
+        revision,
         [*begins, *fails],
         [*begins_pass, *passes],
         none,

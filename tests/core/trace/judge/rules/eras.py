@@ -80,10 +80,12 @@ def no_version(data: Any) -> Said:
 
 CASES: Final[list[Case]] = [
     # Versions
-    case("LIFE-4", "D", [INITIALIZE, initialized("2025-01-01")], HANDSHAKE, PING, start=None),
+    case(
+        "LIFE-4", "2025-11-25", [INITIALIZE, initialized("2025-01-01")], HANDSHAKE, PING, start=None
+    ),
     case(
         "LIFE-4",
-        "E",
+        "2026-07-28",
         [DISCOVER, discovered("2026-07-28", "2025-11-25"), INITIALIZE, initialized("2025-06-18")],
         [DISCOVER, discovered("2026-07-28", "2025-06-18"), INITIALIZE, initialized("2025-06-18")],
         LIST,
@@ -91,7 +93,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "LIFE-5",
-        "D",
+        "2025-11-25",
         [INITIALIZE, initialized("2025-01-01"), NOTE],
         HANDSHAKE,
         PING,
@@ -100,14 +102,14 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "VER-2",
-        "E",
+        "2026-07-28",
         [*REJECTED, at(5, raw_client(ask(2, "tools/list", _meta=FUTURE)))],
         [*REJECTED, at(5, raw_client(ask(2, "tools/list", _meta=META_E)))],
         LIST,
     ),
     case(
         "VER-15",
-        "E",
+        "2026-07-28",
         [DISCOVER, discovered("2026-07-28"), INITIALIZE, no_version(None)],
         [DISCOVER, discovered("2026-07-28"), INITIALIZE, no_version({"supported": ["2026-07-28"]})],
         [INITIALIZE, no_version(None)],
@@ -115,7 +117,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "VER-15",
-        "E",
+        "2026-07-28",
         [*SERVED, INITIALIZE, S(error("i", -32600))],
         [*SERVED, INITIALIZE, S(error("i", -32600, "speak 2026-07-28"))],
         LIST,
@@ -127,7 +129,7 @@ CASES: Final[list[Case]] = [
     # Eras
     case(
         "PROBE-1",
-        "E",
+        "2026-07-28",
         [MODERN, S(error(1, -32601)), INITIALIZE],
         [DISCOVER, S(error("d", -32601)), INITIALIZE],
         HANDSHAKE,
@@ -137,7 +139,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "PROBE-2",
-        "E",
+        "2026-07-28",
         [DISCOVER, S(error("d", 5)), MODERN],
         [DISCOVER, S(error("d", 5)), INITIALIZE],
         HANDSHAKE,
@@ -146,7 +148,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "PROBE-3",
-        "E",
+        "2026-07-28",
         [DISCOVER, S(error("d", -32022, data=OTHER)), at(5, INITIALIZE)],
         [DISCOVER, S(error("d", -32022, data=OTHER)), MODERN],
         HANDSHAKE,
@@ -155,7 +157,7 @@ CASES: Final[list[Case]] = [
     # The end of a process
     case(
         "LIFE-18",
-        "D",
+        "2025-11-25",
         [*HANDSHAKE, exited(5, -15)],
         [*HANDSHAKE, END_OF_CLIENT, exited(5, 0)],
         [*HANDSHAKE, exited(5, 1)],
@@ -165,7 +167,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "STDIO-10",
-        "E",
+        "2026-07-28",
         [*LIST, exited(5, -15)],
         [*LIST, END_OF_CLIENT, exited(5, 0)],
         QUIET,
@@ -174,33 +176,39 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "STDIO-11",
-        "E",
+        "2026-07-28",
         [*LIST, ended(1, "client"), exited(21, -9)],
         [*LIST, ended(1, "client"), exited(2, 0)],
         [*LIST, exited(2, 0)],
         side="server",
     ),
     case(
-        "STDIO-1", "D", [C('{"jsonrpc":'), C('"2.0"}')], PING, [], start=None, allowed=("STDIO-3",)
+        "STDIO-1",
+        "2025-11-25",
+        [C('{"jsonrpc":'), C('"2.0"}')],
+        PING,
+        [],
+        start=None,
+        allowed=("STDIO-3",),
     ),
     # `_meta`
-    case("META-1", "D", [C(ask(1, "ping", _meta=5))], PING, is_part=True),
+    case("META-1", "2025-11-25", [C(ask(1, "ping", _meta=5))], PING, is_part=True),
     case(
         "META-3",
-        "D",
+        "2025-11-25",
         [C(ask(1, "ping", _meta={"dev.mcp/x": 1}))],
         [C(ask(1, "ping", _meta={"com.example.mcp/x": 1}))],
         PING,
     ),
     case(
         "META-3",
-        "C",
+        "2025-06-18",
         [C(ask(1, "ping", _meta={"mcp.dev/x": 1}))],
         [C(ask(1, "ping", _meta={"dev.mcp/x": 1}))],
     ),
     case(
         "META-7",
-        "E",
+        "2026-07-28",
         [
             raw_client(
                 ask(
@@ -214,7 +222,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "META-10",
-        "E",
+        "2026-07-28",
         [C(ask(1, "x")), raw_server(result(1, resultType="complete"))],
         [
             C(ask(1, "x")),
@@ -225,10 +233,10 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "META-15",
-        "D",
+        "2025-11-25",
         [C(ask(1, "ping", _meta={META + "related-task": "t"}))],
         [C(ask(1, "ping", _meta={META + "related-task": {"taskId": "t"}}))],
         PING,
     ),
-    case("PING-1", "D", [C(ask(1, "ping")), S(result(1, ok=True))], PING),
+    case("PING-1", "2025-11-25", [C(ask(1, "ping")), S(result(1, ok=True))], PING),
 ]

@@ -8,7 +8,7 @@ from tests.core.trace.judge.conversations import C, S, Said, Start, ask, error, 
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import LIST, NOTHING, PING, SERVED, TEXT, discovered
 
-BEGIN: Final = Start("D").messages()
+BEGIN: Final = Start("2025-11-25").messages()
 X: Final = C(ask(1, "x"))
 # A tool with one required integer.
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -70,59 +70,68 @@ MISSING: Final = [*SERVED, X, code(-32021, requiredCapabilities={"y": {}})]
 REFUSED: Final = [*SERVED, X, code(-32602)]
 
 CASES: Final[list[Case]] = [
-    case("RPC-12", "D", [X, S(error(1, text="a\nb\nc"))], [X, S(error(1, text="a"))], PING),
+    case(
+        "RPC-12", "2025-11-25", [X, S(error(1, text="a\nb\nc"))], [X, S(error(1, text="a"))], PING
+    ),
     case(
         "RPC-20",
-        "B",
+        "2025-03-26",
         [C([ask(1, "ping")]), S(error(None, -32600))],
         [C([ask(1, "ping")]), S([result(1)])],
         PING,
     ),
-    case("RPC-20", "B", [C([ask(1, "x")]), S(error(None, -32700))], [C([ask(1, "x")]), code(-1)]),
-    case("ERR-1", "D", [X, code(-32700)], [X, code(-32601)], [*BEGIN, X, code(5)]),
-    case("ERR-5", "E", [*SERVED, X, code(-32002)], [*SERVED, X, code(5)], LIST),
+    case(
+        "RPC-20",
+        "2025-03-26",
+        [C([ask(1, "x")]), S(error(None, -32700))],
+        [C([ask(1, "x")]), code(-1)],
+    ),
+    case("ERR-1", "2025-11-25", [X, code(-32700)], [X, code(-32601)], [*BEGIN, X, code(5)]),
+    case("ERR-5", "2026-07-28", [*SERVED, X, code(-32002)], [*SERVED, X, code(5)], LIST),
     case(
         "ERR-7",
-        "E",
+        "2026-07-28",
         [*SERVED, X, code(-32050)],
         MISSING,
     ),
     case(
         "ERR-7",
-        "E",
+        "2026-07-28",
         [*SERVED, X, code(-32020)],
         MISSING,
     ),
     case(
         "ERR-7",
-        "E",
+        "2026-07-28",
         [*SERVED, X, code(-32021, requiredCapabilities={"sampling": {"tools": {}}})],
         [*SERVED, X, code(-32021, requiredCapabilities={"sampling": {"other": {}}})],
     ),
     case(
         "ERR-7",
-        "E",
+        "2026-07-28",
         [*SERVED, X, code(-32022, supported=["2026-07-28"], requested="2026-07-28")],
         [*SERVED, X, code(-32022, supported=["2027-07-28"], requested="2026-07-28")],
     ),
-    case("ERR-8", "E", [*SERVED, X, code(-32010)], [*SERVED, X, code(5)], is_certain=False),
-    case("ERR-9", "E", [*SERVED, X, code(-32500)], [*SERVED, X, code(5)], REFUSED),
+    case(
+        "ERR-8", "2026-07-28", [*SERVED, X, code(-32010)], [*SERVED, X, code(5)], is_certain=False
+    ),
+    case("ERR-9", "2026-07-28", [*SERVED, X, code(-32500)], [*SERVED, X, code(5)], REFUSED),
     case(
         "TX-5",
-        "E",
+        "2026-07-28",
         [CALL, code(-32021, requiredCapabilities={"extensions": {"a/b": True}})],
         [CALL, code(-32021, requiredCapabilities={"extensions": {"a/b": {}}})],
     ),
     case(
         "ERR-9",
-        "E",
+        "2026-07-28",
         [*SERVED, X, code(-32100)],
         [*SERVED, X, code(-31999)],
         REFUSED,
     ),
     case(
         "CAP-6",
-        "E",
+        "2026-07-28",
         [*UNDECLARED, code(-32602)],
         [*UNDECLARED, code(-32601)],
         is_certain=False,
@@ -131,7 +140,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "ROOT-5",
-        "D",
+        "2025-11-25",
         [ROOTS, C(error(1, -32600))],
         [ROOTS, C(error(1, -32601))],
         start=NOTHING,
@@ -141,7 +150,7 @@ CASES: Final[list[Case]] = [
     # What is not found
     case(
         "PAGE-6",
-        "D",
+        "2025-11-25",
         [*PROMPTS, C(ask(1, "prompts/list", cursor="c")), code(0)],
         [*PROMPTS, C(ask(1, "prompts/list", cursor="c")), code(-32602)],
         [*BEGIN, *PROMPTS],
@@ -151,66 +160,83 @@ CASES: Final[list[Case]] = [
     # A request with a further member is invalid to some
     case(
         "PRM-4",
-        "D",
+        "2025-11-25",
         [*PROMPTS, C(ask(1, "prompts/get", name="q")), code(-32600)],
         [*PROMPTS, C(ask(1, "prompts/get", name="q")), code(-32602)],
         [*BEGIN, *PROMPTS, C({**ask(1, "prompts/get", name="q"), "extra": 1}), code(-32600)],
     ),
     case(
         "PRM-4",
-        "D",
+        "2025-11-25",
         [*PROMPTS, C(ask(1, "prompts/get", name="q")), code(0)],
         [*PROMPTS, C(ask(1, "prompts/get", name="q")), code(-32602)],
         [*BEGIN, *PROMPTS, C(ask(1, "prompts/get", name="p", arguments={"a": "1"})), code(0)],
     ),
     case(
         "PRM-4",
-        "D",
+        "2025-11-25",
         [*PROMPTS, C(ask(1, "prompts/get", name="p")), code(5)],
         [*PROMPTS, C(ask(1, "prompts/get", name="p")), code(-32602)],
         is_certain=False,
     ),
     case(
         "COMP-4",
-        "D",
+        "2025-11-25",
         [*PROMPTS, complete(1, "q"), code(0)],
         [*PROMPTS, complete(1, "q"), code(-32602)],
         [*BEGIN, *PROMPTS, complete(1, "p"), code(0)],
     ),
-    case("RES-7", "D", [*RESOURCES, READ, code(0)], [*RESOURCES, READ, code(-32002)]),
-    case("RES-7", "D", [*RESOURCES, READ, code(-32602)], [READ, code(-32002)], is_certain=False),
+    case("RES-7", "2025-11-25", [*RESOURCES, READ, code(0)], [*RESOURCES, READ, code(-32002)]),
+    case(
+        "RES-7",
+        "2025-11-25",
+        [*RESOURCES, READ, code(-32602)],
+        [READ, code(-32002)],
+        is_certain=False,
+    ),
     case(
         "RES-9",
-        "E",
+        "2026-07-28",
         [*RESOURCES, READ, S(result(1, contents=[]))],
         [*RESOURCES, READ, code(-32602)],
         [READ, S(result(1, contents=[]))],
         is_certain=False,
     ),
     # Tools
-    case("TOOL-3", "E", [*discovered(tools={}), C(ask(1, "tools/list")), code(-32601)], LISTED),
+    case(
+        "TOOL-3",
+        "2026-07-28",
+        [*discovered(tools={}), C(ask(1, "tools/list")), code(-32601)],
+        LISTED,
+    ),
     case(
         "TOOL-16",
-        "D",
+        "2025-11-25",
         [*TOOLS, WRONG_CALL, code(-32602)],
         [*TOOLS, WRONG_CALL, FAILED],
         [*BEGIN, *TOOLS, CALL, CALLED],
     ),
     case(
-        "TOOL-24", "D", [*TOOLS, WRONG_CALL, CALLED], [*TOOLS, WRONG_CALL, FAILED], [*BEGIN, *TOOLS]
+        "TOOL-24",
+        "2025-11-25",
+        [*TOOLS, WRONG_CALL, CALLED],
+        [*TOOLS, WRONG_CALL, FAILED],
+        [*BEGIN, *TOOLS],
     ),
     case(
         "TOOL-24",
-        "D",
+        "2025-11-25",
         [*TOOLS, C(ask(1, "tools/call", name="t", arguments={"a": "1"})), CALLED],
         [*TOOLS, WRONG_CALL, FAILED],
         [*BEGIN, *TOOLS, CALL, CALLED],
         is_certain=False,
     ),
-    case("TOOL-15", "D", [*TOOLS, CALL, code(0)], [*TOOLS, CALL, FAILED], is_certain=False),
+    case(
+        "TOOL-15", "2025-11-25", [*TOOLS, CALL, code(0)], [*TOOLS, CALL, FAILED], is_certain=False
+    ),
     case(
         "TOOL-26",
-        "D",
+        "2025-11-25",
         [CALL, EMBEDDED],
         [CALL, EMBEDDED],
         start=({}, {"tools": {}}),
@@ -219,7 +245,7 @@ CASES: Final[list[Case]] = [
     # Input
     case(
         "ELIC-23",
-        "E",
+        "2026-07-28",
         [*FORM_ROUND, retry(a={"action": "decline"}), code(-32603, 2)],
         [*FORM_ROUND, retry(a={"action": "decline"}), S(result(2, content=TEXT))],
         FORM_ROUND,
@@ -227,7 +253,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "MRTR-15",
-        "E",
+        "2026-07-28",
         [*ROUND, retry(a=ROOTS_GIVEN), code(-32602, 2)],
         [*ROUND, retry(a=ROOTS_GIVEN), S(result(2, resultType="input_required", requestState="t"))],
         ROUND,

@@ -82,20 +82,29 @@ def annotated(*names: Any, **schema: Any) -> list[Said]:
 NESTED: Final = {"type": "array", "items": {"type": "object", "properties": REGION}}
 
 CASES: Final[list[Case]] = [
-    case("HDR-7", "E", [*TOOLS, called(region="west")], RIGHT, TOOLS, start=None),
-    case("HDR-8", "E", [*TOOLS, called(headers=EAST, region="west")], RIGHT, TOOLS, start=None),
+    case("HDR-7", "2026-07-28", [*TOOLS, called(region="west")], RIGHT, TOOLS, start=None),
     case(
         "HDR-8",
-        "E",
+        "2026-07-28",
+        [*TOOLS, called(headers=EAST, region="west")],
+        RIGHT,
+        TOOLS,
+        start=None,
+    ),
+    case(
+        "HDR-8",
+        "2026-07-28",
         [*TOOLS, called(headers=WEST, region="east")],
         [*TOOLS, called(headers=EAST, region="east")],
         [called(headers=EAST, region="west")],
         start=None,
     ),
-    case("HDR-9", "E", [*TOOLS, called(headers=WEST)], [*TOOLS, called()], TOOLS, start=None),
+    case(
+        "HDR-9", "2026-07-28", [*TOOLS, called(headers=WEST)], [*TOOLS, called()], TOOLS, start=None
+    ),
     case(
         "HDR-13",
-        "E",
+        "2026-07-28",
         [*listed(INVALID), called()],
         RIGHT,
         [*listed(tool({})), called()],
@@ -103,20 +112,25 @@ CASES: Final[list[Case]] = [
         side="client",
         allowed=("HDR-12",),
     ),
-    case("HDR-12", "E", annotated("a b"), annotated("A", "B"), LIST),
-    case("HDR-12", "E", annotated("A", "a"), annotated("A"), annotated()),
-    case("HDR-12", "E", annotated(properties={"a": NESTED}), annotated("A"), annotated()),
-    case("HDR-12", "E", annotated(properties=INVALID["inputSchema"]["properties"]), annotated("A")),
+    case("HDR-12", "2026-07-28", annotated("a b"), annotated("A", "B"), LIST),
+    case("HDR-12", "2026-07-28", annotated("A", "a"), annotated("A"), annotated()),
+    case("HDR-12", "2026-07-28", annotated(properties={"a": NESTED}), annotated("A"), annotated()),
     case(
         "HDR-12",
-        "E",
+        "2026-07-28",
+        annotated(properties=INVALID["inputSchema"]["properties"]),
+        annotated("A"),
+    ),
+    case(
+        "HDR-12",
+        "2026-07-28",
         annotated(**{"x-mcp-header": "A"}),
         annotated("A", default={"x-mcp-header": "B"}),
         annotated(properties={"x-mcp-header": {"type": "number"}}),
     ),
     case(
         "HDR-10",
-        "E",
+        "2026-07-28",
         [*TOOLS, called(region="west"), OK],
         [*TOOLS, called(region="west"), MISMATCH],
         [*RIGHT, OK],
@@ -126,7 +140,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HDR-11",
-        "E",
+        "2026-07-28",
         [*TOOLS, called(headers=WEST, region="east"), OK],
         [*TOOLS, called(headers=WEST, region="east"), MISMATCH],
         [*RIGHT, OK],
@@ -136,7 +150,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HDR-6",
-        "E",
+        "2026-07-28",
         [*listed(tool({}, "café")), called(name="café", headers=LATIN), MISMATCH],
         [*listed(tool({}, "café")), called(name="café", headers=LATIN), OK],
         SERVED_E,
@@ -146,7 +160,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HDR-3",
-        "E",
+        "2026-07-28",
         [*TOOLS, called(headers={**WEST, "mcp-name": "u"}, region="west"), OK],
         [*TOOLS, called(headers={**WEST, "mcp-name": "u"}, region="west"), MISMATCH],
         [*RIGHT, OK],
@@ -156,7 +170,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TX-21",
-        "E",
+        "2026-07-28",
         [sent(1, TASK, TASK_HEADERS)],
         [sent(1, TASK, {**TASK_HEADERS, "mcp-name": "t"})],
         SERVED_E,
@@ -165,7 +179,7 @@ CASES: Final[list[Case]] = [
     # Versions
     case(
         "SHL-29",
-        "D",
+        "2025-11-25",
         [*START, sent(3, CALL, {**IN, "mcp-protocol-version": BAD}), got(3, 200, CALLED)],
         [*START, sent(3, CALL, {**IN, "mcp-protocol-version": BAD}), got(3, 400)],
         SERVED,
@@ -175,7 +189,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-4",
-        "E",
+        "2026-07-28",
         [BAD_E, got(1, 200, result(1, content=TEXT))],
         [BAD_E, got(1, 400, error(1, -32022, data=VERSIONS))],
         SERVED_E,

@@ -117,10 +117,17 @@ def failed(code: int, status: int, id: Any = 1) -> list[Said]:
 
 CASES: Final[list[Case]] = [
     # A response that is complete, and has none of JSON-RPC
-    case("RPC-35", "E", [*SERVED_BEFORE, SENT_E, got(1, 200), ended(1)], SERVED_E, [], start=None),
     case(
         "RPC-35",
-        "E",
+        "2026-07-28",
+        [*SERVED_BEFORE, SENT_E, got(1, 200), ended(1)],
+        SERVED_E,
+        [],
+        start=None,
+    ),
+    case(
+        "RPC-35",
+        "2026-07-28",
         [*STREAM_E, sent(9, {**CALL_E, "id": 9}, MIRRORED), ended(1), OK_E],
         [*STREAM_E, event(1, CALLED_E), ended(1)],
         [],
@@ -129,7 +136,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "RPC-35",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, SENT_E, got(1, 202), ended(1)],
         SERVED_E,
         [SENT_E, got(1, 503), ended(1)],
@@ -138,7 +145,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "RPC-35",
-        "E",
+        "2026-07-28",
         [SENT_E, got(1, 202), ended(1)],  # its response can be on a stream of HTTP+SSE
         SERVED_E,
         [],
@@ -148,7 +155,7 @@ CASES: Final[list[Case]] = [
     # The client closed the stream, or can resume it
     case(
         "RPC-35",
-        "E",
+        "2026-07-28",
         [*STREAM_E, ended(1)],  # the server can have shut down
         SERVED_E,
         [*STREAM_E, ended(1, "client")],
@@ -157,17 +164,24 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "RPC-35",
-        "D",
+        "2025-11-25",
         [*STREAMED, event(3, notify("x")), ended(3)],
         [*STREAMED, event(3, None, "1"), ended(3)],
         [],
         start=None,
         is_certain=False,
     ),
-    case("HTTP-6", "D", [*START, sent(3, CALL, {**IN, "accept": "*/*"})], SERVED, [], start=None),
+    case(
+        "HTTP-6",
+        "2025-11-25",
+        [*START, sent(3, CALL, {**IN, "accept": "*/*"})],
+        SERVED,
+        [],
+        start=None,
+    ),
     case(
         "HTTP-8",
-        "D",
+        "2025-11-25",
         [*START, sent(3, CALL, IN), got(3, 200, kind="text/html")],
         SERVED,
         [],
@@ -176,16 +190,18 @@ CASES: Final[list[Case]] = [
     # The client ends the session meanwhile
     case(
         "HTTP-8",
-        "D",
+        "2025-11-25",
         [*START, sent(3, CALL, IN), got(3, 202)],
         [*START, sent(3, CALL, IN), sent(4, None, IN, "DELETE"), got(3, 202)],
         [],
         start=None,
     ),
-    case("HTTP-9", "D", [*START, sent(3, NOTE, IN), got(3, 200)], START, OPENED, start=None),
+    case(
+        "HTTP-9", "2025-11-25", [*START, sent(3, NOTE, IN), got(3, 200)], START, OPENED, start=None
+    ),
     case(
         "SHL-11",
-        "D",
+        "2025-11-25",
         [*GET, got(4, 200, kind="text/html")],
         [*GET, got(4, 200, kind=SSE)],
         START,
@@ -193,7 +209,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-16",
-        "D",
+        "2025-11-25",
         [*STREAMED, event(3, None, "0"), event(3, notify("x"), "1"), event(3, CALLED, "1")],
         [*STREAMED, event(3, None, "0"), event(3, notify("x"), "1"), event(3, CALLED, "2")],
         START,
@@ -201,25 +217,25 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-21",
-        "D",
+        "2025-11-25",
         [OPENED[0], got(1, 200, INITIALIZED, {"mcp-session-id": "a b"})],
         OPENED,
         [OPENED[0], got(1, 200, INITIALIZED)],
         start=None,
     ),
-    case("SHL-22", "D", [*START, sent(3, CALL, VERSION)], SERVED, OPENED, start=None),
+    case("SHL-22", "2025-11-25", [*START, sent(3, CALL, VERSION)], SERVED, OPENED, start=None),
     case(
         "SHL-24",
-        "D",
+        "2025-11-25",
         [*DELETED, got(5, 200, CALLED)],
         [*DELETED, got(5, 404)],
         START,
         start=None,
     ),
-    case("SHL-28", "D", [*START, sent(3, CALL, SESSION)], SERVED, OPENED, start=None),
+    case("SHL-28", "2025-11-25", [*START, sent(3, CALL, SESSION)], SERVED, OPENED, start=None),
     case(
         "SHM-2",
-        "E",
+        "2026-07-28",
         [sent(1, CALL_E, {**MIRRORED, "mcp-protocol-version": "2025-11-25"})],
         SERVED_E,
         OPENED,
@@ -227,7 +243,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-3",
-        "E",
+        "2026-07-28",
         [NO_VERSION, got(1, 200, CALLED_E)],
         [*SERVED_BEFORE, NO_VERSION, got(1, 400, error(1, -32020))],
         SERVED_E,
@@ -235,11 +251,11 @@ CASES: Final[list[Case]] = [
         allowed=("SHM-2",),
         pass_allowed=("SHM-2",),
     ),
-    case("SHM-5", "E", failed(-32601, 200), failed(-32601, 404), SERVED_E, start=None),
-    case("SHM-6", "E", failed(-32022, 200), failed(-32022, 400), SERVED_E, start=None),
+    case("SHM-5", "2026-07-28", failed(-32601, 200), failed(-32601, 404), SERVED_E, start=None),
+    case("SHM-6", "2026-07-28", failed(-32022, 200), failed(-32022, 400), SERVED_E, start=None),
     case(
         "SHM-7",
-        "E",
+        "2026-07-28",
         failed(-32602, 400, None),
         failed(-32602, 400),
         failed(-32600, 403, None),  # the Origin is checked before the body
@@ -247,7 +263,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-7",
-        "E",
+        "2026-07-28",
         failed(-32602, 400, 7),
         failed(-32602, 404),
         # Parsers differ, in escapes of lone surrogates for example.
@@ -257,7 +273,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-13",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, *STREAM_E, event(1, CALLED_E, "1")],
         [*SERVED_BEFORE, *STREAM_E, event(1, CALLED_E)],
         # Of a server that may not know the revision
@@ -266,7 +282,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-14",
-        "E",
+        "2026-07-28",
         [SENT_E, got(1, 200, CALLED_E, SESSION)],
         SERVED_E,
         OPENED,
@@ -275,7 +291,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-14",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, SENT_E, got(1, 400, error(1), SESSION)],
         SERVED_E,
         [SENT_E, got(1, 400, error(1), SESSION)],
@@ -284,7 +300,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-15",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, sent(1, CALL_E, {**MIRRORED, "host": "127.0.0.1:80"}), UNMARKED],
         [*SERVED_BEFORE, *STREAM_E],
         [SENT_E, got(1, 200, kind=SSE)],
@@ -292,17 +308,17 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-15",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, SENT_E, UNMARKED],  # what is in between can have taken it
         [*SERVED_BEFORE, *STREAM_E],
         [SENT_E, UNMARKED],
         start=None,
         is_certain=False,
     ),
-    case("HDR-1", "E", [NO_METHOD], SERVED_E, OPENED, start=None),
+    case("HDR-1", "2026-07-28", [NO_METHOD], SERVED_E, OPENED, start=None),
     case(
         "HDR-2",
-        "E",
+        "2026-07-28",
         [sent(1, CALL_E, {**MIRRORED, "mcp-name": "T"})],
         SERVED_E,
         OPENED,
@@ -310,7 +326,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HDR-3",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, NO_METHOD, got(1, 200, CALLED_E)],
         [*SERVED_BEFORE, NO_METHOD, got(1, 400, error(1, -32020))],
         [SENT_E, got(1, 200, result(1, content=TEXT))],
@@ -320,7 +336,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HDR-5",
-        "E",
+        "2026-07-28",
         [sent(1, LATIN, {**MIRRORED, "mcp-name": "café"})],
         [sent(1, LATIN, {**MIRRORED, "mcp-name": "=?base64?Y2Fmw6k=?="})],
         SERVED_E,

@@ -8,7 +8,7 @@ from tests.core.trace.judge.conversations import C, S, Said, Start, ask, at, err
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import LIST, PING, SAMPLE, SERVED, TEXT, initialize
 
-BEGIN: Final = Start("D").messages()
+BEGIN: Final = Start("2025-11-25").messages()
 LATER: Final = [at(5, C(notify("x")))]
 SCHEMA: Final = {"type": "object"}
 
@@ -111,10 +111,15 @@ URL: Final = {"mode": "url", "message": "m"}
 STATE: Final = C(ask(1, "tools/call", name="t", requestState="z"))
 
 CASES: Final[list[Case]] = [
-    case("TOOL-5", "E", [*tools(1, "a", "b"), *tools(2, "b", "a")], tools(1, "a") + tools(2, "a")),
     case(
         "TOOL-5",
-        "E",
+        "2026-07-28",
+        [*tools(1, "a", "b"), *tools(2, "b", "a")],
+        tools(1, "a") + tools(2, "a"),
+    ),
+    case(
+        "TOOL-5",
+        "2026-07-28",
         [*pages(1, "a", "b"), *tools(3, "b", "a")],
         [*pages(1, "a", "b"), *tools(3, "a", "b")],
         pages(1, "a", "b"),
@@ -122,7 +127,7 @@ CASES: Final[list[Case]] = [
     # Changes
     case(
         "TOOL-23",
-        "D",
+        "2025-11-25",
         [*tools(1, "a"), *tools(2, "b"), *LATER],
         [*tools(1, "a"), changed("tools"), *tools(2, "b"), *LATER],
         [*BEGIN, *tools(1, "a"), *tools(2, "a"), *LATER],
@@ -130,7 +135,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TOOL-23",
-        "D",
+        "2025-11-25",
         [*pages(1, "a", "b"), *pages(3, "a", "c")],
         [*tools(1, "a"), *tools(2, "b"), changed("tools"), *LATER],
         is_certain=False,
@@ -138,60 +143,68 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "PRM-5",
-        "D",
+        "2025-11-25",
         [*prompts(1, "a"), *prompts(2, "b"), *LATER],
         [*prompts(1, "a"), changed("prompts"), *prompts(2, "b"), *LATER],
         side="server",
     ),
     case(
         "RES-14",
-        "D",
+        "2025-11-25",
         [*resources(1, "x:a"), *resources(2, "x:b"), *LATER],
         [*resources(1, "x:a"), changed("resources"), *resources(2, "x:b"), *LATER],
         side="server",
     ),
     case(
         "ROOT-4",
-        "D",
+        "2025-11-25",
         [*roots(1, "file:///a"), *roots(2, "file:///b"), *LATER],
         [*roots(1, "file:///a"), C(notify("notifications/roots/list_changed")), *LATER],
         side="client",
     ),
     # URIs
-    case("RES-11", "D", resources(1, "x:a b"), resources(1, "x:a%20b"), [*BEGIN, *resources(1)]),
+    case(
+        "RES-11",
+        "2025-11-25",
+        resources(1, "x:a b"),
+        resources(1, "x:a%20b"),
+        [*BEGIN, *resources(1)],
+    ),
     case(
         "CONT-8",
-        "D",
+        "2025-11-25",
         prompt(uri="x:1"),
         prompt(uri="x:1", mimeType="text/plain"),
         [*BEGIN, *prompts(1, "a")],
     ),
-    case("CONT-8", "D", prompt(uri="1", mimeType="a/b"), prompt(uri="x:1", mimeType="a/b")),
+    case(
+        "CONT-8", "2025-11-25", prompt(uri="1", mimeType="a/b"), prompt(uri="x:1", mimeType="a/b")
+    ),
     # Sampling
     case(
         "SAMP-10",
-        "D",
+        "2025-11-25",
         [sample("required"), sampled(uses_tool=False)],
         [sample("required"), sampled(uses_tool=True)],
         [*BEGIN, sample("auto"), sampled(uses_tool=False)],
     ),
     case(
         "SAMP-10",
-        "D",
+        "2025-11-25",
         [sample("required"), sampled(uses_tool=False, stopReason="maxTokens")],
         [sample("none"), sampled(uses_tool=False)],
         is_certain=False,
     ),
     case(
         "SAMP-10",
-        "E",
+        "2026-07-28",
         [*NESTED, given(**MESSAGE, content=USE)],
         [*NESTED, given(**MESSAGE, content=TEXT[0])],
         LIST,
     ),
     case(
         "SAMP-11",
-        "D",
+        "2025-11-25",
         [UNBALANCED, sampled(uses_tool=False)],
         [UNBALANCED, C(error(1))],
         [*BEGIN, sample("none"), sampled(uses_tool=False)],
@@ -201,33 +214,40 @@ CASES: Final[list[Case]] = [
     # Elicitation
     case(
         "ELIC-2",
-        "D",
+        "2025-11-25",
         [C(initialize(capabilities={"elicitation": {"x": {}}}))],
         [C(initialize(capabilities={"elicitation": {}}))],
         [C(initialize())],
         start=None,
         is_certain=False,
     ),
-    case("ELIC-12", "D", [form("password")], [form("name")], [*BEGIN, *PING], is_certain=False),
     case(
         "ELIC-12",
-        "E",
+        "2025-11-25",
+        [form("password")],
+        [form("name")],
+        [*BEGIN, *PING],
+        is_certain=False,
+    ),
+    case(
+        "ELIC-12",
+        "2026-07-28",
         asking("elicitation/create", **form("apiKey").message["params"]),
         asking("elicitation/create", **form("name").message["params"]),
         LIST,
         is_certain=False,
     ),
-    case("ELIC-19", "D", [page("https://u:p@a/")], [page("https://a/@")], [*BEGIN, *PING]),
+    case("ELIC-19", "2025-11-25", [page("https://u:p@a/")], [page("https://a/@")], [*BEGIN, *PING]),
     case(
         "ELIC-19",
-        "E",
+        "2026-07-28",
         asking("elicitation/create", **URL, url="https://u:p@a/"),
         asking("elicitation/create", **URL, url="https://a/"),
         LIST,
     ),
     case(
         "MRTR-13",
-        "E",
+        "2026-07-28",
         [STATE, S(result(1, content=TEXT))],
         [*SERVED, STATE, S(error(1))],
         LIST,

@@ -107,53 +107,59 @@ CASES: Final[list[Case]] = [
     # Rounds
     case(
         "MRTR-2",
-        "E",
+        "2026-07-28",
         [C(ask(1, "prompts/list")), required(requestState="s")],
         [C(call(1)), required(requestState="s")],
     ),
-    case("MRTR-3", "E", [C(call(1)), required()], [C(call(1)), required(requestState="s")]),
-    case("MRTR-4", "E", [C(call(1)), required(inputRequests={"k": {"method": "x"}})], ROUND),
+    case(
+        "MRTR-3", "2026-07-28", [C(call(1)), required()], [C(call(1)), required(requestState="s")]
+    ),
+    case(
+        "MRTR-4", "2026-07-28", [C(call(1)), required(inputRequests={"k": {"method": "x"}})], ROUND
+    ),
     case(
         "MRTR-5",
-        "E",
+        "2026-07-28",
         [NOTHING_DECLARED, required(inputRequests={"k": ROOTS_INPUT})],
         ROUND,
     ),
-    case("MRTR-6", "E", [*ROUND, retry(2)], [*ROUND, retry(2, **GIVEN)]),
+    case("MRTR-6", "2026-07-28", [*ROUND, retry(2)], [*ROUND, retry(2, **GIVEN)]),
     case(
         "MRTR-7",
-        "E",
+        "2026-07-28",
         [*ROUND, retry(2, **GIVEN, arguments={"a": 1})],
         [*ROUND, retry(2, **GIVEN)],
     ),
     case(
         "MRTR-8",
-        "E",
+        "2026-07-28",
         [*ROUND, retry(2, **GIVEN, requestState="t")],
         [*ROUND, retry(2, **GIVEN)],
         is_certain=False,
     ),
-    case("MRTR-10", "E", [*ROUND, retry(1, **GIVEN)], [*ROUND, retry(2, **GIVEN)]),
+    case("MRTR-10", "2026-07-28", [*ROUND, retry(1, **GIVEN)], [*ROUND, retry(2, **GIVEN)]),
     # Subscriptions
-    case("SUB-1", "E", [C(ask(1, "subscriptions/listen"))], [listen()]),
+    case("SUB-1", "2026-07-28", [C(ask(1, "subscriptions/listen"))], [listen()]),
     case(
         "SUB-2",
-        "E",
+        "2026-07-28",
         [listen(), acknowledge(), S(CHANGED)],
         [*LISTENED, S(CHANGED)],
     ),
-    case("SUB-3", "E", [listen(toolsListChanged=True), S(CHANGED)], [*LISTENED, S(CHANGED)]),
-    case("SUB-3", "E", [*LISTENED, acknowledge()], LISTENED),
-    case("SUB-3", "E", [listen(), acknowledge(toolsListChanged=True)], LISTENED),
+    case(
+        "SUB-3", "2026-07-28", [listen(toolsListChanged=True), S(CHANGED)], [*LISTENED, S(CHANGED)]
+    ),
+    case("SUB-3", "2026-07-28", [*LISTENED, acknowledge()], LISTENED),
+    case("SUB-3", "2026-07-28", [listen(), acknowledge(toolsListChanged=True)], LISTENED),
     case(
         "SUB-4",
-        "E",
+        "2026-07-28",
         [listen(), acknowledge(), S(result(1, _meta={META + "subscriptionId": "1"}))],
         [listen(), acknowledge(), S(result(1, _meta=SUBSCRIPTION))],
     ),
     case(
         "SUB-10",
-        "E",
+        "2026-07-28",
         [
             *LISTENED,
             C(call(2, 5)),
@@ -168,40 +174,61 @@ CASES: Final[list[Case]] = [
     # Tasks of 2025-11-25
     case(
         "TSK-2",
-        "D",
+        "2025-11-25",
         [SAMPLE_TASK],
         [SAMPLE_TASK],
         start=RUNS_NO_TASKS,
         pass_start=RUNS_ALL,
     ),
-    case("TSK-3", "D", [C(AS_TASK)], [C(AS_TASK)], start=RUNS_NO_TASKS, pass_start=RUNS_ALL),
-    case("TSK-4", "D", [*listed("forbidden"), C(AS_TASK)], [*listed("optional"), C(AS_TASK)]),
-    case("TSK-5", "D", [*listed("required"), C(call(1))], [*listed("required"), C(AS_TASK)]),
+    case(
+        "TSK-3", "2025-11-25", [C(AS_TASK)], [C(AS_TASK)], start=RUNS_NO_TASKS, pass_start=RUNS_ALL
+    ),
+    case(
+        "TSK-4", "2025-11-25", [*listed("forbidden"), C(AS_TASK)], [*listed("optional"), C(AS_TASK)]
+    ),
+    case(
+        "TSK-5", "2025-11-25", [*listed("required"), C(call(1))], [*listed("required"), C(AS_TASK)]
+    ),
     case(
         "TSK-6",
-        "D",
+        "2025-11-25",
         [C(ask(1, "tools/call", name="t", task={"ttl": "x"}))],
         [C(AS_TASK)],
         is_part=True,
     ),
-    case("TSK-7", "D", [*listed("required"), C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D),
-    case("TSK-7", "D", [C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D, is_certain=False),
-    case("TSK-10", "D", [C(ask(1, "tasks/get"))], AS_TASK_D),
+    case(
+        "TSK-7",
+        "2025-11-25",
+        [*listed("required"), C(AS_TASK), S(result(1, content=TEXT))],
+        AS_TASK_D,
+    ),
+    case(
+        "TSK-7", "2025-11-25", [C(AS_TASK), S(result(1, content=TEXT))], AS_TASK_D, is_certain=False
+    ),
+    case("TSK-10", "2025-11-25", [C(ask(1, "tasks/get"))], AS_TASK_D),
     case(
         "TSK-10",
-        "D",
+        "2025-11-25",
         [*AS_TASK_D, C(ask(2, "tools/call", name="t", task={})), S(result(2, task=TASK_D))],
         AS_TASK_D,
     ),
     case(
-        "TSK-11", "D", [*FINAL_D, *got_d(status="working")], [*FINAL_D, *got_d(status="completed")]
+        "TSK-11",
+        "2025-11-25",
+        [*FINAL_D, *got_d(status="working")],
+        [*FINAL_D, *got_d(status="completed")],
     ),
-    case("TSK-11", "D", [*FINAL_D, status_d("working")], [*AS_TASK_D, status_d("input_required")]),
-    case("TSK-12", "D", got_d(ttl="x"), SEEN_D),
-    case("TSK-12", "D", got_d(createdAt="now"), SEEN_D),
+    case(
+        "TSK-11",
+        "2025-11-25",
+        [*FINAL_D, status_d("working")],
+        [*AS_TASK_D, status_d("input_required")],
+    ),
+    case("TSK-12", "2025-11-25", got_d(ttl="x"), SEEN_D),
+    case("TSK-12", "2025-11-25", got_d(createdAt="now"), SEEN_D),
     case(
         "TSK-17",
-        "D",
+        "2025-11-25",
         [C(ask(1, "tasks/result", taskId=TASK_ID)), S(result(1))],
         [
             C(ask(1, "tasks/result", taskId=TASK_ID)),
@@ -210,66 +237,66 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TSK-18",
-        "D",
+        "2025-11-25",
         [C(ask(1, "tasks/get", taskId=TASK_ID, _meta={RELATED: {"taskId": TASK_ID}}))],
         [C(ask(1, "tasks/get", taskId=TASK_ID))],
     ),
     case(
         "TSK-20",
-        "D",
+        "2025-11-25",
         [C(ask(1, "tasks/list")), S(result(1))],
         [C(ask(1, "tasks/list")), S(result(1, tasks=[]))],
     ),
     case(
         "TSK-21",
-        "D",
+        "2025-11-25",
         [*AS_TASK_D, *cancelled_d("working")],
         [*AS_TASK_D, *cancelled_d("cancelled")],
     ),
     case(
         "TSK-21",
-        "D",
+        "2025-11-25",
         [*FINAL_D, *cancelled_d("completed")],
         [*AS_TASK_D, *cancelled_d("cancelled")],
     ),
     case(
         "TSK-22",
-        "D",
+        "2025-11-25",
         [C(ask(1, "tasks/get", taskId=TASK_ID)), S(error(1, -32002))],
         [C(ask(1, "tasks/get", taskId=TASK_ID)), S(error(1))],
     ),
     # The extension
-    case("TX-2", "E", [NOTHING_DECLARED, AS_TASK_E[1]], AS_TASK_E),
+    case("TX-2", "2026-07-28", [NOTHING_DECLARED, AS_TASK_E[1]], AS_TASK_E),
     case(
         "TX-4",
-        "E",
+        "2026-07-28",
         [C(ask(1, "prompts/get", name="p")), AS_TASK_E[1]],
         AS_TASK_E,
     ),
-    case("TX-6", "E", got_e(resultType="task"), SEEN_E),
+    case("TX-6", "2026-07-28", got_e(resultType="task"), SEEN_E),
     case(
         "TX-9",
-        "E",
+        "2026-07-28",
         [C(call(1)), S(result(1, **{**TASK_E, "resultType": "task", "status": "new"}))],
         AS_TASK_E,
     ),
     case(
         "TX-9",
-        "E",
+        "2026-07-28",
         [C(call(1)), S(result(1, **{**TASK_E, "resultType": "task", "createdAt": "now"}))],
         AS_TASK_E,
     ),
-    case("TX-10", "E", got_e(status="completed"), SEEN_E),
+    case("TX-10", "2026-07-28", got_e(status="completed"), SEEN_E),
     case(
         "TX-10",
-        "E",
+        "2026-07-28",
         [*AS_TASK_E, *got_e(status="completed", result={}), *got_e(3)],
         [*AS_TASK_E, *got_e(), *got_e(3, status="completed", result={})],
     ),
-    case("TX-11", "E", got_e(**FAILED_E, result={}), got_e(**FAILED_E)),
+    case("TX-11", "2026-07-28", got_e(**FAILED_E, result={}), got_e(**FAILED_E)),
     case(
         "TX-12",
-        "E",
+        "2026-07-28",
         [
             *AS_TASK_E,
             *got_e(status="input_required", inputRequests={"k": FORM_INPUT}),
@@ -282,21 +309,26 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TX-13",
-        "E",
+        "2026-07-28",
         [C(ask(1, "tasks/update", taskId=TASK_ID))],
         [C(ask(1, "tasks/update", taskId=TASK_ID, inputResponses={}))],
     ),
-    case("TX-17", "E", [C(ask(1, "tasks/cancel"))], [C(ask(1, "tasks/cancel", taskId=TASK_ID))]),
     case(
         "TX-17",
-        "E",
+        "2026-07-28",
+        [C(ask(1, "tasks/cancel"))],
+        [C(ask(1, "tasks/cancel", taskId=TASK_ID))],
+    ),
+    case(
+        "TX-17",
+        "2026-07-28",
         [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(error(2))],
         [*AS_TASK_E, C(ask(2, "tasks/cancel", taskId=TASK_ID)), S(result(2))],
         is_certain=False,
     ),
     case(
         "TX-19",
-        "E",
+        "2026-07-28",
         [
             raw_client(ask(1, "tasks/get", taskId=TASK_ID, _meta=META_E)),
             S(result(1, **TASK_E)),
@@ -308,7 +340,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TX-20",
-        "E",
+        "2026-07-28",
         [
             listen(taskIds=[TASK_ID]),
             acknowledge(),
@@ -322,14 +354,14 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TX-22",
-        "E",
+        "2026-07-28",
         [C(ask(1, "tasks/result", taskId=TASK_ID)), S(result(1))],
         [*SERVED, C(ask(1, "tasks/result", taskId=TASK_ID)), S(error(1, -32601))],
         allowed=("LIFE-14",),
     ),
     case(
         "TX-23",
-        "E",
+        "2026-07-28",
         [*AS_TASK_E, C(call(2)), S(result(2, resultType="task", **TASK_E))],
         AS_TASK_E,
     ),

@@ -150,11 +150,10 @@ def challenged(challenge: str, status: int = 403) -> list[Said]:
     return [*SERVED_BEFORE, SENT_E, got(1, status, headers=head)]
 
 
-def of(letter: str) -> list[Said]:
+def of(revision: str) -> list[Said]:
     """Return a request of an earlier revision."""
-    version = {"C": "2025-06-18", "D": "2025-11-25"}[letter]
     info = {"name": "x", "version": "1"}
-    known = ask(1, "initialize", protocolVersion=version, capabilities={}, clientInfo=info)
+    known = ask(1, "initialize", protocolVersion=revision, capabilities={}, clientInfo=info)
     return [sent(1, known, {})]
 
 
@@ -162,7 +161,7 @@ CASES: Final[list[Case]] = [
     # Messages
     case(
         "PROG-9",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, *RUNNING_E, *SECOND_E, event(2, PROGRESS)],
         [*SERVED_BEFORE, *RUNNING_E, event(1, PROGRESS)],
         SERVED_E,
@@ -170,7 +169,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-4",
-        "D",
+        "2025-11-25",
         [*RUNNING, *SECOND, event(4, PROGRESS)],
         [*RUNNING, event(3, PROGRESS)],
         START,
@@ -178,7 +177,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-12",
-        "D",
+        "2025-11-25",
         [*RUNNING, *OPEN_GET, event(5, PROGRESS)],
         [*RUNNING, event(3, PROGRESS)],
         START,
@@ -186,7 +185,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-13",
-        "D",
+        "2025-11-25",
         [*STREAMED, *OPEN_GET, event(5, CALLED)],
         [*STREAMED, event(3, CALLED)],
         [],
@@ -194,7 +193,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-15",
-        "D",
+        "2025-11-25",
         [*STREAMED, ended(1), *OPEN_GET, event(3, PING), event(5, PING)],
         [*STREAMED, *OPEN_GET, event(3, PING)],
         START,
@@ -202,7 +201,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-15",
-        "D",
+        "2025-11-25",
         [*STREAMED, *OPEN_GET, event(3, PING), ended(3, "client"), event(5, PING)],
         [*STREAMED, *OPEN_GET, event(3, PING)],
         START,
@@ -211,7 +210,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-8",
-        "E",
+        "2026-07-28",
         [*STREAM_E, event(1, CHANGED)],
         [*LISTENING, event(1, CHANGED)],
         SERVED_E,
@@ -220,7 +219,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "LOG-9",
-        "E",
+        "2026-07-28",
         [*LISTENING, event(1, LOG)],
         [*SERVED_BEFORE, sent(1, LOGGED, MIRRORED), STREAM_E[1], event(1, LOG)],
         SERVED_E,
@@ -228,7 +227,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "LOG-7",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, *STREAM_E, event(1, LOG)],
         [*SERVED_BEFORE, sent(1, LOGGED, MIRRORED), STREAM_E[1], event(1, LOG)],
         SERVED_E,
@@ -236,7 +235,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "RPC-7",
-        "E",
+        "2026-07-28",
         [*STREAM_E, event(1, CALLED_E), event(1, CALLED_E)],
         [*STREAM_E, event(1, CALLED_E)],
         STREAM_E,
@@ -244,7 +243,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "PROG-4",
-        "E",
+        "2026-07-28",
         [*RUNNING_E, event(1, PROGRESS), event(1, PROGRESS)],
         [*RUNNING_E, event(1, PROGRESS), event(1, MORE)],
         SERVED_E,
@@ -252,11 +251,16 @@ CASES: Final[list[Case]] = [
     ),
     # Streams
     case(
-        "SHL-6", "D", [*STREAMED, event(3, CALLED, "a")], [*PRIMED, *resumed(3)], START, start=None
+        "SHL-6",
+        "2025-11-25",
+        [*STREAMED, event(3, CALLED, "a")],
+        [*PRIMED, *resumed(3)],
+        START,
+        start=None,
     ),
     case(
         "SHL-8",
-        "D",
+        "2025-11-25",
         [*PRIMED, *resumed(1.5)],
         [*PRIMED, *resumed(3)],
         START,
@@ -265,7 +269,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-18",
-        "D",
+        "2025-11-25",
         [*PRIMED, *resume(4, "z")],
         [*PRIMED, *resumed(3)],
         START,
@@ -275,7 +279,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-19",
-        "D",
+        "2025-11-25",
         [*PRIMED, *SECOND, event(4, None, "x"), event(4, YES, "y"), *LATER, event(5, YES, "y")],
         [*PRIMED, *LATER, event(5, CALLED, "b"), *LAST, event(6, CALLED, "b")],
         START,
@@ -283,7 +287,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-25",
-        "D",
+        "2025-11-25",
         [*LOST, at(5, sent(4, {**CALL, "id": 3}, IN))],
         [*LOST, at(5, sent(4, {**INITIALIZE, "id": 3}, {}))],
         START,
@@ -291,7 +295,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-3",
-        "D",
+        "2025-11-25",
         [*STREAMED, ended(1), event(3, CALLED), at(9, sent(4, NOTE, IN)), at(9, got(4, 202))],
         [*STREAMED, event(3, CALLED), ended(3)],
         SERVED,
@@ -300,7 +304,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-3",
-        "D",
+        "2025-11-25",
         # A tool need not record where responses end.
         [*STREAMED, event(3, CALLED), at(9, sent(4, NOTE, IN)), at(9, got(4, 202))],
         [*STREAMED, event(3, CALLED), ended(3)],
@@ -311,7 +315,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHM-10",
-        "E",
+        "2026-07-28",
         [
             *SERVED_BEFORE,
             ended(9),
@@ -326,7 +330,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-5",
-        "C",
+        "2025-06-18",
         [*STREAMED_C, ended(3), sent(4, NOTE, IN_C), got(4, 202)],
         [*STREAMED_C, event(3, CALLED), ended(3)],
         OPENED_C,
@@ -335,7 +339,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SUB-8",
-        "E",
+        "2026-07-28",
         [*LISTENING, ended(1)],
         [*LISTENING, event(1, LISTEN_RESULT), ended(1)],
         SERVED_E,
@@ -345,7 +349,7 @@ CASES: Final[list[Case]] = [
     # HTTP+SSE
     case(
         "SSE-2",
-        "A",
+        "2024-11-05",
         [*STREAM, event(1, notify("x")), ENDPOINT],
         [*OLD],
         STREAM,
@@ -353,7 +357,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SSE-2",
-        "A",
+        "2024-11-05",
         [*STREAM, event(1, None, kind="endpoint")],
         [*OLD],
         STREAM,
@@ -361,7 +365,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SSE-3",
-        "A",
+        "2024-11-05",
         [*OLD, post("/other")],
         [*OLD, post("/messages?s=1")],
         [*OLD],
@@ -369,7 +373,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SSE-4",
-        "A",
+        "2024-11-05",
         [*OLD, post("/messages"), got(2, 200, OLD_INITIALIZED)],
         [*OLD, post("/messages"), got(2, 202)],
         [*OLD],
@@ -379,7 +383,7 @@ CASES: Final[list[Case]] = [
     # Origins and sessions
     case(
         "HTTP-1",
-        "E",
+        "2026-07-28",
         [sent(1, CALL_E, ORIGIN), got(1, 200, CALLED_E)],
         [sent(1, CALL_E, ORIGIN), got(1, 403)],
         SERVED_E,
@@ -387,7 +391,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HTTP-1",
-        "E",
+        "2026-07-28",
         [sent(1, CALL_E, {**ORIGIN, "origin": "https://b.com"}), got(1, 200, CALLED_E)],
         [sent(1, CALL_E, ORIGIN), got(1, 403)],
         [sent(1, CALL_E, {**ORIGIN, "origin": "http://a:1"}), got(1, 200, CALLED_E)],
@@ -396,7 +400,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "HTTP-2",
-        "E",
+        "2026-07-28",
         [*SERVED_BEFORE, sent(1, CALL_E, ORIGIN), got(1, 404)],
         [*SERVED_BEFORE, sent(1, CALL_E, ORIGIN), got(1, 403)],
         SERVED_E,
@@ -405,7 +409,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "SHL-23",
-        "D",
+        "2025-11-25",
         [*START, sent(3, CALL, VERSION), got(3, 404)],
         [*START, sent(3, CALL, VERSION), got(3, 400)],
         SERVED,
@@ -417,7 +421,7 @@ CASES: Final[list[Case]] = [
     # Authorization
     case(
         "AT-1",
-        "E",
+        "2026-07-28",
         [*ALLOWED, sent(2, CALL_2, MIRRORED)],
         [*ALLOWED, sent(2, CALL_2, {**MIRRORED, **TOKENS})],
         SERVED_E,
@@ -425,7 +429,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AT-1",
-        "E",
+        "2026-07-28",
         [asked(1, "/mcp?access_token=x")],
         ALLOWED,
         [asked(1, "/mcp?x=1")],
@@ -434,7 +438,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AT-1",
-        "E",
+        "2026-07-28",
         [*ALLOWED, at(600, sent(2, CALL_2, MIRRORED))],  # the token can have expired
         ALLOWED,
         SERVED_E,
@@ -443,25 +447,31 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AR-3",
-        "C",
-        [*of("C"), got(1, 401)],
-        [*of("C"), got(1, 401, headers={"www-authenticate": "Bearer resource_metadata=x"})],
+        "2025-06-18",
+        [*of("2025-06-18"), got(1, 401)],
+        [
+            *of("2025-06-18"),
+            got(1, 401, headers={"www-authenticate": "Bearer resource_metadata=x"}),
+        ],
         SERVED,
         start=None,
         is_certain=False,
     ),
     case(
         "AR-4",
-        "D",
-        [*of("D"), got(1, 401)],
-        [*of("D"), got(1, 401, headers={"www-authenticate": "Bearer resource_metadata=x"})],
+        "2025-11-25",
+        [*of("2025-11-25"), got(1, 401)],
+        [
+            *of("2025-11-25"),
+            got(1, 401, headers={"www-authenticate": "Bearer resource_metadata=x"}),
+        ],
         SERVED,
         start=None,
         is_certain=False,
     ),
     case(
         "AR-6",
-        "E",
+        "2026-07-28",
         challenged('Bearer error="insufficient_scope"'),
         challenged(SCOPE),
         SERVED_E,
@@ -469,7 +479,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AR-9",
-        "E",
+        "2026-07-28",
         challenged(SCOPE.replace('"x"', '"x offline_access"')),
         challenged(SCOPE),
         SERVED_E,
@@ -477,7 +487,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AR-13",
-        "E",
+        "2026-07-28",
         [*DENIED, sent(2, CALL_2, MIRRORED), got(2, 200, {**CALLED_E, "id": 2})],
         [*SERVED_BEFORE, *DENIED, sent(2, CALL_2, MIRRORED), AGAIN],
         ALLOWED,
@@ -486,7 +496,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "AR-14",
-        "E",
+        "2026-07-28",
         [asked(1, "/mcp?access_token=x"), got(1, 200, CALLED_E)],
         [*SERVED_BEFORE, asked(1, "/mcp?access_token=x"), got(1, 403)],
         SERVED_E,

@@ -20,7 +20,7 @@ from tests.core.trace.judge.rules.rounds import (
 )
 from tests.core.trace.judge.rules.utilities import AS_TASK_D, AS_TASK_E, TASK_D, TASK_E, TASK_ID
 
-BEGIN: Final = Start("D").messages()
+BEGIN: Final = Start("2025-11-25").messages()
 CALLED: Final = {"content": TEXT, "_meta": {RELATED: {"taskId": TASK_ID}}}
 FETCH: Final = C(ask(5, "tasks/result", taskId=TASK_ID))
 FETCHED: Final = [FETCH, S(result(5, **CALLED))]
@@ -92,10 +92,16 @@ def over_http(authorization: str | None) -> list[Said]:
 
 LONG: Final = "c2a8e1f09b7d46"
 CASES: Final[list[Case]] = [
-    case("TSK-13", "D", [*TIMED_D, polled(3)], [*TIMED_D, polled(10.5)], [*BEGIN, *AS_TASK_D]),
+    case(
+        "TSK-13",
+        "2025-11-25",
+        [*TIMED_D, polled(3)],
+        [*TIMED_D, polled(10.5)],
+        [*BEGIN, *AS_TASK_D],
+    ),
     case(
         "TX-24",
-        "E",
+        "2026-07-28",
         [
             *AS_TASK_E,
             polled_e(3, 1),
@@ -113,14 +119,14 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TSK-16",
-        "D",
+        "2025-11-25",
         [*INPUT_D, POLL, polled(0), C(ask(6, "tasks/get", taskId=TASK_ID))],
         [*INPUT_D, FETCH, POLL],
         [*BEGIN, *INPUT_D],
     ),
     case(
         "TSK-8",
-        "D",
+        "2025-11-25",
         [C(AS_TASK), S(result(1, task=TASK_D))],
         [C(AS_TASK), S(result(1, content=TEXT))],
         start=RUNS_NO_TASKS,
@@ -129,7 +135,7 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TSK-14",
-        "D",
+        "2025-11-25",
         [*AS_TASK_D, FETCH, S(result(5, _meta=CALLED["_meta"]))],
         [*AS_TASK_D, *FETCHED],
         [*BEGIN, *AS_TASK_D],
@@ -137,24 +143,29 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TSK-15",
-        "D",
+        "2025-11-25",
         [*AS_TASK_D, *FETCHED, *got_d(2)],
         [*AS_TASK_D, *FETCHED, *got_d(2, status="completed")],
         [*BEGIN, *AS_TASK_D, *got_d(2)],
     ),
     case(
         "TSK-23",
-        "D",
+        "2025-11-25",
         [*AS_TASK_D, *FAILED, *got_d(2, status="completed")],
         [*AS_TASK_D, *FAILED, *got_d(2, status="failed")],
         [*BEGIN, *AS_TASK_D, *FETCHED, *got_d(2, status="completed")],
     ),
-    case("TX-23", "E", created("t-0001000001", "t-0001000002", "t-0001000003"), created(LONG)),
-    case("TX-23", "E", created("7"), created(LONG), is_certain=False),
-    case("TSK-24", "D", created_d("7"), created_d(LONG), is_certain=False),
     case(
         "TX-23",
-        "E",
+        "2026-07-28",
+        created("t-0001000001", "t-0001000002", "t-0001000003"),
+        created(LONG),
+    ),
+    case("TX-23", "2026-07-28", created("7"), created(LONG), is_certain=False),
+    case("TSK-24", "2025-11-25", created_d("7"), created_d(LONG), is_certain=False),
+    case(
+        "TX-23",
+        "2026-07-28",
         over_http("Bearer b"),
         over_http("Bearer a"),
         SERVED_E,
@@ -163,23 +174,23 @@ CASES: Final[list[Case]] = [
     ),
     case(
         "TX-7",
-        "E",
+        "2026-07-28",
         [*AS_TASK_E, POLL, S(error(3))],
         [*AS_TASK_E, *got_e()],
         [*AS_TASK_E, POLL, S(error(3, -32603))],
     ),
     case(
         "TX-14",
-        "E",
+        "2026-07-28",
         [*AS_TASK_E, *got_e(**INPUT_E), update(3, x={"action": "decline"}), S(error(3))],
         [*AS_TASK_E, *got_e(**INPUT_E), update(3, x={"action": "decline"}), S(result(3))],
         AS_TASK_E,
         is_certain=False,
     ),
-    case("TX-15", "E", [*UPDATED, update(4, **ANSWER)], UPDATED, AS_TASK_E),
+    case("TX-15", "2026-07-28", [*UPDATED, update(4, **ANSWER)], UPDATED, AS_TASK_E),
     case(
         "TX-12",
-        "E",
+        "2026-07-28",
         [*UPDATED, *got_e(4), *got_e(5, **INPUT_E)],
         [*UPDATED, *got_e(4, **{**INPUT_E, "inputRequests": {"l": FORM_INPUT}})],
         AS_TASK_E,

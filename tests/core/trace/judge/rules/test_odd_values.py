@@ -47,7 +47,7 @@ def play(each: Case, index: int, path: tuple[Any, ...], odd: Any) -> None:
     said = list(each.fails)
     line = said[index]
     said[index] = Said(line.sender, replaced(line.message, path, odd), line.is_raw)
-    judge(None, said, each.letter)
+    judge(None, said, each.revision)
 
 
 @given(st.data())

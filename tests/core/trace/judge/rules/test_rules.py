@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from mcp_core.trace.judge import _judge as judge_module
-from mcp_core.trace.judge.rows import ROWS, letters
+from mcp_core.trace.judge._revisions import REVISIONS
+from mcp_core.trace.judge.rows import ROWS
 from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
 from tests.core.trace.judge.conversations import judge
@@ -43,7 +44,7 @@ CASES: list[Case] = [
 
 
 def names(cases: list[Case]) -> list[str]:
-    return [f"{each.row}-{each.letter}" for each in cases]
+    return [f"{each.row}-{each.revision}" for each in cases]
 
 
 @pytest.mark.parametrize("each", CASES, ids=names(CASES))
@@ -54,7 +55,7 @@ def test_rule_judges_its_three_conversations(each: Case) -> None:
 
 
 def assert_fault_is_found_and_no_other(each: Case) -> None:
-    found, judged = judge(None, list(each.fails), each.letter)
+    found, judged = judge(None, list(each.fails), each.revision)
     report = [(finding.row, finding.sentence) for finding in found]
     assert each.row in {finding.row for finding in found}, report
     assert {finding.row for finding in found} <= {each.row, *each.allowed}, report
@@ -66,14 +67,14 @@ def assert_fault_is_found_and_no_other(each: Case) -> None:
 
 
 def assert_right_passes(each: Case) -> None:
-    found, judged = judge(None, list(each.passes), each.letter)
+    found, judged = judge(None, list(each.passes), each.revision)
     assert each.row not in each.pass_allowed
     assert [finding for finding in found if finding.row not in each.pass_allowed] == []
     assert each.is_part or judged.opportunities[each.row] >= 1
 
 
 def assert_nothing_is_judged_without_opportunity(each: Case) -> None:
-    found, judged = judge(None, list(each.none), each.letter)
+    found, judged = judge(None, list(each.none), each.revision)
     assert found == []
     assert judged.opportunities[each.row] == 0
 
@@ -107,7 +108,7 @@ def test_rules_are_each_judged_by_a_conversation() -> None:
         forget()
         for each in CASES:
             for said in (each.fails, each.passes):
-                judge(None, list(said), each.letter)
+                judge(None, list(said), each.revision)
     finally:
         RULES[:] = rules
         forget()
@@ -125,9 +126,9 @@ def test_rules_have_one_row_in_each_revision() -> None:
         if each.any_revision:
             assert len(each.rows) == 1
             continue
-        for letter in "ABCDE":
-            rows = [row for row in each.rows if letter in letters(ROWS[row].revisions)]
-            assert rows[:1] == ([each.row_for(letter)] if rows else [])
+        for revision in REVISIONS:
+            rows = [row for row in each.rows if revision in ROWS[row].revisions]
+            assert rows[:1] == ([each.row_for((revision,))] if rows else [])
 
 
 def test_rules_judge_no_reading_and_no_decision() -> None:
