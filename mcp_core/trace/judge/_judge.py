@@ -257,7 +257,7 @@ class Judge:
         if exchange.status and exchange.is_modern and not state.answers_modern(exchange.response):
             revisions = STATEFUL + revisions  # of a server that may not know the revision
         for rule, row in _rules_on(on, revisions):
-            outcome = rule.check(exchange, state)
+            outcome = rule.judge(exchange, state)
             if outcome is None:
                 continue
             self.opportunities[row.id] += 1
@@ -484,7 +484,7 @@ class Judge:
         if message.kind == "response":
             method = message.request.method if message.request is not None else ""
         for rule, row in self._rules_for(message, method):
-            outcome = rule.check(message, state)
+            outcome = rule.judge(message, state)
             if outcome is None:
                 continue
             self.opportunities[row.id] += 1
@@ -559,7 +559,7 @@ class Judge:
 
     def _close(self, state: ConversationState) -> Iterator[Finding]:
         for rule, row in _rules_on("close", state.candidates(CLIENT)):
-            outcome = rule.check(state)
+            outcome = rule.judge(state)
             if outcome is None:
                 continue
             self.opportunities[row.id] += 1

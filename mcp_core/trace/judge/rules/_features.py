@@ -236,7 +236,11 @@ def order_of_tools_stays(message: SeenMessage, state: ConversationState) -> Outc
 # -- Lists that change -----------------------------------------------------------------------------
 
 
-def _change_is_notified(
+@rule("TOOL-23", on="close", needs_history=True, args=(SERVER, "tools", "tools/list"))
+@rule("RES-14", on="close", needs_history=True, args=(SERVER, "resources", "resources/list"))
+@rule("PRM-5", on="close", needs_history=True, args=(SERVER, "prompts", "prompts/list"))
+@rule("ROOT-4", on="close", needs_history=True, args=(CLIENT, "roots", "roots/list"))
+def changed_lists_are_notified(
     state: ConversationState, side: Side, capability: str, *methods: str
 ) -> Outcome:
     """Judge whether the lists of `methods` have changed without a notification."""
@@ -257,26 +261,6 @@ def _change_is_notified(
                 side=side,
             )
     return True if any(method in state.changed for method in methods) else None
-
-
-@rule("TOOL-23", on="close", needs_history=True)
-def changed_tools_are_notified(state: ConversationState) -> Outcome:
-    return _change_is_notified(state, SERVER, "tools", "tools/list")
-
-
-@rule("RES-14", on="close", needs_history=True)
-def changed_resources_are_notified(state: ConversationState) -> Outcome:
-    return _change_is_notified(state, SERVER, "resources", "resources/list")
-
-
-@rule("PRM-5", on="close", needs_history=True)
-def changed_prompts_are_notified(state: ConversationState) -> Outcome:
-    return _change_is_notified(state, SERVER, "prompts", "prompts/list")
-
-
-@rule("ROOT-4", on="close", needs_history=True)
-def changed_roots_are_notified(state: ConversationState) -> Outcome:
-    return _change_is_notified(state, CLIENT, "roots", "roots/list")
 
 
 # -- Resources and prompts -------------------------------------------------------------------------
@@ -355,18 +339,8 @@ def _asked(message: SeenMessage, method: str) -> Iterator[Mapping[str, Any]]:
 @rule(
     "SAMP-5", on="request", sender=SERVER, methods=("sampling/createMessage",), needs_history=True
 )
-def tools_of_sampling_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _sampling_tools(message, state)
-
-
 @rule("SAMP-5", on="result", sender=SERVER, needs_history=True)
-def tools_of_nested_sampling_are_declared(
-    message: SeenMessage, state: ConversationState
-) -> Outcome:
-    return _sampling_tools(message, state)
-
-
-def _sampling_tools(message: SeenMessage, state: ConversationState) -> Outcome:
+def tools_of_sampling_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     outcome: Outcome = None
     for params in sampling_requests(message):
         if "tools" not in params and "toolChoice" not in params:
@@ -623,16 +597,8 @@ def declared_elicitation_has_a_mode(message: SeenMessage, state: ConversationSta
 
 
 @rule("ELIC-12", on="request", sender=SERVER, methods=("elicitation/create",))
-def forms_ask_for_no_secrets(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _asks_for_secrets(message)
-
-
 @rule("ELIC-12", on="result", sender=SERVER)
-def nested_forms_ask_for_no_secrets(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _asks_for_secrets(message)
-
-
-def _asks_for_secrets(message: SeenMessage) -> Outcome:
+def forms_ask_for_no_secrets(message: SeenMessage, state: ConversationState) -> Outcome:
     outcome: Outcome = None
     for params in _asked(message, "elicitation/create"):
         properties = lookup(params, "requestedSchema", "properties")
@@ -645,16 +611,8 @@ def _asks_for_secrets(message: SeenMessage) -> Outcome:
 
 
 @rule("ELIC-19", on="request", sender=SERVER, methods=("elicitation/create",))
-def urls_have_no_credentials(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _credentials_in_url(message)
-
-
 @rule("ELIC-19", on="result", sender=SERVER)
-def nested_urls_have_no_credentials(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _credentials_in_url(message)
-
-
-def _credentials_in_url(message: SeenMessage) -> Outcome:
+def urls_have_no_credentials(message: SeenMessage, state: ConversationState) -> Outcome:
     outcome: Outcome = None
     for params in _asked(message, "elicitation/create"):
         url = params.get("url")

@@ -151,7 +151,10 @@ def _faults(exchange: SeenExchange, state: ConversationState) -> Iterator[tuple[
             yield "right", ""
 
 
-def _judge(exchange: SeenExchange, state: ConversationState, kind: str) -> Outcome:
+@rule("HDR-7", on="http_request", needs_history=True, args=("missing",))
+@rule("HDR-8", on="http_request", needs_history=True, args=("other",))
+@rule("HDR-9", on="http_request", needs_history=True, args=("more",))
+def arguments_are_repeated(exchange: SeenExchange, state: ConversationState, kind: str) -> Outcome:
     outcome: Outcome = None
     for found, text in _faults(exchange, state):
         if found == kind:
@@ -159,21 +162,6 @@ def _judge(exchange: SeenExchange, state: ConversationState, kind: str) -> Outco
         if found == "right":
             outcome = True
     return outcome
-
-
-@rule("HDR-7", on="http_request", needs_history=True)
-def annotated_arguments_are_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _judge(exchange, state, "missing")
-
-
-@rule("HDR-8", on="http_request", needs_history=True)
-def repeated_arguments_are_equal(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _judge(exchange, state, "other")
-
-
-@rule("HDR-9", on="http_request", needs_history=True)
-def missing_arguments_have_no_header(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _judge(exchange, state, "more")
 
 
 @rule("HDR-13", on="http_request", needs_history=True)
@@ -196,7 +184,11 @@ def annotations_are_valid(message: SeenMessage, state: ConversationState) -> Out
     return outcome
 
 
-def _server_rejects(exchange: SeenExchange, state: ConversationState, kind: str) -> Outcome:
+@rule("HDR-10", on="http_response", needs_history=True, args=("missing",))
+@rule("HDR-11", on="http_response", needs_history=True, args=("other",))
+def wrong_parameter_is_rejected(
+    exchange: SeenExchange, state: ConversationState, kind: str
+) -> Outcome:
     found = [text for each, text in _faults(exchange, state) if each == kind]
     if not found:
         return None
@@ -205,16 +197,6 @@ def _server_rejects(exchange: SeenExchange, state: ConversationState, kind: str)
         response = exchange.response
         return True if response is not None and response.code == _MISMATCH else None
     return f"a call is served, and {found[0]}"
-
-
-@rule("HDR-10", on="http_response", needs_history=True)
-def missing_parameter_is_rejected(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _server_rejects(exchange, state, "missing")
-
-
-@rule("HDR-11", on="http_response", needs_history=True)
-def other_parameter_is_rejected(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _server_rejects(exchange, state, "other")
 
 
 @rule("HDR-6", on="http_response", needs_history=True)

@@ -274,17 +274,11 @@ def ended_session_is_not_found(exchange: SeenExchange, state: ConversationState)
     return f"a request of a session that was ended has the status {exchange.status}"
 
 
-@rule("SHM-5", on="http_response")
-def unknown_method_has_404(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _status_of_code(exchange, (-32601,), 404)
-
-
-@rule("SHM-6", on="http_response")
-def header_and_version_errors_have_400(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    return _status_of_code(exchange, (-32020, -32021, -32022), 400)
-
-
-def _status_of_code(exchange: SeenExchange, codes: tuple[int, ...], status: int) -> Outcome:
+@rule("SHM-5", on="http_response", args=(404, -32601))
+@rule("SHM-6", on="http_response", args=(400, -32020, -32021, -32022))
+def error_has_its_status(
+    exchange: SeenExchange, state: ConversationState, status: int, *codes: int
+) -> Outcome:
     if exchange.request is None or exchange.response is None:
         return None
     code = exchange.response.code

@@ -99,14 +99,9 @@ def server_waits_for_initialized(message: SeenMessage, state: ConversationState)
     return f"{message.method or 'a request'} comes before notifications/initialized"
 
 
-@rule("LIFE-13", "LIFE-14", "LIFE-15", on="request", needs_history=True)
-def request_exists_in_revision(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _exists(message)
-
-
 @rule("LIFE-13", "LIFE-14", "LIFE-15", on="notification", needs_history=True)
 def notification_exists_in_revision(message: SeenMessage, state: ConversationState) -> Outcome:
-    outcome = _exists(message)
+    outcome = method_exists_in_revision(message, state)
     if outcome is not True or message.row is None or not message.row.needs:
         return outcome
     declared = state.capabilities(message.sender, message)
@@ -118,7 +113,8 @@ def notification_exists_in_revision(message: SeenMessage, state: ConversationSta
     )
 
 
-def _exists(message: SeenMessage) -> Outcome:
+@rule("LIFE-13", "LIFE-14", "LIFE-15", on="request", needs_history=True)
+def method_exists_in_revision(message: SeenMessage, state: ConversationState) -> Outcome:
     revision = message.revision
     if not revision or message.method not in KNOWN_METHODS or message.method == "initialize":
         return None
@@ -155,7 +151,39 @@ def missing_capability_is_named(message: SeenMessage, state: ConversationState) 
     )
 
 
-def _feature_is_declared(
+@rule(
+    "TOOL-1",
+    on="result",
+    sender=SERVER,
+    methods=("tools/list", "tools/call"),
+    needs_history=True,
+    args=("tools",),
+)
+@rule(
+    "RES-1",
+    on="result",
+    sender=SERVER,
+    methods=("resources/list", "resources/read", "resources/templates/list"),
+    needs_history=True,
+    args=("resources",),
+)
+@rule(
+    "PRM-1",
+    on="result",
+    sender=SERVER,
+    methods=("prompts/list", "prompts/get"),
+    needs_history=True,
+    args=("prompts",),
+)
+@rule(
+    "COMP-1",
+    on="result",
+    sender=SERVER,
+    methods=("completion/complete",),
+    needs_history=True,
+    args=("completions",),
+)
+def feature_of_server_is_declared(
     message: SeenMessage, state: ConversationState, capability: str
 ) -> Outcome:
     declared = state.capabilities(SERVER, message)
@@ -177,36 +205,6 @@ def _feature_is_declared(
 
 
 @rule(
-    "TOOL-1", on="result", sender=SERVER, methods=("tools/list", "tools/call"), needs_history=True
-)
-def tools_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _feature_is_declared(message, state, "tools")
-
-
-@rule(
-    "RES-1",
-    on="result",
-    sender=SERVER,
-    methods=("resources/list", "resources/read", "resources/templates/list"),
-    needs_history=True,
-)
-def resources_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _feature_is_declared(message, state, "resources")
-
-
-@rule(
-    "PRM-1", on="result", sender=SERVER, methods=("prompts/list", "prompts/get"), needs_history=True
-)
-def prompts_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _feature_is_declared(message, state, "prompts")
-
-
-@rule("COMP-1", on="result", sender=SERVER, methods=("completion/complete",), needs_history=True)
-def completions_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _feature_is_declared(message, state, "completions")
-
-
-@rule(
     "LOG-1",
     on="notification",
     sender=SERVER,
@@ -222,7 +220,31 @@ def logging_is_declared(message: SeenMessage, state: ConversationState) -> Outco
     )
 
 
-def _client_feature_is_declared(
+@rule(
+    "SAMP-1",
+    on="result",
+    sender=CLIENT,
+    methods=("sampling/createMessage",),
+    needs_history=True,
+    args=("sampling",),
+)
+@rule(
+    "ELIC-1",
+    on="result",
+    sender=CLIENT,
+    methods=("elicitation/create",),
+    needs_history=True,
+    args=("elicitation",),
+)
+@rule(
+    "ROOT-1",
+    on="result",
+    sender=CLIENT,
+    methods=("roots/list",),
+    needs_history=True,
+    args=("roots",),
+)
+def feature_of_client_is_declared(
     message: SeenMessage, state: ConversationState, capability: str
 ) -> Outcome:
     declared = state.capabilities(CLIENT, message)
@@ -234,21 +256,6 @@ def _client_feature_is_declared(
         (message.request.line,),
         is_certain=not is_refused and message.result.get("roots") != [],
     )
-
-
-@rule("SAMP-1", on="result", sender=CLIENT, methods=("sampling/createMessage",), needs_history=True)
-def sampling_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _client_feature_is_declared(message, state, "sampling")
-
-
-@rule("ELIC-1", on="result", sender=CLIENT, methods=("elicitation/create",), needs_history=True)
-def elicitation_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _client_feature_is_declared(message, state, "elicitation")
-
-
-@rule("ROOT-1", on="result", sender=CLIENT, methods=("roots/list",), needs_history=True)
-def roots_are_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _client_feature_is_declared(message, state, "roots")
 
 
 # -- Versions of the stateless era -----------------------------------------------------------------
@@ -312,7 +319,12 @@ def _extension_ids(extensions: Any) -> Outcome:
     return True if wrong is None else f"the extension {show(wrong)} has no valid id"
 
 
-def _removed_method(message: SeenMessage) -> Outcome:
+@rule("LOG-6", on="response", sender=SERVER, methods=("logging/setLevel",))
+@rule(
+    "RES-6", on="response", sender=SERVER, methods=("resources/subscribe", "resources/unsubscribe")
+)
+@rule("TX-22", on="response", sender=SERVER, methods=("tasks/result", "tasks/list"))
+def removed_method_is_not_found(message: SeenMessage, state: ConversationState) -> Outcome:
     assert message.request is not None
     if message.result is None:
         return True if message.code == -32601 else None
@@ -326,24 +338,7 @@ def _removed_method(message: SeenMessage) -> Outcome:
 def ping_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.request is None or META + "protocolVersion" not in message.request.meta:
         return None  # a ping of an earlier revision is legal at any time
-    return _removed_method(message)
-
-
-@rule("LOG-6", on="response", sender=SERVER, methods=("logging/setLevel",))
-def set_level_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _removed_method(message)
-
-
-@rule(
-    "RES-6", on="response", sender=SERVER, methods=("resources/subscribe", "resources/unsubscribe")
-)
-def subscribe_is_removed(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _removed_method(message)
-
-
-@rule("TX-22", on="response", sender=SERVER, methods=("tasks/result", "tasks/list"))
-def earlier_task_methods_are_removed(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _removed_method(message)
+    return removed_method_is_not_found(message, state)
 
 
 @rule("PING-1", on="result", methods=("ping",))

@@ -280,16 +280,8 @@ def known_notification_has_no_id(message: SeenMessage, state: ConversationState)
 
 
 @rule("RPC-15", on="request")
-def params_of_request_are_an_object(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _params_are_an_object(message)
-
-
 @rule("RPC-15", on="notification")
-def params_of_notification_are_an_object(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _params_are_an_object(message)
-
-
-def _params_are_an_object(message: SeenMessage) -> Outcome:
+def params_are_an_object(message: SeenMessage, state: ConversationState) -> Outcome:
     if "params" not in message.members:
         return None
     found = message.members["params"]

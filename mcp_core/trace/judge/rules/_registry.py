@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -35,6 +35,7 @@ class RuleFailure(NamedTuple):
 
 # None: the rule had nothing to judge. True: it passes. A text is a `RuleFailure` with that text.
 Outcome: TypeAlias = bool | str | RuleFailure | None
+F = TypeVar("F", bound=Callable[..., Outcome])
 # What a rule is called for. "message" is every message; a "result" and an "error" are the two kinds
 # of responses; "invalid" is an object that is no message; "close" is the end of a conversation.
 # "http_request" and "http_response" are the heads of an exchange, each with its message.
@@ -66,6 +67,7 @@ class Rule(Struct, frozen=True):
         in_doubt: it holds if the message can be of a revision of the row, not only if it must be.
         any_revision: it holds for messages of every revision, such as a request of an earlier one
             that a server of the newest one rejects.
+        args: the function gets them last. Rules that differ in a word share a function.
     """
 
     check: Callable[..., Outcome]
@@ -76,6 +78,11 @@ class Rule(Struct, frozen=True):
     needs_history: bool = False
     in_doubt: bool = False
     any_revision: bool = False
+    args: tuple[Any, ...] = ()
+
+    def judge(self, *facts: Any) -> Outcome:
+        """Return the outcome for a message or an exchange and the state, or for the state alone."""
+        return self.check(*facts, *self.args)
 
     def row_for(self, candidates: Revisions) -> str | None:
         """Return the row that holds in the revisions `candidates`, in all of them, or None."""
@@ -101,11 +108,20 @@ def rule(
     needs_history: bool = False,
     in_doubt: bool = False,
     any_revision: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds a function to `RULES`. See `Rule` for the arguments."""
+    args: tuple[Any, ...] = (),
+) -> Callable[[F], F]:
+    """Return a decorator that adds a rule to `RULES`. See `Rule` for the arguments.
 
-    def add(check: Callable[..., Outcome]) -> Callable[..., Outcome]:
-        RULES.append(Rule(check, rows, on, methods, sender, needs_history, in_doubt, any_revision))
+    A function can have several: they are judged from the first to the last.
+    """
+
+    def add(check: F) -> F:
+        added = Rule(check, rows, on, methods, sender, needs_history, in_doubt, any_revision, args)
+        # Decorators are called from the last to the first.
+        place = len(RULES)
+        while place and RULES[place - 1].check is check:
+            place -= 1
+        RULES.insert(place, added)
         return check
 
     return add

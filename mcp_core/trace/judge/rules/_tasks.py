@@ -43,10 +43,6 @@ _TIME: Final = re.compile(
 
 
 @rule("TSK-3", "TSK-2", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
-def server_runs_calls_as_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _receiver_runs_tasks(message, state)
-
-
 @rule(
     "TSK-2",
     on="request",
@@ -54,11 +50,7 @@ def server_runs_calls_as_tasks(message: SeenMessage, state: ConversationState) -
     methods=("sampling/createMessage", "elicitation/create"),
     needs_history=True,
 )
-def client_runs_requests_as_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _receiver_runs_tasks(message, state)
-
-
-def _receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
+def receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
     if "task" not in message.params:
         return None
     declared = state.capabilities(other_side(message.sender), message)
@@ -147,16 +139,8 @@ def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome
 
 
 @rule("TSK-11", on="result", needs_history=True)
-def state_of_result_is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _is_reachable(message, state)
-
-
 @rule("TSK-11", on="notification", needs_history=True)
-def state_of_notification_is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _is_reachable(message, state)
-
-
-def _is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
+def state_is_reachable(message: SeenMessage, state: ConversationState) -> Outcome:
     view = _view(message)
     if view is None:
         return None

@@ -50,10 +50,6 @@ LISTS: Final = {
 
 
 @rule("CXL-2", on="notification", methods=("notifications/cancelled",), needs_history=True)
-def cancellation_names_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _names_own_request(message, state)
-
-
 @rule(
     "CXL-3",
     on="notification",
@@ -61,11 +57,7 @@ def cancellation_names_own_request(message: SeenMessage, state: ConversationStat
     methods=("notifications/cancelled",),
     needs_history=True,
 )
-def client_cancels_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
-    return _names_own_request(message, state)
-
-
-def _names_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
+def cancellation_names_own_request(message: SeenMessage, state: ConversationState) -> Outcome:
     key = id_key(message.params.get("requestId"))
     if key is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from mcp_core.trace.judge import _judge as judge_module
 from mcp_core.trace.judge._revisions import REVISIONS
 from mcp_core.trace.judge.rows import ROWS
 from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule
+from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
 from tests.core.trace.judge.conversations import judge
 from tests.core.trace.judge.rules import (
@@ -87,14 +89,14 @@ def test_rules_have_three_conversations_for_each_row() -> None:
 
 def test_rules_are_each_judged_by_a_conversation() -> None:
     """A row can have several rules, of which the others pass or fail."""
-    judged: set[str] = set()
+    judged: set[int] = set()
     rules = list(RULES)
 
-    def observed(each: Rule) -> Rule:
+    def observed(number: int, each: Rule) -> Rule:
         def check(*arguments: Any) -> Any:
             outcome = each.check(*arguments)
             if outcome is not None:
-                judged.add(each.check.__name__)
+                judged.add(number)
             return outcome
 
         return replace(each, check=check)
@@ -104,7 +106,7 @@ def test_rules_are_each_judged_by_a_conversation() -> None:
         judge_module._rules_on.cache_clear()
 
     try:
-        RULES[:] = map(observed, rules)
+        RULES[:] = itertools.starmap(observed, enumerate(rules))
         forget()
         for each in CASES:
             for said in (each.fails, each.passes):
@@ -112,7 +114,7 @@ def test_rules_are_each_judged_by_a_conversation() -> None:
     finally:
         RULES[:] = rules
         forget()
-    assert sorted({each.check.__name__ for each in rules} - judged) == []
+    assert [each for number, each in enumerate(rules) if number not in judged] == []
 
 
 def test_rows_that_are_a_part_are_those_of_shapes() -> None:
@@ -129,6 +131,24 @@ def test_rules_have_one_row_in_each_revision() -> None:
         for revision in REVISIONS:
             rows = [row for row in each.rows if revision in ROWS[row].revisions]
             assert rows[:1] == ([each.row_for((revision,))] if rows else [])
+
+
+def test_rule_stacked_on_one_function_adds_a_rule_each_in_order() -> None:
+    before = list(RULES)
+    try:
+
+        @rule("RPC-1", on="close", args=("a", "b"))
+        @rule("RPC-2", on="close")
+        @rule("RPC-3", on="close", args=("c",))
+        def named(state: str, *words: str) -> str:
+            return " ".join((state, *words))
+
+        added = RULES[len(before) :]
+        assert RULES[: len(before)] == before
+    finally:
+        RULES[:] = before
+    assert [each.rows for each in added] == [("RPC-1",), ("RPC-2",), ("RPC-3",)]
+    assert [each.judge("x") for each in added] == ["x a b", "x", "x c"]
 
 
 def test_rules_judge_no_reading_and_no_decision() -> None:
