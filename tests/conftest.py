@@ -65,6 +65,7 @@ STARTS_PROGRAMS = [
         test_last_deadline
         test_other_system
         test_held_bodies
+        test_sixth_revision
         test_task_flood
         testing/hostile/test_child_attacks
         testing/test_find_faults
