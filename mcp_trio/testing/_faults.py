@@ -90,7 +90,7 @@ async def _find(
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._play import Player
     from mcp_trio.oracle.fuzz._probe import probe
-    from mcp_trio.oracle.fuzz._session import is_modern
+    from mcp_trio.oracle.fuzz._session import dialect_of
     from mcp_trio.oracle.fuzz._stdio import CommandTarget
 
     echo = Echo()
@@ -101,7 +101,9 @@ async def _find(
             from mcp_trio.oracle.fuzz._http import UrlTarget
 
             played = UrlTarget(target, nursery, headers=dict(headers or {}))
-            modern = [each[1] for each in steps if each[0] == "open" and is_modern(each[1])]
+            modern = [
+                each[1] for each in steps if each[0] == "open" and not dialect_of(each[1]).stateful
+            ]
             if modern and any(each[0] == "call" or "tools/call" in each for each in steps):
                 await probe(played, (modern[0],))  # headers of calls depend on the list of tools
         else:
@@ -142,13 +144,13 @@ async def _reason_for_silence(
     A case can ask for nothing, or for errors only. Then a plain conversation decides.
     """
     from mcp_core import ALL
-    from mcp_trio.oracle.fuzz._session import is_modern
+    from mcp_trio.oracle.fuzz._session import dialect_of
 
     ends = any(step[0] in _ENDING for step in steps)
     if not outcome.answered and (outcome.is_owed or (session.ended and not ends)):
         return _describe_silence(session)
     spoken = [each[1] for each in steps if each[0] == "open" and each[1:2] and each[1] in ALL]
-    legacy = next(each for each in ALL if not is_modern(each))
+    legacy = next(each for each in ALL if dialect_of(each).stateful)
     for revision in spoken[:1] or (legacy, ALL[0]):
         control, session = await play([("open", revision, "whole", "all")])
         if control.results:

@@ -43,7 +43,7 @@ from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
 from mcp_trio.cli._target import parse_server_command
-from mcp_trio.oracle.fuzz._session import is_modern
+from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -125,7 +125,9 @@ class FuzzOptions:
     def revisions(self) -> tuple[str, ...]:
         """The revisions of the era, the newest first."""
         return tuple(
-            each for each in ALL if self.era == "both" or is_modern(each) == (self.era == "modern")
+            each
+            for each in ALL
+            if self.era == "both" or dialect_of(each).stateful == (self.era == "legacy")
         )
 
 

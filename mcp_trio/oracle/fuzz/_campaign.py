@@ -24,7 +24,7 @@ from mcp_trio._nursery import open_quiet_nursery
 from ._call_guard import CallGuard
 from ._case import AFTER_CANCEL, Outcome, avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
-from ._session import UNANSWERED, is_modern
+from ._session import UNANSWERED, dialect_of
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
@@ -623,7 +623,7 @@ class Campaign:
     def _is_spoken(self, case: Case) -> bool:
         """Return False for a case that takes another revision without a handshake for granted."""
         return all(
-            step[0] != "open" or not is_modern(step[1]) or step[1] in self._choices.revisions
+            step[0] != "open" or dialect_of(step[1]).stateful or step[1] in self._choices.revisions
             for step in case
         )
 

@@ -26,7 +26,7 @@ from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
 from ._http_steps import HTTP_STEPS
-from ._session import LOST, MESSAGE_LIMIT, TargetSession, is_modern, new_header
+from ._session import LOST, MESSAGE_LIMIT, TargetSession, dialect_of, new_header
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -309,7 +309,7 @@ class HttpSession(TargetSession):
         # Servers of revisions that do not have this header ignore it.
         if method != "initialize" and self.revision:
             headers.append((b"mcp-protocol-version", self.revision.encode()))
-        if is_modern(self.revision) and message is not None:
+        if dialect_of(self.revision).http.mirrored_headers and message is not None:
             params = message.get("params")
             name = params.get("name") if isinstance(params, dict) else None
             is_call = method == "tools/call" and isinstance(name, str)
@@ -516,9 +516,9 @@ class HttpSession(TargetSession):
         return self.session_id is not None
 
     async def cancel_exchange(self, request: SentRequest) -> bool:
-        """Cancel a request by the end of its response, as the newest revision has it."""
+        """Cancel a request by the end of its response, if the revision has it."""
         scope = self._scopes.get(request.id)
-        if scope is None or not is_modern(self.revision):
+        if scope is None or not dialect_of(self.revision).http.disconnect_cancels:
             return False
         scope.cancel()
         await trio.lowlevel.checkpoint()

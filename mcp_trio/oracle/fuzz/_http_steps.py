@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http import RequestHead
 
-from ._session import TargetFault, is_modern, level_of, link_of
+from ._session import TargetFault, dialect_of, level_of, link_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,8 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     if change is None or not session.is_open:
         return
     name, value = change
-    if name in (b"mcp-method", b"mcp-name", PARAM_PREFIX) and not is_modern(session.revision):
+    is_mirrored = dialect_of(session.revision).http.mirrored_headers
+    if name in (b"mcp-method", b"mcp-name", PARAM_PREFIX) and not is_mirrored:
         return
     if what == "session" and session.session_id is None:
         return
@@ -89,7 +90,7 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
 
 async def _get(player: Any, how: str) -> None:
     session = player.session
-    if not session.is_open or is_modern(session.revision):
+    if not session.is_open or not dialect_of(session.revision).http.sessions:
         return
     headers = [
         *((name, value) for name, value in session.headers_for(None) if name != b"accept"),
@@ -104,7 +105,8 @@ async def _get(player: Any, how: str) -> None:
 
 async def _delete(player: Any, how: str) -> None:
     session = player.session
-    if not session.is_open or is_modern(session.revision) or session.session_id is None:
+    has_sessions = dialect_of(session.revision).http.sessions
+    if not session.is_open or not has_sessions or session.session_id is None:
         return
     if how == "own":
         session.spent = True

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 from msgspec.structs import replace
 
-from mcp_core import ALL
+from mcp_core import ALL, DIALECTS, Role
 from mcp_core.trace import Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
@@ -27,8 +27,8 @@ from ._session import (
     UNANSWERED,
     SentRequest,
     TargetFault,
+    dialect_of,
     early_result,
-    is_modern,
     level_of,
     link_of,
     other_version,
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 
-PROBE_METHODS: Final = ("ping", "server/discover")  # requests that every server answers at once
+# Requests that every server answers at once.
+PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
 EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server does not owe
@@ -194,7 +195,8 @@ class Player:
         running = [each for each in missing if not each.is_bounded]
         for request in running:
             await self._cancel_slow(request)
-        if running and is_modern(session.revision) and session.transport == "stdio":
+        is_stateless = not dialect_of(session.revision).stateful
+        if running and is_stateless and session.transport == "stdio":
             await self._watch_cancelled()
         missing = [each for each in missing if each.is_bounded]
         if missing and self._may_be_starting():
@@ -293,7 +295,7 @@ class Player:
     async def _probe(self) -> None:
         """Send a request that every server answers at once."""
         session = self.session
-        method = PROBE_METHODS[is_modern(session.revision)]
+        method = dialect_of(session.revision).ping
         faults = session.take_faults()  # the probe is not a part of the case
         request = await self._exchange_probe(method)
         if request.loss == "broken" and not session.ended:
@@ -506,11 +508,11 @@ class Player:
         if revision not in ALL:
             return
         if session.revision:
-            if session.revision == revision and how == "twice" and not is_modern(revision):
+            if session.revision == revision and how == "twice" and dialect_of(revision).stateful:
                 await self._send("initialize", session.initialize_params(revision))
             return
         session.revision, session.offers = revision, offers
-        if is_modern(revision):
+        if not dialect_of(revision).stateful:
             session.judge.add_server_version(revision)  # the case is for a server that speaks it
             session.is_open = True
             return
@@ -560,7 +562,7 @@ class Player:
     async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
         session = self.session
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
-        if "task" in extra and not is_modern(session.revision):
+        if "task" in extra and dialect_of(session.revision).stateful:
             params["task"] = {"ttl": 60_000}
         more = {"progressToken": session.new_id("int")} if "progress" in extra else {}
         await self._send(
@@ -691,7 +693,7 @@ class Player:
             )
 
     async def _listen(self, wanted: Any) -> None:
-        if is_modern(self.session.revision):
+        if "subscriptions/listen" in dialect_of(self.session.revision).receives[Role.SERVER]:
             await self._send("subscriptions/listen", {"notifications": wanted})
             await trio.lowlevel.checkpoint()
         elif isinstance(wanted, dict):
@@ -723,7 +725,7 @@ class Player:
             task = await self.exchange("tasks/get", {"taskId": id})
             status = None if task is None else task.get("status")
             if task is None or status in ("completed", "failed", "cancelled"):
-                if task is not None and not is_modern(self.session.revision):
+                if task is not None and dialect_of(self.session.revision).stateful:
                     await self.exchange("tasks/result", {"taskId": id})
                 return
             asked = task.get("inputRequests")
@@ -791,7 +793,7 @@ async def play_case(
         with trio.CancelScope(shield=True):
             await session.aclose()
     outcome.header = session.header
-    if is_modern(session.revision):  # no handshake shows it
+    if not dialect_of(session.revision).stateful:  # no handshake shows it
         outcome.header = replace(session.header, server_versions=(session.revision,))
     outcome.lines = list(session.lines or ())
     return outcome

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from mcp_core import ALL, ConnectFailed
 
 from ._play import Player
-from ._session import META, is_modern
+from ._session import META, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,8 +83,8 @@ async def probe(
     offers = Offers()
     reason = ""
     # A server of a revision with a handshake may ignore what comes before it, so that comes first.
-    order = sorted(revisions, key=is_modern)
-    modern = [each for each in order if is_modern(each)]
+    order = sorted(revisions, key=lambda each: not dialect_of(each).stateful)
+    modern = [each for each in order if not dialect_of(each).stateful]
     left = timeout
     for revision in [*order[:1], *modern, *order[1:]] if modern != order else modern:
         if revision in offers.capabilities or revision in offers.rejected:
@@ -118,7 +118,7 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
     """Add what a session says of a revision. Return why it does not speak it, or ""."""
     player = Player(response_timeout=3600)
     player.attach(session)
-    if is_modern(revision):
+    if not dialect_of(revision).stateful:
         session.revision, session.is_open = revision, True
         result = await player.exchange("server/discover", {})
         versions = result.get("supportedVersions") if result is not None else None
@@ -143,8 +143,9 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         offers.name = f"{info.get('name', '?')} {info.get('version', '')}".strip()
     for capability, method, member, name in _LISTS:
         known: list[dict[str, Any]] = getattr(offers, name)
-        # Schemas of the newest revision say which arguments headers repeat.
-        is_needed = not known or (name == "tools" and is_modern(revision))
+        # Schemas of such a revision say which arguments headers repeat.
+        is_mirrored = dialect_of(revision).http.mirrored_headers
+        is_needed = not known or (name == "tools" and is_mirrored)
         if capability in offers.capabilities[revision] and is_needed:
             found = await _list(player, method, member)
             names = [each.get("name") for each in found]  # of any type

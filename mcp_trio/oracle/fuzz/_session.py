@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 from msgspec import Struct
 
-from mcp_core import ALL, DIALECTS, __version__
+from mcp_core import ALL, DIALECTS, Dialect, __version__
 from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ __all__ = [
     "SentRequest",
     "TargetFault",
     "TargetSession",
+    "dialect_of",
     "early_result",
-    "is_modern",
     "new_header",
     "other_version",
     "was_served_early",
@@ -74,9 +74,9 @@ CAPABILITIES: Final[dict[str, dict[str, Any]]] = {
 _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
 
 
-def is_modern(revision: str) -> bool:
-    """Return True if a revision has no handshake."""
-    return revision in DIALECTS and not DIALECTS[revision].stateful
+def dialect_of(revision: str) -> Dialect:
+    """Return the dialect of a revision; of the first one if it is unknown or not agreed yet."""
+    return DIALECTS.get(revision, DIALECTS[ALL[-1]])
 
 
 def new_header(observer: Literal["client", "server"], transport: str, target: str) -> TraceHeader:
@@ -302,7 +302,7 @@ class TargetSession(ABC):
 
     def meta(self, how: str = "whole") -> dict[str, Any]:
         """Return the `_meta` that a request carries in this revision."""
-        if not is_modern(self.revision) or how == "absent":
+        if dialect_of(self.revision).stateful or how == "absent":
             return {}
         meta: dict[str, Any] = {
             META + "protocolVersion": "1999-12-31" if how == "old" else self.revision,
@@ -315,9 +315,10 @@ class TargetSession(ABC):
     def capabilities(self) -> dict[str, Any]:
         """Return the client capabilities that this conversation declares."""
         found = dict(CAPABILITIES.get(self.offers or "all", {}))
-        if self.offers == "all" and is_modern(self.revision):
+        tasks = dialect_of(self.revision).tasks
+        if self.offers == "all" and tasks == "extension":
             found["extensions"] = {TASKS: {}}
-        elif self.offers == "all" and self.revision == _WITH_TASKS:
+        elif self.offers == "all" and tasks == "requested":
             found["tasks"] = {"list": {}, "cancel": {}}
         return found
 
@@ -554,9 +555,6 @@ class TargetSession(ABC):
         if isinstance(id, str) and id not in self.tasks:
             self.tasks.append(id)
             del self.tasks[:-MAX_KEPT]
-
-
-_WITH_TASKS: Final = next(each for each in ALL if DIALECTS[each].stateful)  # the newest of them
 
 
 def _is_id(id: Any) -> bool:

@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from mcp_core import Role
 from mcp_core.trace import TraceLine
 
-from ._session import is_modern
+from ._session import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -180,16 +181,17 @@ async def _unread(player: Any, count: int) -> None:
 
 async def _streams(player: Any, what: str, count: int) -> None:
     session = player.session
-    modern = is_modern(session.revision)
+    dialect = dialect_of(session.revision)
+    listens = "subscriptions/listen" in dialect.receives[Role.SERVER]
     if not session.is_open or not _begin(player, "streams", f"{what} {count}"):
         return
-    if what == "listen" and modern and session.transport == "http":
+    if what == "listen" and listens and session.transport == "http":
         await _hold(player, count, lambda: session.encode_post(_listen_message(player)))
-    elif what == "listen" and modern:
+    elif what == "listen" and listens:
         await _listen_at_once(player, min(count, MAX_CONNECTIONS))
-    elif what == "get" and not modern and session.transport == "http":
+    elif what == "get" and dialect.http.sessions and session.transport == "http":
         await _hold(player, count, session.encode_get)
-    elif what == "session" and not modern and session.transport == "http":
+    elif what == "session" and dialect.http.sessions and session.transport == "http":
         with trio.move_on_after(HOLD_TIMEOUT):
             async with trio.open_nursery() as nursery:
                 for _ in range(player.stress.take_connections(count)):
@@ -249,8 +251,8 @@ async def _hold(player: Any, count: int, new_data: Callable[[], bytes]) -> None:
 
 def _plain_message(player: Any) -> dict[str, Any]:
     """Return a request that every server answers at once."""
-    method = "server/discover" if is_modern(player.session.revision) else "ping"
-    message: dict[str, Any] = player.make_request(method, {})
+    ping = dialect_of(player.session.revision).ping
+    message: dict[str, Any] = player.make_request(ping, {})
     message.setdefault("params", {})
     return message
 

@@ -12,7 +12,7 @@ import h11
 import trio
 
 from mcp_core.trace import HttpHead, SseFields, TraceLine
-from mcp_trio.oracle.fuzz._session import is_modern
+from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_session import LINE_LIMIT
 from ._http_odd import STATUSES, TYPES, raw_response
@@ -191,14 +191,17 @@ class _ScriptedConnection:
             case b"DELETE":
                 session.receive(line)
                 server.lost.add(given)
-                await self._respond(405 if is_modern(session.server.revision) else 200, {}, b"")
+                await self._respond(
+                    200 if dialect_of(session.server.revision).http.sessions else 405, {}, b""
+                )
             case _:
                 session.receive(line)
                 await self._respond(405, {}, b"")
 
     async def _get(self, headers: dict[str, str]) -> None:
         server = self._server
-        if is_modern(self._session.server.revision) or _EVENTS not in headers.get("accept", ""):
+        has_streams = dialect_of(self._session.server.revision).http.sessions
+        if not has_streams or _EVENTS not in headers.get("accept", ""):
             await self._respond(405, {}, b"")
             return
         acts = server.resumable.pop(headers.get("last-event-id", ""), None)

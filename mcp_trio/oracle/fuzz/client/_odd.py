@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from mcp_trio.oracle.fuzz._session import META, is_modern
+from mcp_trio.oracle.fuzz._session import META, dialect_of
 
-from ._results import FIRST_WITH_TASKS, task_view
+from ._results import WITH_REQUESTED_TASKS, task_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -305,11 +305,13 @@ def _task(response: Mapping[str, Any], request: Mapping[str, Any], number: int) 
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
-    revision = version if isinstance(version, str) and is_modern(version) else FIRST_WITH_TASKS
+    revision = version if isinstance(version, str) else ""
+    has_extension = dialect_of(revision).tasks == "extension"
+    revision = revision if has_extension else WITH_REQUESTED_TASKS
     view = task_view(revision, "working") | _variant(_VIEWS, number)
     if str(request.get("method", "")).startswith("tasks/"):
         result = {**response.get("result", {}), **view}
-    elif is_modern(revision):
+    elif has_extension:
         result = {"resultType": "task", **view}
     else:
         result = {"task": view}

@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ALL, DIALECTS
-from mcp_trio.oracle.fuzz._session import META, TASKS, is_modern
+from mcp_core import types as t
+from mcp_trio.oracle.fuzz._session import META, TASKS, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["FIRST_WITH_TASKS", "TASK_ID", "error_of", "open_result", "server_result", "task_view"]
+__all__ = [
+    "TASK_ID",
+    "WITH_REQUESTED_TASKS",
+    "error_of",
+    "open_result",
+    "server_result",
+    "task_view",
+]
 
-STATEFUL: Final = sorted(each for each in ALL if DIALECTS[each].stateful)
-MODERN: Final = sorted(each for each in ALL if not DIALECTS[each].stateful)
-FIRST_WITH_TASKS: Final = STATEFUL[-1]
+# The newest revision in which the sender of a request asks for a task.
+WITH_REQUESTED_TASKS: Final = next(each for each in ALL if DIALECTS[each].tasks == "requested")
 TASK_ID: Final = "f2b0c1d4-7a55-4a41-9c68-0f5d1e6b7a90"
 _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
 _URI: Final = "note:///one"
@@ -37,11 +44,12 @@ def capabilities_of(revision: str) -> dict[str, Any]:
         "prompts": {"listChanged": True},
         "logging": {},
     }
-    if revision != STATEFUL[0]:
+    dialect = dialect_of(revision)
+    if not dialect.lacks(t.ServerCapabilities, "completions"):
         found["completions"] = {}
-    if revision == FIRST_WITH_TASKS:
+    if dialect.tasks == "requested":
         found["tasks"] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-    elif is_modern(revision):
+    elif dialect.tasks == "extension":
         found["extensions"] = {TASKS: {}}
     return found
 
@@ -54,7 +62,7 @@ def error_of(id: Any, code: int, text: str, data: Any = None) -> dict[str, Any]:
 
 def open_result(message: Mapping[str, Any], revisions: Sequence[str]) -> dict[str, Any] | None:
     """Return the response to `initialize`, or None if the server has no such revision."""
-    stateful = [each for each in revisions if not is_modern(each)]
+    stateful = [each for each in revisions if dialect_of(each).stateful]
     if not stateful:
         return None
     params = message.get("params")
@@ -84,9 +92,10 @@ def server_result(
         revisions: those of the server.
     """
     found = _result(method, params, revision, tools)
-    if method == "server/discover" and is_modern(revision):
+    is_stateful = dialect_of(revision).stateful
+    if method == "server/discover" and not is_stateful:
         found = {"supportedVersions": list(revisions), "capabilities": capabilities_of(revision)}
-    if found is None or not is_modern(revision):
+    if found is None or is_stateful:
         return found
     found = {"resultType": "complete", "_meta": {META + "serverInfo": _INFO}, **found}
     if method in _CACHED:
@@ -97,11 +106,11 @@ def server_result(
 def _result(
     method: str, params: Mapping[str, Any], revision: str, tools: Sequence[str]
 ) -> dict[str, Any] | None:
-    modern = is_modern(revision)
+    dialect = dialect_of(revision)
     match method:
         case "tools/list":
             return {"tools": [_tool(name, revision) for name in tools]}
-        case "tools/call" if revision == FIRST_WITH_TASKS and "task" in params:
+        case "tools/call" if dialect.tasks == "requested" and "task" in params:
             return {"task": task_view(revision, "completed")}
         case "tools/call":
             return _call_result(params, revision)
@@ -121,7 +130,7 @@ def _result(
         case "completion/complete":
             return {"completion": {"values": ["one"], "total": 1, "hasMore": False}}
         case "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe":
-            return None if modern else {}
+            return {} if dialect.stateful else None
         case _ if method.startswith("tasks/"):
             return _task_result(method, revision)
         case _:
@@ -134,9 +143,10 @@ def _tool(name: str, revision: str) -> dict[str, Any]:
         "description": "A tool.",
         "inputSchema": {"type": "object", "additionalProperties": True},
     }
-    if name == SCHEMA_TOOL and revision >= STATEFUL[2]:
+    dialect = dialect_of(revision)
+    if name == SCHEMA_TOOL and dialect.structured != "none":
         found["outputSchema"] = _OUTPUT
-    if revision == FIRST_WITH_TASKS:
+    if dialect.tasks == "requested":
         found["execution"] = {"taskSupport": "optional"}
     return found
 
@@ -151,27 +161,28 @@ _OUTPUT: Final = {
 
 def _call_result(params: Mapping[str, Any], revision: str) -> dict[str, Any]:
     found: dict[str, Any] = {"content": [{"type": "text", "text": '{"sum": 1}'}]}
-    if params.get("name") == SCHEMA_TOOL and revision >= STATEFUL[2]:
+    if params.get("name") == SCHEMA_TOOL and dialect_of(revision).structured != "none":
         found["structuredContent"] = {"sum": 1}
     return found
 
 
 def task_view(revision: str, status: str) -> dict[str, Any]:
     """Return the state of the task."""
-    modern = is_modern(revision)
+    is_extension = dialect_of(revision).tasks == "extension"
     return {
         "taskId": TASK_ID,
         "status": status,
         "createdAt": _TIME,
         "lastUpdatedAt": _TIME,
-        "ttlMs" if modern else "ttl": 60_000,
-        "pollIntervalMs" if modern else "pollInterval": 10,
+        "ttlMs" if is_extension else "ttl": 60_000,
+        "pollIntervalMs" if is_extension else "pollInterval": 10,
     }
 
 
 def _task_result(method: str, revision: str) -> dict[str, Any] | None:
     outcome = _call_result({}, revision)
-    if is_modern(revision):
+    tasks = dialect_of(revision).tasks
+    if tasks == "extension":
         outcome = {"resultType": "complete", **outcome}
         views = {
             "tasks/get": {**task_view(revision, "completed"), "result": outcome},
@@ -179,7 +190,7 @@ def _task_result(method: str, revision: str) -> dict[str, Any] | None:
             "tasks/update": {},
         }
         return views.get(method)
-    if revision != FIRST_WITH_TASKS:
+    if tasks != "requested":
         return None
     related = {"_meta": {META + "related-task": {"taskId": TASK_ID}}}
     views = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from mcp_trio.oracle.fuzz._session import META, is_modern
+from mcp_trio.oracle.fuzz._session import META, dialect_of
 
 from ._odd import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Act, encoded, send
 from ._results import TASK_ID, error_of, open_result, server_result, task_view
@@ -128,7 +128,8 @@ class ScriptedServer:
             reaction.http, reaction.number = self._http[place]
             self._disturb(method, "session", "pairing")
         answer = ANSWERS.get(how, ANSWERS["right"])
-        is_round = how == "input" and is_modern(self.revision) and method == "tools/call"
+        has_rounds = bool(dialect_of(self.revision).result_type)
+        is_round = how == "input" and has_rounds and method == "tools/call"
         if is_round and number % ROUNDS < LAWFUL_ROUNDS:
             self.disturbed.add("tasks")
         elif how not in LAWFUL:
@@ -173,7 +174,8 @@ class ScriptedServer:
         revision = self.revision
         if version is None and not revision and any(each.startswith(META) for each in meta):
             # The judge says what is missing. A client that is refused would show nothing else.
-            revision = self.revision = next((e for e in self.revisions if is_modern(e)), "")
+            stateless = (each for each in self.revisions if not dialect_of(each).stateful)
+            revision = self.revision = next(stateless, "")
         if isinstance(version, str):
             found = version if set(self.revisions) & {version} else ""
             if not found:
@@ -184,7 +186,7 @@ class ScriptedServer:
         if method == "tools/call" and isinstance(name, str) and name not in self.called:
             self.called.append(name)
         result = server_result(method, params, revision, self.tools, self.revisions)
-        if method == "subscriptions/listen" and is_modern(revision):
+        if method == "subscriptions/listen" and not dialect_of(revision).stateful:
             result = {}
         if result is None:
             return error_of(id, -32601, f"there is no method {method[:100]}")
@@ -194,7 +196,7 @@ class ScriptedServer:
         self.declared = capabilities if isinstance(capabilities, dict) else {}
 
     def _unsupported(self, id: Any, version: Any) -> dict[str, Any]:
-        if not any(is_modern(each) for each in self.revisions):
+        if all(dialect_of(each).stateful for each in self.revisions):
             return error_of(id, -32601, "there is no such method")
         data = {"supported": list(self.revisions), "requested": str(version)}
         return error_of(id, _UNSUPPORTED, "unsupported protocol version", data)
@@ -257,7 +259,7 @@ def _variant(values: Any, number: int) -> Any:
 
 
 def _ping(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
-    if not server.revision or is_modern(server.revision):
+    if not server.revision or not dialect_of(server.revision).stateful:
         server.disturbed |= {"era", "pairing"}
         return server.ask("ping", None, ASK_TIMEOUT)
     return server.ask("ping", _variant((None, {}), number), PING_TIMEOUT, number)
@@ -303,7 +305,7 @@ _ASKS: Final[dict[str, tuple[Any, ...]]] = {
 def _asking(method: str) -> Any:
     def push(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
         server.disturbed.add("tasks")
-        if not server.revision or is_modern(server.revision):
+        if not server.revision or not dialect_of(server.revision).stateful:
             server.disturbed |= {"era", "pairing"}
         if number % len(_ASKS[method]):
             server.disturbed.add("pairing")
@@ -324,7 +326,7 @@ def _cancelled_ask(server: ScriptedServer, number: int, request: Mapping[str, An
 
 
 def _list_changed(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
-    if is_modern(server.revision):
+    if not dialect_of(server.revision).stateful:
         server.disturbed.add("era")
     name = _variant(("tools", "prompts", "resources"), number)
     note = _note(f"notifications/{name}/list_changed")
@@ -365,7 +367,7 @@ def _log(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> lis
         ),
         number,
     )
-    if number % 7 or is_modern(server.revision):
+    if number % 7 or not dialect_of(server.revision).stateful:
         server.disturbed.add("pairing")
     return [_note("notifications/message", told)]
 

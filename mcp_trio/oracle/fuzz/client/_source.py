@@ -9,7 +9,7 @@ from msgspec import field
 
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import is_modern
+from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_play import HANG, ClientPlayer
 from ._http_odd import HTTP_WAYS
@@ -146,7 +146,7 @@ class ScriptSource:
         revisions = random.choice(list(servers))
         if self._refused and random.random() < _OF_REFUSED:
             revisions = random.choice(self._refused)
-        modern = any(is_modern(each) for each in revisions)
+        modern = any(not dialect_of(each).stateful for each in revisions)
         steps = self._serve(revisions)
         for _ in range(random.choice((1, 1, 2, 3))):
             step = self._draw_step(servers.get(revisions, []), modern=modern)
@@ -195,8 +195,8 @@ async def probe_client(
         ConnectFailed: it has no conversation; the message names the cause and the cure.
     """
     offers = ClientOffers()
-    stateful = tuple(each for each in revisions if not is_modern(each))
-    modern = tuple(each for each in revisions if is_modern(each))
+    stateful = tuple(each for each in revisions if dialect_of(each).stateful)
+    modern = tuple(each for each in revisions if not dialect_of(each).stateful)
     candidates = [tuple(revisions), stateful, modern, *((each,) for each in stateful)]
     seen: set[tuple[str, ...]] = set()
     reason = "it has sent no message"

@@ -9,14 +9,14 @@ import pytest
 
 from mcp_core import ALL
 from mcp_core.trace import Judge, TraceHeader, TraceLine
-from mcp_trio.oracle.fuzz._session import META, is_modern
+from mcp_trio.oracle.fuzz._session import META, dialect_of
 from mcp_trio.oracle.fuzz.client._http_odd import HTTP_WAYS, raw_response
 from mcp_trio.oracle.fuzz.client._odd import ANSWERS, JUNK
 from mcp_trio.oracle.fuzz.client._script import PUSHES, Reaction, ScriptedServer
 
 Json = dict[str, Any]
 
-STATEFUL = [each for each in ALL if not is_modern(each)]
+STATEFUL = [each for each in ALL if dialect_of(each).stateful]
 NEWEST = max(ALL)
 METHODS = (
     *("tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"),
@@ -34,14 +34,14 @@ PARAMS: dict[str, Json] = {
 
 
 def request(id: int, method: str, revision: str, **params: Any) -> Json:
-    if is_modern(revision):
+    if not dialect_of(revision).stateful:
         meta = {META + "protocolVersion": revision, META + "clientCapabilities": {}}
         params = {**params, "_meta": {**meta, META + "clientInfo": {"name": "a", "version": "1"}}}
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
 def opening(revision: str) -> Json:
-    if is_modern(revision):
+    if not dialect_of(revision).stateful:
         return request(1, "server/discover", revision)
     info = {"name": "a", "version": "1"}
     return request(
@@ -64,7 +64,7 @@ def test_server_without_steps_is_correct(revision: str) -> None:
     judge = Judge(TraceHeader(format_version=1, observer="server", transport="stdio"))
     played = server(revision)
     messages = [opening(revision)]
-    if not is_modern(revision):
+    if dialect_of(revision).stateful:
         messages.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
     messages += [
         request(id, method, revision, **PARAMS.get(method, {}))
