@@ -217,6 +217,15 @@ COMPARES_VERSIONS: Final = (
     "mcp_core/protocol/revisions/_dialects.py",
     "mcp_core/trace/judge/_revisions.py",  # the judge's own facts
 )
+# The judge and the fuzzer name a revision by its date, not by a letter of their own.
+NAMES_REVISIONS: Final = (
+    "mcp_core/trace/*",
+    "mcp_trio/oracle/fuzz/*",
+    "mcp_trio/oracle/proxy/*",
+    "mcp_trio/recording/*",
+    "mcp_trio/oracle/replay/*",
+)
+OTHER_LETTERS: Final = ("mcp_trio/oracle/fuzz/_answers.py",)  # exchanges a character of a text
 CATCHES_MSGSPEC: Final = (
     "mcp_core/protocol/jsonrpc/_codec.py",
     "mcp_core/registry/functions/_signature.py",
@@ -258,6 +267,8 @@ REVISION: Final = re.compile(r"20\d\d-\d\d-\d\d")
 VERSION_NAMES: Final = re.compile(
     r"R_20\w*|LATEST|version|(protocol|requested|negotiated)_version|since|until"
 )
+REVISION_NAMES: Final = re.compile(r"(\w+_)?revisions?|negotiated")
+REVISION_LETTERS: Final = re.compile(r"[A-F]{1,6}")
 EMPTY_WORDS: Final = frozenset(
     {"Base", "Handler", "Helper", "Helpers", "Manager", "Util", "Utils", "Wrapper"}
 )
@@ -525,9 +536,42 @@ def versions_are_compared_in_one_place(file: SourceFile) -> Complaints:
             map(_is_version, [node.left, *node.comparators])
         ):
             yield node.lineno, f"compares versions: {ast.unparse(node)}"
+        if any(map(_is_revision_name, [node.left, *node.comparators])) and (
+            isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
+            or any(map(_is_fixed, [node.left, *node.comparators]))
+        ):
+            yield node.lineno, f"compares versions: {ast.unparse(node)}"
     for pattern in file.nodes(ast.MatchValue):
         if _is_version(pattern.value):
             yield pattern.lineno, f"compares versions: {ast.unparse(pattern)}"
+
+
+def _is_revision_name(node: ast.expr) -> bool:
+    return REVISION_NAMES.fullmatch(_last_name(node)) is not None
+
+
+def _is_fixed(node: ast.expr) -> bool:
+    """True for a text, or a place in a table, such as `STATEFUL[0]`."""
+    if isinstance(node, ast.Subscript):
+        return _last_name(node.value).isupper() and isinstance(
+            node.slice, ast.Constant | ast.UnaryOp
+        )
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != ""
+
+
+def revisions_have_no_letters(file: SourceFile) -> Complaints:
+    """A revision is named by its date: letters are a second language, which ends with the last."""
+    if not file.is_one_of(NAMES_REVISIONS) or file.is_one_of(OTHER_LETTERS):
+        return
+    types = {id(each.args[0]) for each in file.nodes(ast.Call) if _is_type_variable(each)}
+    for node in file.nodes(ast.Constant):
+        is_letters = isinstance(node.value, str) and REVISION_LETTERS.fullmatch(node.value)
+        if is_letters and id(node) not in types:
+            yield node.lineno, f"has letters for revisions: {node.value!r}"
+
+
+def _is_type_variable(node: ast.Call) -> bool:
+    return _last_name(node.func) == "TypeVar"
 
 
 def _is_version(node: ast.expr) -> bool:
@@ -535,14 +579,13 @@ def _is_version(node: ast.expr) -> bool:
         return any(_is_version(element) for element in node.elts)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and REVISION.fullmatch(node.value) is not None
-    name = (
-        node.attr
-        if isinstance(node, ast.Attribute)
-        else node.id
-        if isinstance(node, ast.Name)
-        else ""
-    )
-    return VERSION_NAMES.fullmatch(name) is not None
+    return VERSION_NAMES.fullmatch(_last_name(node)) is not None
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def msgspec_errors_are_caught_in_one_place(file: SourceFile) -> Complaints:
@@ -604,6 +647,7 @@ RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
     the_runtime_awaits_what_it_is_handed,
     the_core_only_computes,
     versions_are_compared_in_one_place,
+    revisions_have_no_letters,
     msgspec_errors_are_caught_in_one_place,
     writers_are_few,
     class_names_say_something,

@@ -637,6 +637,28 @@ REFUSED = [
         "match v:\n    case '2025-06-18': f()",
         "compares versions",
     ),
+    *(
+        ("versions_are_compared_in_one_place", path, source, "compares versions")
+        for path in ("mcp_core/trace/judge/rules/_x.py", "mcp_trio/oracle/fuzz/client/_x.py")
+        for source in (
+            "revision >= STATEFUL[2]",
+            "if message.revision != STATEFUL[0]: f()",
+            "session.revision == ALL[-1]",
+            "state.negotiated == 'D'",
+            "a < target_revision",
+            "'E' in message.revisions",
+        )
+    ),
+    ("revisions_have_no_letters", "mcp_core/trace/_x.py", "MODERN = 'E'", ":1: has letters"),
+    (
+        "revisions_have_no_letters",
+        "mcp_core/trace/judge/rows/_x.py",
+        "rows('p', ('A', 'x'))",
+        "'A'",
+    ),
+    ("revisions_have_no_letters", "mcp_trio/oracle/fuzz/_x.py", "'ABCDE'[n]", "'ABCDE'"),
+    ("revisions_have_no_letters", "mcp_core/trace/replay/_x.py", "f(letter='F')", "'F'"),
+    ("revisions_have_no_letters", "mcp_trio/oracle/proxy/_x.py", "x in {'D': 1}", "'D'"),
     (
         "msgspec_errors_are_caught_in_one_place",
         "mcp_core/_x.py",
@@ -877,6 +899,17 @@ PASSED = [
         "row.since <= version < row.until",
     ),
     ("versions_are_compared_in_one_place", "mcp_core/_x.py", "meta.protocol_version is None"),
+    (
+        "versions_are_compared_in_one_place",
+        "mcp_trio/oracle/fuzz/_x.py",
+        "selected != revision\nrevision in ALL\nrevision == ''\nx.revision == row[0]",
+    ),
+    (
+        "revisions_have_no_letters",
+        "mcp_core/trace/_x.py",
+        "F = TypeVar('F', bound=str)\nf('2025-11-25', 'a', 'AC-1', 'META')",
+    ),
+    ("revisions_have_no_letters", "mcp_trio/cli/_x.py", "add('old', metavar='A')"),
     (
         "versions_are_compared_in_one_place",
         "mcp_core/_x.py",
