@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 # It is started by its path.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.fuzz_targets.catalog import DIALECTS, LETTERS, TOOLS
+from tests.fuzz_targets.catalog import REVISIONS, TOOLS
 from tests.fuzz_targets.engine import (
     META,
     Conversation,
@@ -91,15 +91,15 @@ def serve_batch(conversation: Conversation, members: list[Any], sink: Sink) -> N
         kind = kind_of(member) if isinstance(member, dict) else "invalid"
         if kind == "invalid" or (kind == "request" and member["method"] == "initialize"):
             id = member.get("id") if isinstance(member, dict) else None
-            batch.finish([error_response("B", id, -32600, "Invalid request")])
+            batch.finish([error_response("2025-03-26", id, -32600, "Invalid request")])
         elif kind == "request":
-            conversation.serve(member, "B", batch)
+            conversation.serve(member, "2025-03-26", batch)
         elif kind == "notification":
             conversation.receive_notification(member, batch)
         else:
             conversation.receive_response(member)
     if not members:
-        batch.finish([error_response("B", None, -32600, "The batch is empty")])
+        batch.finish([error_response("2025-03-26", None, -32600, "The batch is empty")])
     sink.finish(batch.responses)
 
 
@@ -136,23 +136,23 @@ def serve_stdio(server: Server) -> None:
         if len(line) > MAX_MESSAGE:
             while line and not line.endswith(b"\n"):
                 line = source.readline(MAX_MESSAGE)
-            letter = conversation.letter or ("E" if conversation.is_modern else "")
-            output.finish([error_response(letter, None, -32600, "The message is too long")])
+            revision = conversation.revision or ("2026-07-28" if conversation.is_modern else "")
+            output.finish([error_response(revision, None, -32600, "The message is too long")])
         elif not line.isspace():
             _receive_line(conversation, line, output)
     conversation.close()
 
 
 def _receive_line(conversation: Conversation, line: bytes, output: Output) -> None:
-    letter = conversation.letter or ("E" if conversation.is_modern else "")
+    revision = conversation.revision or ("2026-07-28" if conversation.is_modern else "")
     if conversation.server.fault == "dies-on-bad-utf8":
         line.decode()
     try:
         message = decode(line)
     except ValueError:
-        output.finish([error_response(letter, None, -32700, "The message is not JSON")])
+        output.finish([error_response(revision, None, -32700, "The message is not JSON")])
         return
-    if isinstance(message, list) and letter == "B":
+    if isinstance(message, list) and revision == "2025-03-26":
         serve_batch(conversation, message, output)
         return
     kind = kind_of(message) if isinstance(message, dict) else "invalid"
@@ -164,9 +164,9 @@ def _receive_line(conversation: Conversation, line: bytes, output: Output) -> No
         # What may be a response gets none.
         if not isinstance(message, dict) or "method" in message or "id" not in message:
             id = message.get("id") if isinstance(message, dict) else None
-            output.finish([error_response(letter, id, -32600, "Invalid request")])
+            output.finish([error_response(revision, id, -32600, "Invalid request")])
     else:
-        arguments = (message, conversation.letter_of(message), output)
+        arguments = (message, conversation.revision_of(message), output)
         if conversation.is_slow(message):
             threading.Thread(target=conversation.serve, args=arguments, daemon=True).start()
         else:
@@ -278,9 +278,9 @@ class Reply:
 
     ends_with_request = True
 
-    def __init__(self, handler: Handler, *, letter: str, session: Session | None) -> None:
+    def __init__(self, handler: Handler, *, revision: str, session: Session | None) -> None:
         self._handler = handler
-        self._letter = letter
+        self._revision = revision
         self._session = session
         self._stream: Stream | None = None
         self._is_broken = False
@@ -312,17 +312,17 @@ class Reply:
         code = message.get("error", {}).get("code")
         if code is None:
             return 200
-        if self._letter == "E":
+        if self._revision == "2026-07-28":
             return STATUS.get(code, 400)
         return 400 if code in (-32700, -32600) else 200
 
     def _write(self, message: Json) -> None:
         if self._stream is None:
-            is_modern = self._session is None or self._letter == "E"
+            is_modern = self._session is None or self._revision == "2026-07-28"
             stream = Stream(0, has_ids=False) if is_modern else self._session.stream()  # type: ignore[union-attr]
             self._stream = stream
             self._try(lambda: self._handler.begin_events(self.headers))
-            if self._letter == "D" and not is_modern:
+            if self._revision == "2025-11-25" and not is_modern:
                 first = stream.add(None)
                 self._try(lambda: self._handler.write_events(first))
         event = self._stream.add(message)
@@ -411,7 +411,7 @@ class Handler(BaseHTTPRequestHandler):
         return "*/*" in accept or all(kind in accept for kind in kinds)
 
     def _is_modern(self) -> bool:
-        return self.headers.get("mcp-protocol-version") == DIALECTS["E"]
+        return self.headers.get("mcp-protocol-version") == "2026-07-28"
 
     def _session(self) -> Session | None:
         """Return the session that the request names, or None if it names none."""
@@ -427,7 +427,7 @@ class Handler(BaseHTTPRequestHandler):
         session = Session(self.server.mcp, self._owner())
         session.id = id
         version = self.headers.get("mcp-protocol-version") or ""
-        session.conversation.letter = LETTERS.get(version, "B")
+        session.conversation.revision = version if version in REVISIONS else "2025-03-26"
         self.server.add(session)
         return session
 
@@ -446,7 +446,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             message = decode(body)
         except ValueError:
-            self.respond(400, error_response("E", None, -32700, "The body is not JSON"), {})
+            self.respond(
+                400, error_response("2026-07-28", None, -32700, "The body is not JSON"), {}
+            )
             return
         if isinstance(message, list):
             self._post_batch(message)
@@ -454,7 +456,7 @@ class Handler(BaseHTTPRequestHandler):
         kind = kind_of(message) if isinstance(message, dict) else "invalid"
         if kind == "invalid":
             id = message.get("id") if isinstance(message, dict) else None
-            self.respond(400, error_response("E", id, -32600, "Invalid request"), {})
+            self.respond(400, error_response("2026-07-28", id, -32600, "Invalid request"), {})
         elif kind == "request":
             self._post_request(message)
         else:
@@ -462,15 +464,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def _post_batch(self, message: list[Any]) -> None:
         session = None if self._is_modern() else self._session()
-        if session is None or session.conversation.letter != "B":
-            self.respond(400, error_response("E", None, -32600, "There are no batches"), {})
+        if session is None or session.conversation.revision != "2025-03-26":
+            self.respond(
+                400, error_response("2026-07-28", None, -32600, "There are no batches"), {}
+            )
             return
         if not any(isinstance(each, dict) and kind_of(each) == "request" for each in message):
             sink = Batch(Stream(0, has_ids=False))
             serve_batch(session.conversation, message, sink)
             self.respond(400 if sink.responses else 202, None, {})
             return
-        serve_batch(session.conversation, message, Reply(self, letter="B", session=session))
+        serve_batch(
+            session.conversation, message, Reply(self, revision="2025-03-26", session=session)
+        )
 
     def _post_other(self, message: Json, kind: str) -> None:
         session = None if self._is_modern() else self._session()
@@ -497,7 +503,7 @@ class Handler(BaseHTTPRequestHandler):
         session = self._session()
         if session is None and message["method"] == "initialize":
             session = Session(self.server.mcp, self._owner())
-            reply = Reply(self, letter="D", session=session)
+            reply = Reply(self, revision="2025-11-25", session=session)
             reply.headers["Mcp-Session-Id"] = session.id
             self.server.add(session)
             session.conversation.serve(message, "", reply)
@@ -506,28 +512,31 @@ class Handler(BaseHTTPRequestHandler):
             session = Session(self.server.mcp, self._owner())
         if session is None:
             text = "The header Mcp-Session-Id is missing"
-            self.respond(400, error_response("D", message["id"], -32600, text), {})
+            self.respond(400, error_response("2025-11-25", message["id"], -32600, text), {})
             return
         self._check_version(session)
-        letter = session.conversation.letter
-        session.conversation.serve(message, letter, Reply(self, letter=letter, session=session))
+        revision = session.conversation.revision
+        session.conversation.serve(
+            message, revision, Reply(self, revision=revision, session=session)
+        )
 
     def _check_version(self, session: Session) -> None:
         version = self.headers.get("mcp-protocol-version")
-        letter = session.conversation.letter
-        if version is not None and LETTERS.get(version) != letter and letter in "CD":
+        revision = session.conversation.revision
+        has_header = revision not in ("2024-11-05", "2025-03-26")
+        if version is not None and version != revision and has_header:
             raise _Rejected(400, "The header MCP-Protocol-Version is invalid")
 
     def _post_modern(self, message: Json, meta: Json) -> None:
-        reply = Reply(self, letter="E", session=None)
+        reply = Reply(self, revision="2026-07-28", session=None)
         has_meta = isinstance(meta.get(META + "protocolVersion"), str) and isinstance(
             meta.get(META + "clientCapabilities"), dict
         )
         error = self._find_header_error(message, meta) if has_meta else None
         if error is not None:
-            reply.finish([error_response("E", message["id"], -32020, error)])
+            reply.finish([error_response("2026-07-28", message["id"], -32020, error)])
             return
-        Conversation(self.server.mcp, owner=self._owner()).serve(message, "E", reply)
+        Conversation(self.server.mcp, owner=self._owner()).serve(message, "2026-07-28", reply)
 
     def _find_header_error(self, message: Json, meta: Json) -> str | None:
         method, params = message["method"], message["params"]

@@ -1,35 +1,33 @@
-"""The tools, resources and prompts of the server broken on purpose, by revision.
-
-Revisions are letters, A for 2024-11-05 to E for 2026-07-28.
-"""
+"""The tools, resources and prompts of the server broken on purpose, by revision."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 __all__ = [
-    "DIALECTS",
-    "LETTERS",
     "PROMPTS",
     "RESOURCES",
+    "REVISIONS",
     "SERVER_INFO",
     "TEMPLATES",
     "TOOLS",
     "Json",
     "find_argument_error",
     "list_tools",
+    "span",
 ]
 
 Json = dict[str, Any]
 
-LETTERS: Final = {
-    "2024-11-05": "A",
-    "2025-03-26": "B",
-    "2025-06-18": "C",
-    "2025-11-25": "D",
-    "2026-07-28": "E",
-}
-DIALECTS: Final = {letter: version for version, letter in LETTERS.items()}
+REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+
+
+def span(since: str, until: str = "") -> tuple[str, ...]:
+    """Return the revisions from `since` on and before `until`; "" for up to the newest."""
+    end = REVISIONS.index(until) if until else len(REVISIONS)
+    return REVISIONS[REVISIONS.index(since) : end]
+
+
 SERVER_INFO: Final[Json] = {"name": "broken-server", "version": "1.0"}
 
 _SAFE: Final = {"readOnlyHint": True, "openWorldHint": False}
@@ -116,15 +114,19 @@ PROMPTS: Final = (
 )
 
 
-def list_tools(letter: str) -> list[Json]:
+def list_tools(revision: str) -> list[Json]:
     """Return the tools as a revision has them."""
-    return [_as_of(letter, tool) for tool in TOOLS]
+    return [_as_of(revision, tool) for tool in TOOLS]
 
 
-def _as_of(letter: str, tool: Json) -> Json:
-    since = {"annotations": "BCDE", "outputSchema": "CDE", "execution": "D"}
-    found = {key: value for key, value in tool.items() if letter in since.get(key, "ABCDE")}
-    if letter == "E":
+def _as_of(revision: str, tool: Json) -> Json:
+    since = {
+        "annotations": span("2025-03-26"),
+        "outputSchema": span("2025-06-18"),
+        "execution": span("2025-11-25", "2026-07-28"),
+    }
+    found = {key: value for key, value in tool.items() if revision in since.get(key, REVISIONS)}
+    if revision == "2026-07-28":
         return found
     properties = {
         name: {key: value for key, value in each.items() if key != "x-mcp-header"}

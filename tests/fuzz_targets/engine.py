@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from tests.fuzz_targets.catalog import (
-    DIALECTS,
-    LETTERS,
     PROMPTS,
     RESOURCES,
+    REVISIONS,
     SERVER_INFO,
     TEMPLATES,
     TOOLS,
     Json,
     find_argument_error,
     list_tools,
+    span,
 )
 from tests.fuzz_targets.tasks import FORM, TASKS_EXTENSION, Task, TaskStore, text_result
 
@@ -168,7 +168,7 @@ def kind_of(message: Json) -> str:
     return "response" if ("result" in message) != ("error" in message) else "invalid"
 
 
-def error_response(letter: str, id: Any, code: int, text: str, data: Any = None) -> Json:
+def error_response(revision: str, id: Any, code: int, text: str, data: Any = None) -> Json:
     """Return an error response. Without an id that was read, it is null until 2025-06-18."""
     error: Json = {"code": code, "message": text}
     if data is not None:
@@ -176,7 +176,7 @@ def error_response(letter: str, id: Any, code: int, text: str, data: Any = None)
     response: Json = {"jsonrpc": "2.0", "error": error}
     if id_key(id) is not None:
         response["id"] = id
-    elif letter not in ("D", "E"):
+    elif revision not in ("2025-11-25", "2026-07-28"):
         response["id"] = None
     return response
 
@@ -231,20 +231,22 @@ class Server:
 class Call:
     """One request that is being served."""
 
-    def __init__(self, conversation: Conversation, message: Json, letter: str, sink: Sink) -> None:
+    def __init__(
+        self, conversation: Conversation, message: Json, revision: str, sink: Sink
+    ) -> None:
         self.conversation = conversation
         self.server = conversation.server
         self.id = message["id"]
         self.method: str = message["method"]
         self.params: Any = message.get("params", {})
-        self.letter = letter
+        self.revision = revision
         self.sink = sink
         self.after: list[Json] = []
         self.stopped = threading.Event()
         meta = self.params.get("_meta") if isinstance(self.params, dict) else None
         self.meta: Json = meta if isinstance(meta, dict) else {}
         found: Any = conversation.client_capabilities
-        if letter == "E":
+        if revision == "2026-07-28":
             found = self.meta.get(META + "clientCapabilities")
         self.capabilities: Json = found if isinstance(found, dict) else {}
 
@@ -274,7 +276,7 @@ class Call:
     def log(self, level: str, text: str) -> None:
         """Send a log message, if the client asked for its level."""
         wanted = self.conversation.log_level
-        if self.letter == "E":
+        if self.revision == "2026-07-28":
             wanted = self.meta.get(META + "logLevel", "")
         if wanted in _LEVELS and _LEVELS.index(level) >= _LEVELS.index(wanted):
             self.notify("notifications/message", {"level": level, "data": text})
@@ -286,7 +288,7 @@ class Call:
             left = end - time.monotonic()
             if self.stopped.wait(max(0.0, min(left, 0.05))):
                 raise Cancelled
-            if self.letter == "E" and self.sink.is_gone():
+            if self.revision == "2026-07-28" and self.sink.is_gone():
                 raise Cancelled
             if left <= 0:
                 return
@@ -328,7 +330,7 @@ class Conversation:
         self.sink = sink
         self.lists_tasks = lists_tasks
         self.lock = threading.RLock()
-        self.letter = ""
+        self.revision = ""
         self.is_modern = False
         self.client_capabilities: Json = {}
         self.log_level = ""
@@ -352,20 +354,20 @@ class Conversation:
         message: Json = {"jsonrpc": "2.0", "method": method}
         if params:
             message["params"] = params
-        if self.sink is not None and self.letter:
+        if self.sink is not None and self.revision:
             self.sink.send(message)
 
     # -- Messages ----------------------------------------------------------------------------------
 
-    def letter_of(self, message: Json) -> str:
+    def revision_of(self, message: Json) -> str:
         """Return the revision of a request: E, that of the handshake, or "" if there was none."""
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
         if isinstance(meta, dict) and META + "protocolVersion" in meta:
-            return "E"
+            return "2026-07-28"
         if message.get("method") in ("initialize", "ping"):
-            return self.letter
-        return self.letter or ("E" if self.is_modern else "")
+            return self.revision
+        return self.revision or ("2026-07-28" if self.is_modern else "")
 
     def is_slow(self, message: Json) -> bool:
         """Return True if serving a request can take a while."""
@@ -378,9 +380,9 @@ class Conversation:
 
     def receive_notification(self, message: Json, sink: Sink) -> None:
         """Take a notification."""
-        if self.server.fault == "answers-notifications" and self.letter != "A":
-            letter = self.letter or "E"
-            sink.finish([error_response(letter, None, -32601, "Method not found")])
+        if self.server.fault == "answers-notifications" and self.revision != "2024-11-05":
+            revision = self.revision or "2026-07-28"
+            sink.finish([error_response(revision, None, -32601, "Method not found")])
         params = message.get("params")
         if message["method"] == "notifications/cancelled" and isinstance(params, dict):
             self._cancel(id_key(params.get("requestId")))
@@ -408,9 +410,9 @@ class Conversation:
             asked[1].append(message)
             asked[0].set()
 
-    def serve(self, message: Json, letter: str, sink: Sink) -> None:
+    def serve(self, message: Json, revision: str, sink: Sink) -> None:
         """Serve a request: send what it causes, and its response."""
-        call = Call(self, message, letter, sink)
+        call = Call(self, message, revision, sink)
         key = id_key(call.id)
         if call.method != "subscriptions/listen":
             with self.lock:
@@ -437,10 +439,10 @@ class Conversation:
         try:
             result = self._result(call)
         except RpcError as exc:
-            return error_response(call.letter, call.id, exc.code, str(exc), exc.data)
+            return error_response(call.revision, call.id, exc.code, str(exc), exc.data)
         if result is None:
             return None
-        if call.letter == "E":
+        if call.revision == "2026-07-28":
             meta = {META + "serverInfo": SERVER_INFO, **result.get("_meta", {})}
             result = {"resultType": "complete", **result, "_meta": meta}
             if call.method in _CACHEABLE and result["resultType"] == "complete":
@@ -456,24 +458,30 @@ class Conversation:
             raise RpcError(-32602, "The params are not an object")
         if "_meta" in call.params and not isinstance(call.params["_meta"], dict):
             raise RpcError(-32602, "`_meta` is not an object")
-        if call.letter == "E":
+        if call.revision == "2026-07-28":
             self._check_meta(call)
             methods = _MODERN
         elif call.method == "initialize":
             return self._initialize(call)
         elif call.method == "ping":
             return {}
-        elif not self.letter and self.server.fault != "serves-before-initialize":
+        elif not self.revision and self.server.fault != "serves-before-initialize":
             if call.method in ("server/discover", "subscriptions/listen"):
                 raise RpcError(-32602, f'`_meta["{META}protocolVersion"]` is missing')
             raise RpcError(-32600, "The request comes before initialize")
         else:
             methods = _LEGACY
-            call.letter = call.letter or "D"
+            call.revision = call.revision or "2025-11-25"
         handler = methods.get(call.method)
-        if handler is None or (call.method.startswith("tasks/") and call.letter not in "DE"):
+        if handler is None or (
+            call.method.startswith("tasks/") and call.revision not in ("2025-11-25", "2026-07-28")
+        ):
             raise RpcError(-32601, "Method not found")
-        if call.letter == "E" and call.method in _ROUNDS and "requestState" in call.params:
+        if (
+            call.revision == "2026-07-28"
+            and call.method in _ROUNDS
+            and "requestState" in call.params
+        ):
             self._check_state(call)
         return handler(self, call)
 
@@ -483,8 +491,8 @@ class Conversation:
             raise RpcError(-32602, f'`_meta["{META}protocolVersion"]` is missing')
         if not isinstance(call.meta.get(META + "clientCapabilities"), dict):
             raise RpcError(-32602, f'`_meta["{META}clientCapabilities"]` is missing')
-        if version != DIALECTS["E"]:
-            data = {"supported": [DIALECTS["E"]], "requested": version}
+        if version != "2026-07-28":
+            data = {"supported": ["2026-07-28"], "requested": version}
             raise RpcError(-32022, "Unsupported protocol version", data)
         self.is_modern = True
         if call.meta.get(META + "logLevel", "info") not in _LEVELS:
@@ -495,46 +503,48 @@ class Conversation:
     def _initialize(self, call: Call) -> Json:
         version = call.params.get("protocolVersion")
         capabilities, info = call.params.get("capabilities"), call.params.get("clientInfo")
-        if self.letter:
+        if self.revision:
             raise RpcError(-32600, "The session is initialized")
         if not (
             isinstance(version, str) and isinstance(capabilities, dict) and isinstance(info, dict)
         ):
             raise RpcError(-32602, "protocolVersion, capabilities or clientInfo is missing")
-        letter = LETTERS.get(version, "D")
-        chosen = "D" if letter == "E" else letter
+        chosen = version if version in span(REVISIONS[0], "2026-07-28") else "2025-11-25"
         self.client_capabilities = capabilities
         named = chosen
         if self.server.fault == "picks-other-version":
-            named = "D" if chosen == "B" else "B"
-        self.letter = call.letter = named
+            named = "2025-11-25" if chosen == "2025-03-26" else "2025-03-26"
+        self.revision = call.revision = named
         with self.server.lock:
             self.server.conversations.append(self)
         return {
-            "protocolVersion": DIALECTS[named],
+            "protocolVersion": named,
             "capabilities": self._capabilities(named),
             "serverInfo": SERVER_INFO,
         }
 
-    def _capabilities(self, letter: str) -> Json:
+    def _capabilities(self, revision: str) -> Json:
         found: Json = {
             "tools": {"listChanged": True},
             "resources": {"subscribe": True, "listChanged": True},
             "prompts": {"listChanged": True},
             "logging": {},
         }
-        if letter != "A":
+        if revision != "2024-11-05":
             found["completions"] = {}
-        if letter == "D":
+        if revision == "2025-11-25":
             found["tasks"] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
             if self.lists_tasks:
                 found["tasks"]["list"] = {}
-        if letter == "E":
+        if revision == "2026-07-28":
             found["extensions"] = {TASKS_EXTENSION: {}}
         return found
 
     def _discover(self, call: Call) -> Json:
-        return {"supportedVersions": [DIALECTS["E"]], "capabilities": self._capabilities("E")}
+        return {
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": self._capabilities("2026-07-28"),
+        }
 
     def _set_level(self, call: Call) -> Json:
         level = call.params.get("level")
@@ -576,7 +586,7 @@ class Conversation:
         return result
 
     def _list_tools(self, call: Call) -> Json:
-        return self._page(call, "tools", list_tools(call.letter))
+        return self._page(call, "tools", list_tools(call.revision))
 
     def _list_resources(self, call: Call) -> Json:
         return self._page(call, "resources", list(RESOURCES))
@@ -592,7 +602,7 @@ class Conversation:
         if not isinstance(uri, str):
             raise RpcError(-32602, "uri is missing")
         if uri not in [each["uri"] for each in RESOURCES]:
-            code = -32602 if call.letter == "E" else -32002
+            code = -32602 if call.revision == "2026-07-28" else -32002
             raise RpcError(code, "Resource not found", {"uri": uri})
         return uri
 
@@ -641,7 +651,9 @@ class Conversation:
             if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
                 raise RpcError(-32602, f"{key} is not an array of strings")
             if key == "taskIds":
-                mine = [each for each in found if self.server.tasks.find(self.owner, "E", each)]
+                mine = [
+                    each for each in found if self.server.tasks.find(self.owner, "2026-07-28", each)
+                ]
                 honoured[key] = mine
             else:
                 known = [each["uri"] for each in RESOURCES]
@@ -675,11 +687,11 @@ class Conversation:
         if not isinstance(arguments, dict):
             raise RpcError(-32602, "The arguments are not an object")
         task = call.params.get("task")
-        as_task = call.letter == "D" and task is not None
+        as_task = call.revision == "2025-11-25" and task is not None
         if as_task and name != "work":
             raise RpcError(-32601, "The tool does not run as a task")
         if error := find_argument_error(tool, arguments):
-            if call.letter in "ABC":
+            if call.revision in ("2024-11-05", "2025-03-26", "2025-06-18"):
                 raise RpcError(-32602, error)
             return text_result(error, is_error=True)
         if self.server.fault == "hangs-on-half-bodies":
@@ -705,7 +717,7 @@ class Conversation:
         if abs(total) > 2**53:
             return text_result("The sum is too large.", is_error=True)
         result = text_result(json.dumps({"sum": total}))
-        if call.letter in "CDE":
+        if call.revision in ("2025-06-18", "2025-11-25", "2026-07-28"):
             is_wrong = self.server.fault == "wrong-structured-content"
             result["structuredContent"] = {"sum": str(total) if is_wrong else total}
         return result
@@ -725,11 +737,11 @@ class Conversation:
         kind = arguments.get("kind", "elicitation")
         may_ask = call.declares(kind) or self.server.fault == "asks-undeclared"
         method, params = _ASKED[kind]
-        if call.letter == "E":
+        if call.revision == "2026-07-28":
             if not may_ask:
                 raise _needs({kind: {}})
             return self._ask_by_round(call, kind, {"method": method, "params": params})
-        if kind == "elicitation" and call.letter in "AB":
+        if kind == "elicitation" and call.revision in ("2024-11-05", "2025-03-26"):
             may_ask = False
         if not may_ask:
             return text_result(f"The client does not offer {kind}.", is_error=True)
@@ -821,13 +833,13 @@ class Conversation:
     def _work(self, call: Call, arguments: Json) -> Json:
         pause = arguments.get("milliseconds", 20) / 1_000
         outcome = arguments.get("outcome", "done")
-        if call.letter == "D" and "task" in call.params:
+        if call.revision == "2025-11-25" and "task" in call.params:
             wanted = call.params["task"]
             ttl = wanted.get("ttl") if isinstance(wanted, dict) else False
             if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0):
                 raise RpcError(-32602, "The task is not an object with a ttl")
             return {"task": self._start(call, pause, outcome, ttl)}
-        if call.letter == "E" and call.has_tasks():
+        if call.revision == "2026-07-28" and call.has_tasks():
             return {"resultType": "task", **self._start(call, pause, outcome, None)}
         call.sleep(pause)
         if outcome == "error":
@@ -837,7 +849,7 @@ class Conversation:
         return text_result(outcome, is_error=outcome == "tool-error")
 
     def _start(self, call: Call, pause: float, outcome: str, ttl: int | None) -> Json:
-        task = self.server.tasks.create(self.owner, call.letter, ttl)
+        task = self.server.tasks.create(self.owner, call.revision, ttl)
         if task is None:
             raise RpcError(-32603, "There are too many tasks")
         task.on_change = self._tell_of_task
@@ -847,7 +859,7 @@ class Conversation:
         return view
 
     def _tell_of_task(self, task: Task) -> None:
-        if task.letter == "D":
+        if task.revision == "2025-11-25":
             self.tell("notifications/tasks/status", task.view())
         elif self.server.listens:
             self.server.publish("notifications/tasks", task.view(detailed=True))
@@ -861,7 +873,7 @@ class Conversation:
             task.finish(text_result(outcome, is_error=outcome == "tool-error"))
         elif not call.declares("elicitation"):
             task.finish(text_result("The client does not offer elicitation.", is_error=True))
-        elif task.letter == "D":
+        elif task.revision == "2025-11-25":
             # The request is sent by tasks/result, which has a stream for it.
             task.change("input_required")
         else:
@@ -873,9 +885,9 @@ class Conversation:
             task.finish(text_result("Both inputs came."))
 
     def _find_task(self, call: Call) -> Task:
-        if call.letter == "E" and not call.has_tasks():
+        if call.revision == "2026-07-28" and not call.has_tasks():
             raise _needs({"extensions": {TASKS_EXTENSION: {}}})
-        task = self.server.tasks.find(self.owner, call.letter, call.params.get("taskId"))
+        task = self.server.tasks.find(self.owner, call.revision, call.params.get("taskId"))
         if task is None:
             raise RpcError(-32602, "The task is unknown")
         return task
@@ -896,7 +908,7 @@ class Conversation:
     def _cancel_task(self, call: Call) -> Json:
         task = self._find_task(call)
         changed = task.change("cancelled")
-        if call.letter == "E":
+        if call.revision == "2026-07-28":
             return {}
         if not changed:
             raise RpcError(-32602, f"The task is {task.status}")

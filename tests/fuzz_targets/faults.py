@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
+from tests.fuzz_targets.catalog import REVISIONS, span
+
 __all__ = ["FAULTS", "Fault"]
 
 Sight = Literal["judge", "probe"]
@@ -19,7 +21,7 @@ class Fault(NamedTuple):
     Attributes:
         sentence: what the server does wrong.
         rows: the rows of `mcp_core.trace.ROWS` that it breaks, the first one most clearly.
-        revisions: letters of the revisions in which it shows.
+        revisions: those in which it shows.
         transports: those on which it shows.
         sight: "judge" if the recorded messages alone prove it. "probe" if it takes a client that
             knows what it did: a hang, a crash, or a request that must be rejected.
@@ -29,7 +31,7 @@ class Fault(NamedTuple):
 
     sentence: str
     rows: tuple[str, ...]
-    revisions: str = "ABCDE"
+    revisions: tuple[str, ...] = REVISIONS
     transports: tuple[str, ...] = ("stdio", "http")
     sight: Sight = "judge"
     within: int = 300
@@ -47,7 +49,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "answers-notifications": Fault(
         "A notification has an error response without an id; over HTTP it has the status 200.",
         ("RPC-14", "HTTP-9"),
-        revisions="BCDE",
+        revisions=span("2025-03-26"),
         within=50,
     ),
     "dies-on-bad-utf8": Fault(
@@ -56,7 +58,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "serves-before-initialize": Fault(
         "Requests before initialize have results.",
         ("LIFE-10",),
-        revisions="ABCD",
+        revisions=span("2024-11-05", "2026-07-28"),
         sight="probe",
         within=100,
     ),
@@ -64,7 +66,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "The response to initialize names 2025-03-26 in place of the requested revision, and "
         "2025-11-25 in place of 2025-03-26, although both are served.",
         ("LIFE-4",),
-        revisions="ABCD",
+        revisions=span("2024-11-05", "2026-07-28"),
         within=200,
     ),
     "progress-goes-back": Fault(
@@ -87,35 +89,35 @@ FAULTS: Final[dict[str, Fault]] = {
     "wrong-structured-content": Fault(
         "The structuredContent of `add` does not match its outputSchema.",
         ("TOOL-10",),
-        revisions="CDE",
+        revisions=span("2025-06-18"),
     ),
     "late-acknowledgement": Fault(
         "A subscription gets a change before its acknowledgement.",
         ("SUB-3",),
-        revisions="E",
+        revisions=span("2026-07-28"),
         within=1_000,
     ),
     "accepts-altered-state": Fault(
         "A requestState that was altered is accepted.",
         ("MRTR-13",),
-        revisions="E",
+        revisions=span("2026-07-28"),
         sight="probe",
         within=500,
     ),
     "no-result-type": Fault(
-        "Results have no resultType.", ("RPC-30", "META-8"), revisions="E", within=50
+        "Results have no resultType.", ("RPC-30", "META-8"), revisions=span("2026-07-28"), within=50
     ),
     "ignores-mcp-name": Fault(
         "The header Mcp-Name is not compared with the body.",
         ("HDR-3",),
-        revisions="E",
+        revisions=span("2026-07-28"),
         transports=("http",),
         within=200,
     ),
     "ignores-mcp-param": Fault(
         "Headers that repeat arguments of tools are not compared with the body.",
         ("HDR-10", "HDR-11"),
-        revisions="E",
+        revisions=span("2026-07-28"),
         transports=("http",),
     ),
     "serves-foreign-origin": Fault(
@@ -128,7 +130,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "accepts-unknown-session": Fault(
         "A session that is unknown, was ended or is of another owner is served.",
         ("SHL-24", "SHL-27"),
-        revisions="BCD",
+        revisions=span("2025-03-26", "2026-07-28"),
         transports=("http",),
     ),
     "hangs-on-half-bodies": Fault(
@@ -141,34 +143,38 @@ FAULTS: Final[dict[str, Fault]] = {
     "task-key-reused": Fault(
         "A task asks for a second input under the key that was answered.",
         ("TX-12",),
-        revisions="E",
+        revisions=span("2026-07-28"),
         within=1_000,
     ),
     "cancelled-task-completes": Fault(
         "A cancelled task becomes completed.",
         ("TSK-21", "TSK-11", "TX-10"),
-        revisions="DE",
+        revisions=span("2025-11-25"),
         within=1_000,
     ),
     "result-on-failed-task": Fault(
-        "A task that failed has a result beside its error.", ("TX-11", "TX-10"), revisions="E"
+        "A task that failed has a result beside its error.",
+        ("TX-11", "TX-10"),
+        revisions=span("2026-07-28"),
     ),
     "tool-error-fails-task": Fault(
         "A task whose tool returned isError is failed, with the result in place of an error.",
         ("TX-11", "TX-10"),
-        revisions="E",
+        revisions=span("2026-07-28"),
     ),
-    "lists-tasks": Fault("tasks/list is served.", ("TX-22",), revisions="E"),
+    "lists-tasks": Fault("tasks/list is served.", ("TX-22",), revisions=span("2026-07-28")),
     "guessable-task-ids": Fault(
-        "Task ids are counted up from 1.", ("TX-23", "TSK-24"), revisions="DE"
+        "Task ids are counted up from 1.", ("TX-23", "TSK-24"), revisions=span("2025-11-25")
     ),
     "task-without-ttl": Fault(
-        "Tasks have no ttl, whatever was requested.", ("TSK-12", "TSK-7", "TX-9"), revisions="DE"
+        "Tasks have no ttl, whatever was requested.",
+        ("TSK-12", "TSK-7", "TX-9"),
+        revisions=span("2025-11-25"),
     ),
     "serves-other-owner": Fault(
         "A task is served to another owner than the one who created it.",
         ("TSK-24", "TX-23"),
-        revisions="DE",
+        revisions=span("2025-11-25"),
         transports=("http",),
         sight="probe",
         within=0,

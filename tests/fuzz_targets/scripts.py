@@ -35,7 +35,7 @@ def pages(wire: Wire, method: str, key: str, limit: int = 10) -> list[Json]:
 def create_task(wire: Wire, outcome: str = "done", milliseconds: int = 0) -> str:
     """Create a task, and return its id."""
     arguments = {"outcome": outcome, "milliseconds": milliseconds}
-    if wire.letter == "D":
+    if wire.revision == "2025-11-25":
         params: Json = {"task": {"ttl": 60_000}}
         id = wire.tool("work", arguments, **params)["result"]["task"]["taskId"]
     else:
@@ -59,7 +59,7 @@ def wait_for(wire: Wire, id: str, *statuses: str) -> Json:
 
 def tour(wire: Wire) -> None:
     """Use everything that the server offers in the revision of the wire, and stay correct."""
-    is_modern = wire.letter == "E"
+    is_modern = wire.revision == "2026-07-28"
     wire.result("server/discover" if is_modern else "ping")
     tools = pages(wire, "tools/list", "tools")
     assert [each["name"] for each in tools][-1] == "work"
@@ -71,7 +71,7 @@ def tour(wire: Wire) -> None:
     assert "error" in wire.call("resources/read", {"uri": "note:///unknown"})
     wire.result("prompts/get", {"name": "greet", "arguments": {"name": "Ada"}})
     assert wire.call("prompts/get", {"name": "unknown"})["error"]["code"] == -32602
-    if wire.letter != "A":
+    if wire.revision != "2024-11-05":
         params = {"ref": {"type": "ref/prompt", "name": "greet"}}
         argument = {"name": "name", "value": "A"}
         found = wire.result("completion/complete", {**params, "argument": argument})
@@ -99,7 +99,7 @@ def tour(wire: Wire) -> None:
     for kind in ("elicitation", "sampling", "roots"):
         ask(wire, kind)
     assert wire.call("unknown/method")["error"]["code"] == -32601
-    if wire.letter in "DE":
+    if wire.revision in ("2025-11-25", "2026-07-28"):
         for outcome in ("done", "tool-error", "error", "input"):
             run_task(wire, outcome)
         cancel_task(wire)
@@ -123,7 +123,7 @@ def run_task(wire: Wire, outcome: str) -> None:
     """Run a task to its end, and get its result."""
     id = create_task(wire, outcome)
     view = wait_for(wire, id, "completed", "failed", "input_required")
-    if wire.letter == "D":
+    if wire.revision == "2025-11-25":
         wire.call("tasks/result", {"taskId": id})
         return
     while view["status"] == "input_required":
@@ -171,7 +171,7 @@ def send_notification(wire: Any) -> None:
 
 def open_twice(wire: Wire) -> None:
     """Ask for the revision that the server has named before."""
-    wire.open_another("2025-11-25" if wire.letter == "B" else "2025-03-26")
+    wire.open_another("2025-11-25" if wire.revision == "2025-03-26" else "2025-03-26")
 
 
 def count(wire: Wire) -> None:

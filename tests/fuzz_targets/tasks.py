@@ -42,10 +42,10 @@ def text_result(text: str, *, is_error: bool = False) -> Json:
 class Task:
     """One task, of which `run` is the work. Its condition guards everything."""
 
-    def __init__(self, store: TaskStore, id: str, owner: str, letter: str, ttl: int) -> None:
+    def __init__(self, store: TaskStore, id: str, owner: str, revision: str, ttl: int) -> None:
         self.id = id
         self.owner = owner
-        self.letter = letter
+        self.revision = revision
         self.status = "working"
         self.created = self.updated = datetime.now(UTC)
         self.expires = time.monotonic() + ttl / 1_000
@@ -72,7 +72,7 @@ class Task:
                 "createdAt": self.created.isoformat(),
                 "lastUpdatedAt": self.updated.isoformat(),
             }
-            is_modern = self.letter == "E"
+            is_modern = self.revision == "2026-07-28"
             if self._store.shows_ttl:
                 view["ttlMs" if is_modern else "ttl"] = self.ttl
             view["pollIntervalMs" if is_modern else "pollInterval"] = _POLL_INTERVAL
@@ -108,7 +108,7 @@ class Task:
     def finish(self, result: Json) -> None:
         """End the task with the result of its tool."""
         is_failed = bool(result.get("isError")) and (
-            self.letter == "D" or self._store.fails_on_tool_error
+            self.revision == "2025-11-25" or self._store.fails_on_tool_error
         )
         self.change("failed" if is_failed else "completed", result=result)
 
@@ -165,7 +165,7 @@ class TaskStore:
         self._lock = threading.Lock()
         self._count = 0
 
-    def create(self, owner: str, letter: str, ttl: int | None) -> Task | None:
+    def create(self, owner: str, revision: str, ttl: int | None) -> Task | None:
         """Return a new task, or None if there are too many."""
         with self._lock:
             self._drop_expired()
@@ -176,15 +176,15 @@ class TaskStore:
             self._count += 1
             id = str(self._count) if self._is_guessable else uuid.uuid4().hex
             bounded = _TTL if ttl is None else max(1, min(ttl, _MAX_TTL))
-            task = self._tasks[id] = Task(self, id, owner, letter, bounded)
+            task = self._tasks[id] = Task(self, id, owner, revision, bounded)
             return task
 
-    def find(self, owner: str, letter: str, id: Any) -> Task | None:
+    def find(self, owner: str, revision: str, id: Any) -> Task | None:
         """Return a task of an owner, or None."""
         with self._lock:
             self._drop_expired()
             task = self._tasks.get(id) if isinstance(id, str) else None
-        if task is None or task.letter != letter:
+        if task is None or task.revision != revision:
             return None
         return task if task.owner == owner or self._ignores_owner else None
 
@@ -193,7 +193,9 @@ class TaskStore:
         with self._lock:
             self._drop_expired()
             return [
-                each for each in self._tasks.values() if (each.owner, each.letter) == (owner, "D")
+                each
+                for each in self._tasks.values()
+                if (each.owner, each.revision) == (owner, "2025-11-25")
             ]
 
     def _drop_expired(self) -> None:

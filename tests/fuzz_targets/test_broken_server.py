@@ -21,7 +21,7 @@ import trio
 from mcp_core import ALL, PeerError
 from mcp_core.trace import ROWS, Judge, read_trace
 from mcp_trio import connect
-from tests.fuzz_targets.catalog import LETTERS
+from tests.fuzz_targets.catalog import REVISIONS, span
 from tests.fuzz_targets.faults import FAULTS
 from tests.fuzz_targets.scripts import SCRIPTS, create_task, tour
 from tests.fuzz_targets.wire import SERVER, HttpWire, StdioWire, wire
@@ -37,21 +37,31 @@ SPOKEN: Final = [
 ]
 
 
-def offers_of(letter: str) -> dict[str, Any]:
+def offers_of(revision: str) -> dict[str, Any]:
     offers: dict[str, Any] = {"sampling": {}, "roots": {}}
-    return offers | {"elicitation": {}} if letter in "CDE" else offers
+    return offers | {"elicitation": {}} if revision in span("2025-06-18") else offers
 
 
 # -- Without a fault -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "letter", [*(pytest.param(letter, marks=pytest.mark.slow) for letter in "ABC"), "D", "E"]
+    "revision",
+    [
+        *(
+            pytest.param(revision, marks=pytest.mark.slow)
+            for revision in span("2024-11-05", "2025-11-25")
+        ),
+        "2025-11-25",
+        "2026-07-28",
+    ],
 )
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("has_offers", [False, True], ids=["bare", "offers"])
-def test_server_without_fault_is_clean(transport: str, letter: str, has_offers: bool) -> None:
-    with wire(transport, letter=letter, offers=offers_of(letter) if has_offers else {}) as clean:
+def test_server_without_fault_is_clean(transport: str, revision: str, has_offers: bool) -> None:
+    with wire(
+        transport, revision=revision, offers=offers_of(revision) if has_offers else {}
+    ) as clean:
         tour(clean)
     assert [each for each in clean.findings if each.side == "server"] == []
 
@@ -72,16 +82,16 @@ INVALID: Final = {
 }
 
 
-@pytest.mark.parametrize("letter", "ABCDE")
-def test_server_invalid_message_rejects_and_lives(letter: str) -> None:
-    with StdioWire(letter=letter) as clean:
-        if letter == "E":
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_server_invalid_message_rejects_and_lives(revision: str) -> None:
+    with StdioWire(revision=revision) as clean:
+        if revision == "2026-07-28":
             clean.result("server/discover")
         for name, line in INVALID.items():
             clean.send(line)
             response = clean.receive()
             assert response is not None, name
-            if name != "a batch" or letter != "B":
+            if name != "a batch" or revision != "2025-03-26":
                 assert response["error"]["code"] in (-32700, -32600), name
         for params in ([1], "text", 1):
             message = {"jsonrpc": "2.0", "id": "p", "method": "tools/list", "params": params}
@@ -94,9 +104,9 @@ def test_server_invalid_message_rejects_and_lives(letter: str) -> None:
     assert [each for each in clean.findings if each.side == "server"] == []
 
 
-@pytest.mark.parametrize("letter", "DE")
-def test_server_invalid_http_rejects_and_lives(letter: str) -> None:
-    with HttpWire(letter=letter) as clean:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_server_invalid_http_rejects_and_lives(revision: str) -> None:
+    with HttpWire(revision=revision) as clean:
         for name, body in INVALID.items():
             assert clean.post(body)[0] == 400, name
         message = clean.message("tools/call", {"name": "echo", "arguments": {"text": "x"}})
@@ -106,12 +116,15 @@ def test_server_invalid_http_rejects_and_lives(letter: str) -> None:
             ({"accept": "text/html"}, 406),
             ({"content_type": "text/plain"}, 415),
             ({"mcp_protocol_version": "2001-01-01"}, 400),
-            ({"mcp_session_id": "unknown"} if letter == "D" else {"mcp_name": "add"}, None),
+            (
+                {"mcp_session_id": "unknown"} if revision == "2025-11-25" else {"mcp_name": "add"},
+                None,
+            ),
         ):
             found, _ = clean.post(message, **changed)
-            assert found == (status or {"D": 404, "E": 400}[letter]), changed
-        clean.session = clean.session if letter == "E" else None
-        if letter == "D":
+            assert found == (status or {"2025-11-25": 404, "2026-07-28": 400}[revision]), changed
+        clean.session = clean.session if revision == "2026-07-28" else None
+        if revision == "2025-11-25":
             clean.open()
         clean.call("tools/list")
     assert [each for each in clean.findings if each.side == "server"] == []
@@ -147,7 +160,7 @@ async def test_server_with_our_client_is_clean(
             async with connect(target, versions=[version], record=file, on_roots=list) as client:
                 await use_client(client)
         else:
-            with HttpWire(letter="E") as server:
+            with HttpWire(revision="2026-07-28") as server:
                 async with connect(
                     server.url, versions=[version], record=file, on_roots=list
                 ) as client:
@@ -168,7 +181,7 @@ def test_faults_name_rows_of_their_revisions() -> None:
     assert len(FAULTS) == 29
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
-        assert set(fault.revisions) <= set(LETTERS.values()), name
+        assert set(fault.revisions) <= set(REVISIONS), name
         assert all(row in ROWS for row in fault.rows), name
         assert (name in SCRIPTS) == (fault.sight == "judge"), name
 
@@ -187,7 +200,7 @@ def cases() -> list[Any]:
         fault = FAULTS[name]
         for transport in fault.transports:
             # Over HTTP the first two revisions only differ from the third by a header.
-            letters = [
+            revisions = [
                 each
                 for each in fault.revisions
                 if transport == "stdio" or each in fault.revisions[-2:]
@@ -196,25 +209,25 @@ def cases() -> list[Any]:
                 pytest.param(
                     name,
                     transport,
-                    letter,
-                    id=f"{name}-{transport}-{letter}",
-                    marks=[pytest.mark.slow] * (letter != letters[-1]),
+                    revision,
+                    id=f"{name}-{transport}-{revision}",
+                    marks=[pytest.mark.slow] * (revision != revisions[-1]),
                 )
-                for letter in letters
+                for revision in revisions
             ]
     return found
 
 
-@pytest.mark.parametrize(("name", "transport", "letter"), cases())
-def test_fault_is_found_by_judge(name: str, transport: str, letter: str) -> None:
-    offers = offers_of(letter) if name == "task-key-reused" else {}
-    with wire(transport, name, letter, offers) as broken:
+@pytest.mark.parametrize(("name", "transport", "revision"), cases())
+def test_fault_is_found_by_judge(name: str, transport: str, revision: str) -> None:
+    offers = offers_of(revision) if name == "task-key-reused" else {}
+    with wire(transport, name, revision, offers) as broken:
         SCRIPTS[name](broken)
     found = {each.row for each in broken.findings if each.side == "server"}
     certain = {each.row for each in broken.findings if each.side == "server" and each.is_certain}
     # Before 2026-07-28 a server may ignore a cancellation. An id in a session opens nothing else.
-    is_advice = (name == "cancel-mixes-ids" and letter != "E") or (
-        (name, transport, letter) == ("guessable-task-ids", "http", "D")
+    is_advice = (name == "cancel-mixes-ids" and revision != "2026-07-28") or (
+        (name, transport, revision) == ("guessable-task-ids", "http", "2025-11-25")
     )
     assert (found if is_advice else certain) & set(FAULTS[name].rows), broken.findings
 
@@ -222,8 +235,8 @@ def test_fault_is_found_by_judge(name: str, transport: str, letter: str) -> None
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_fault_is_not_found_without_it(name: str) -> None:
     fault = FAULTS[name]
-    letter, transport = fault.revisions[-1], fault.transports[0]
-    with wire(transport, "", letter, offers_of(letter)) as clean, suppress(TimeoutError):
+    revision, transport = fault.revisions[-1], fault.transports[0]
+    with wire(transport, "", revision, offers_of(revision)) as clean, suppress(TimeoutError):
         SCRIPTS[name](clean)
     assert [each for each in clean.findings if each.side == "server"] == []
 
@@ -251,7 +264,7 @@ def is_dead_after_bad_utf8(fault: str) -> bool:
 
 
 def serves_before_initialize(fault: str) -> bool:
-    server = StdioWire(fault, "D")
+    server = StdioWire(fault, "2025-11-25")
     response = server.call("tools/list")
     with server:
         return "result" in response

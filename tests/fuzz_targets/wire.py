@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 from mcp_core.trace import Finding, HttpHead, Judge, SseFields, TraceHeader, TraceLine
 from tests.fuzz_targets.broken_server import NAMES
-from tests.fuzz_targets.catalog import DIALECTS
 from tests.fuzz_targets.engine import META
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Wire:
 
     Args:
         fault: its name; by default none.
-        letter: the revision, A to E.
+        revision: its date.
         offers: the capabilities of the client.
 
     Attributes:
@@ -50,9 +49,11 @@ class Wire:
 
     transport: str
 
-    def __init__(self, fault: str = "", letter: str = "E", offers: Json | None = None) -> None:
+    def __init__(
+        self, fault: str = "", revision: str = "2026-07-28", offers: Json | None = None
+    ) -> None:
         self.fault = fault
-        self.letter = letter
+        self.revision = revision
         self.offers: Json = {} if offers is None else offers
         self.extensions: Json = {}
         self.findings: list[Finding] = []
@@ -80,7 +81,7 @@ class Wire:
         """Wait until the server can be reached."""
 
     def __enter__(self) -> Self:
-        if self.letter != "E":
+        if self.revision != "2026-07-28":
             self.open()
         return self
 
@@ -107,7 +108,7 @@ class Wire:
     def open(self, version: str | None = None) -> Json:
         """Perform the handshake, and return the response to initialize."""
         params = {
-            "protocolVersion": version or DIALECTS[self.letter],
+            "protocolVersion": version or self.revision,
             "capabilities": self.offers,
             "clientInfo": {"name": "test", "version": "1"},
         }
@@ -125,9 +126,9 @@ class Wire:
             self._ids += 1
             id = self._ids
         found = dict(params or {})
-        if self.letter == "E":
+        if self.revision == "2026-07-28":
             meta: Json = {
-                META + "protocolVersion": DIALECTS["E"],
+                META + "protocolVersion": "2026-07-28",
                 META + "clientCapabilities": {**self.offers, "extensions": self.extensions},
                 META + "clientInfo": {"name": "test", "version": "1"},
             }
@@ -318,9 +319,11 @@ class HttpWire(Wire):
             headers["authorization"] = f"Bearer {self.owner}"
         if self.session is not None:
             headers["mcp-session-id"] = self.session
-        if self.letter == "E" or (message.get("method") != "initialize" and self.letter in "CD"):
-            headers["mcp-protocol-version"] = DIALECTS[self.letter]
-        if self.letter == "E" and "method" in message:
+        if self.revision == "2026-07-28" or (
+            message.get("method") != "initialize" and self.revision in ("2025-06-18", "2025-11-25")
+        ):
+            headers["mcp-protocol-version"] = self.revision
+        if self.revision == "2026-07-28" and "method" in message:
             headers["mcp-method"] = message["method"]
             if message["method"] in NAMES:
                 headers["mcp-name"] = message["params"][NAMES[message["method"]]]
@@ -432,11 +435,13 @@ class HttpWire(Wire):
     def delete(self) -> int:
         """End the session, and return the status."""
         headers = {"mcp-session-id": self.session or ""}
-        if self.letter in "CD":
-            headers["mcp-protocol-version"] = DIALECTS[self.letter]
+        if self.revision in ("2025-06-18", "2025-11-25"):
+            headers["mcp-protocol-version"] = self.revision
         return self._exchange("DELETE", b"", headers)[0]
 
 
-def wire(transport: str, fault: str = "", letter: str = "E", offers: Json | None = None) -> Any:
+def wire(
+    transport: str, fault: str = "", revision: str = "2026-07-28", offers: Json | None = None
+) -> Any:
     """Return a conversation over a transport. Use it as a context manager."""
-    return (StdioWire if transport == "stdio" else HttpWire)(fault, letter, offers)
+    return (StdioWire if transport == "stdio" else HttpWire)(fault, revision, offers)
