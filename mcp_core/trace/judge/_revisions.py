@@ -1,7 +1,7 @@
 """The judge's own table of what the revisions differ in, beside the rows and the shapes.
 
-It has no fact from `mcp_core.protocol.revisions`, whose code the judge judges. A revision without an entry
-has the facts of the one before it.
+It has no fact from `mcp_core.protocol.revisions`, whose code the judge judges. A revision without
+an entry has the facts of the one before it.
 """
 
 from __future__ import annotations
