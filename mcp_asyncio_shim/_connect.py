@@ -155,7 +155,10 @@ def _recorded(
         return open_recorder(record, "client", "memory")
     if not isinstance(target, str):
         return open_recorder(record, "client", "stdio", target, known)
-    transport = "websocket" if target.lower().startswith("ws") else "http"
+    from mcp_core.urls import url_transport
+
+    row = url_transport(target)
+    transport = "http" if row is None else row.name
     return open_recorder(record, "client", transport, [target], known)
 
 
@@ -244,8 +247,10 @@ async def _transport_factory(
 ) -> TransportFactory:
     """Return what makes the transport of a client. A WebSocket is opened here."""
     from mcp_core import http  # on first use: a client on a pipe starts sooner without it
+    from mcp_core.urls import url_transport
 
-    if url.lower().startswith("ws"):
+    row = url_transport(url)
+    if row is not None and row.is_websocket:
         from ._websocket import _WebSocketTransport
 
         upgrade = http.WebSocketUpgrade(

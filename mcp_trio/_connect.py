@@ -115,7 +115,12 @@ def connect(
     """
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
-    if prior_knowledge and not (isinstance(target, str) and target.lower().startswith("http://")):
+    row = None
+    if isinstance(target, str):
+        from mcp_core.urls import url_transport  # on first use: a command has no URL
+
+        row = url_transport(target)
+    if prior_knowledge and (row is None or row.is_websocket or row.http_scheme != "http"):
         raise ValueError(
             "prior_knowledge is for a server at http://: others negotiate the protocol"
         )
@@ -125,10 +130,10 @@ def connect(
         if isinstance(target, Server):
             check_keywords(options, ClientOptions, "connect()")
             return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
-    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
+    if isinstance(target, str) and row is not None and not row.is_websocket:
         check_keywords_of(options, connect_http, "connect()")
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
-    if isinstance(target, str) and target.lower().startswith(("ws://", "wss://")):
+    if isinstance(target, str) and row is not None:
         if auth is not False:
             raise ValueError(
                 "auth is for http:// and https://: give a WebSocket its token in headers"

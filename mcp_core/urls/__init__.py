@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ._addresses import origin_text as origin_text
     from ._addresses import same_origin_redirect as same_origin_redirect
     from ._page import PageUrl as PageUrl
+    from ._transports import URL_TRANSPORTS as URL_TRANSPORTS
+    from ._transports import UrlTransport as UrlTransport
+    from ._transports import http_url as http_url
+    from ._transports import url_transport as url_transport
     from ._uri_matcher import UriMatcher as UriMatcher
     from ._uri_template import InvalidUriTemplate as InvalidUriTemplate
     from ._uri_template import UriTemplate as UriTemplate
@@ -32,13 +36,16 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PORTS",
     "MAX_URL",
+    "URL_TRANSPORTS",
     "InvalidUriTemplate",
     "PageUrl",
     "UriMatcher",
     "UriTemplate",
     "Url",
+    "UrlTransport",
     "effective_port",
     "find_url_error",
+    "http_url",
     "is_internal_name",
     "is_local_host",
     "is_loopback_host",
@@ -51,6 +58,7 @@ __all__ = [
     "origin_text",
     "redacted_url",
     "same_origin_redirect",
+    "url_transport",
 ]
 
 _MODULES = {
@@ -70,6 +78,12 @@ _MODULES = {
         "same_origin_redirect",
     ),
     "._page": ("PageUrl",),
+    "._transports": (
+        "URL_TRANSPORTS",
+        "UrlTransport",
+        "http_url",
+        "url_transport",
+    ),
     "._uri_matcher": ("UriMatcher",),
     "._uri_template": (
         "InvalidUriTemplate",

@@ -38,7 +38,7 @@ from mcp_core import (
 )
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.drivers import launch_secrets, shorten_text
-from mcp_core.urls import PageUrl
+from mcp_core.urls import PageUrl, url_transport
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
@@ -261,7 +261,8 @@ class Target:
             return self.configured.connect(self, connecting)
         if isinstance(self.server, str):
             headers = dict(self.headers)
-            if self.server.lower().startswith("ws"):
+            row = url_transport(self.server)
+            if row is not None and row.is_websocket:
                 return connect_websocket(
                     self.server,
                     headers=headers,

@@ -21,6 +21,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal
 
 from mcp_core import ALL
+from mcp_core.urls import http_url, url_transport
 
 from ._errors import CliError, one_line, split_file
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
@@ -48,7 +49,6 @@ __all__ = [
     "shown_server",
 ]
 
-_URL: Final = re.compile(r"(?i)(?:https?|wss?)://")
 _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
 )  # a URL without its scheme
@@ -62,7 +62,7 @@ _FILE: Final = re.compile(r"(?s).*\.py(?::\w+)?")
 
 def is_url(word: str) -> bool:
     """Return True if `word` begins as the URL of a server does."""
-    return _URL.match(word) is not None
+    return url_transport(word) is not None
 
 
 def is_server(word: str) -> bool:
@@ -302,7 +302,7 @@ def require_url(text: str) -> None:
     from mcp_core.http import Url
 
     try:
-        Url.parse(re.sub("(?i)^ws", "http", text))
+        Url.parse(http_url(text))
     except ValueError as exc:
         raise CliError(str(exc)) from None
 
@@ -348,8 +348,9 @@ def _check_cleartext(server: str | tuple[str, ...], headers: Sequence[tuple[str,
     from mcp_core.http import Url, find_cleartext_error
 
     if headers and isinstance(server, str):
-        is_websocket = server.lower().startswith("ws")
-        url = Url.parse(re.sub("(?i)^ws", "http", server))
+        row = url_transport(server)
+        is_websocket = row is not None and row.is_websocket
+        url = Url.parse(http_url(server))
         names = [name for name, _ in headers]
         problem = find_cleartext_error(url, names, websocket=is_websocket)
         if problem is not None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 from msgspec.structs import replace
 
 from mcp_core.registry import Server
 from mcp_core.runtime.host import ServerSource
+from mcp_core.urls import URL_TRANSPORTS, url_transport
 from mcp_trio._connect import connect, connect_http, connect_stdio
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ._prepared_launch import ExpandedLaunch
 
 __all__ = ["HostStderr", "HostTrace", "MemoryOfServer", "SourceOptions", "Target", "make_source"]
-
-_SCHEMES: Final = ("http://", "https://", "ws://", "wss://")
 
 # A server as a program names it: as for `connect`.
 Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
@@ -107,14 +106,15 @@ def make_source(name: str, target: Target, shared: SourceOptions) -> ServerSourc
         TypeError: the target is of another type.
     """
     if isinstance(target, str):
-        is_valid = target.lower().startswith(_SCHEMES)
+        is_valid = url_transport(target) is not None
     elif isinstance(target, Server):
         is_valid = True
     else:
         is_valid = isinstance(target, list | tuple) and bool(target)
     if not is_valid:
+        schemes = ", ".join(f"{scheme}://" for scheme in URL_TRANSPORTS)
         raise TypeError(
-            f"{name}: give a URL with {', '.join(_SCHEMES)}, a command as a list of words, or a"
+            f"{name}: give a URL with {schemes}, a command as a list of words, or a"
             f" Server, not {target!r}"
         )
     return _ProgramServer(name, target, shared)
@@ -145,7 +145,8 @@ class _ProgramServer(ServerSource):
         if not isinstance(target, str):
             stderr = self._shared.stderr_of(self.name)
             return connect_stdio(target, stderr=stderr, **given)
-        if target.lower().startswith(("http://", "https://")):
+        row = url_transport(target)
+        if row is not None and row.has_login:
             return connect_http(target, auth=self._shared.auth_of({}), **given)
         return connect(target, **given)
 

@@ -47,6 +47,7 @@ import pytest
 from mcp_core import LATEST
 from mcp_core.adapters import Recording
 from mcp_core.registry import Server
+from mcp_core.urls import url_transport
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from mcp_trio.streams._child import spawn
@@ -114,7 +115,7 @@ def mcp_target(request: pytest.FixtureRequest) -> McpTarget:
             " define a fixture mcp_target",
             pytrace=False,
         )
-    if re.match(r"(?i)(https?|wss?)://", target):
+    if url_transport(target) is not None:
         return str(target)
     return shlex.split(target)
 

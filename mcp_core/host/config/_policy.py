@@ -27,7 +27,7 @@ from urllib.parse import unquote
 
 from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._json_edit import JsonSyntax
-from mcp_core.urls import DEFAULT_PORTS, Url
+from mcp_core.urls import DEFAULT_PORTS, Url, http_url
 
 from ._members import MemberReader
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, name_text
@@ -52,7 +52,6 @@ _URL_PATTERN: Final = re.compile(
     r"(?P<target>/[^#]*)?",
     re.IGNORECASE,
 )
-_WEBSOCKET: Final = re.compile(r"^ws(?=s?://)", re.IGNORECASE)
 _DIRECTORY: Final = re.compile(r".*[/\\](?=.)", re.DOTALL)
 _PROGRAM_SUFFIX: Final = re.compile(r"\.(?:exe|cmd|bat|com|ps1|sh)$")
 
@@ -288,7 +287,7 @@ def _plain_command(command: Sequence[str]) -> tuple[str, ...]:
 
 def _parse_address(text: str) -> _Address:
     try:
-        url = Url.parse(_WEBSOCKET.sub("http", text))
+        url = Url.parse(http_url(text))
     except ValueError:
         url = None
     return _Address(text.partition(":")[0].lower(), url)

@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from mcp_core._launch_secrets import is_known_variable
 from mcp_core._secret_patterns import is_secret_name
 from mcp_core._text import escape_text, shorten_text
-from mcp_core.urls import Url
+from mcp_core.urls import Url, http_url, url_transport
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig
 from ._servers import ConfigInput, ServerConfig, VariableSyntax, no_members
@@ -65,7 +65,6 @@ _MAX_NAME: Final = 100  # characters of a variable's name in a problem
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110: token
 # RFC 9110 5.5: line ends in a value would begin another header.
 _FORBIDDEN_IN_HEADER: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
-_WEBSOCKET: Final = re.compile(r"^ws(?=s?://)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,10 +370,11 @@ class _Expansion:
     def _check_url(self, url: str) -> None:
         is_websocket = self._server.transport == "ws"
         schemes = "ws or wss" if is_websocket else "http or https"
+        row = url_transport(url)
         try:
-            if is_websocket != bool(_WEBSOCKET.match(url)):
+            if is_websocket != (row is not None and row.is_websocket):
                 raise ValueError
-            Url.parse(_WEBSOCKET.sub("http", url))
+            Url.parse(http_url(url))
         except ValueError:  # its text may have a secret
             problem = f"is not a URL of {schemes} with a host, and without a user and password"
             self._add(("url",), problem)

@@ -24,6 +24,7 @@ from mcp_core.http.wire._websocket_upgrade import (
     _elements,
     _values,
 )
+from mcp_core.urls._transports import URL_TRANSPORTS
 from mcp_core.urls._url import Url, redacted_url
 
 from ._options import check_cleartext
@@ -47,7 +48,6 @@ _FIRST_ERROR: Final = 400  # the body of a response with this status or a higher
 # The status of servers that ignore the upgrade: they probably offer MCP over plain HTTP here.
 _HTTP_ONLY: Final = frozenset({200, 405, 406})
 
-_SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 _RESERVED: Final = re.compile(r"sec-websocket-|upgrade$")  # headers of the handshake itself
 
@@ -85,9 +85,10 @@ class WebSocketUpgrade:
     ) -> None:
         assert len(key) == _KEY_SIZE
         scheme, _, rest = url.partition(":")
-        if scheme.lower() not in _SCHEMES:
+        row = URL_TRANSPORTS.get(scheme.lower())
+        if row is None or not row.is_websocket:
             raise ValueError(f"a ws:// or wss:// URL is needed, not {redacted_url(url)}")
-        self.url = Url.parse(f"{_SCHEMES[scheme.lower()]}:{rest}")
+        self.url = Url.parse(f"{row.http_scheme}:{rest}")
         check_headers(headers)
         for name in headers:
             if _RESERVED.match(name.lower()):

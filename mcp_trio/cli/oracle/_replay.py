@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace import RESPONSE_TIMEOUT
+from mcp_core.urls import url_transport
 from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, NOTHING_JUDGED, CliError, split_file
 from mcp_trio.cli._options import (
     add_configured_options,
@@ -219,7 +220,8 @@ def _read_target(
         return None
     if is_url(word):
         require_url(word)
-        if word.lower().startswith("ws"):
+        row = url_transport(word)
+        if row is not None and row.is_websocket:
             raise CliError(
                 "replay speaks stdio and Streamable HTTP, and not WebSockets: give the http:// URL"
                 " of the server, or its command after --"

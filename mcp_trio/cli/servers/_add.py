@@ -6,7 +6,6 @@ that others may get has a reference to the variable.
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +21,7 @@ from mcp_core.host import (
     plan_entry,
     read_config,
 )
+from mcp_core.urls import url_transport
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._screen import Screen
 
@@ -71,7 +71,8 @@ class NewServer(NamedTuple):
             CliError: a variable is not set, or the file does not exist.
         """
         if self.url:
-            is_websocket = re.match("(?i)ws", self.url) is not None
+            row = url_transport(self.url)
+            is_websocket = row is not None and row.is_websocket
             transport = self.transport or ("ws" if is_websocket else "http")
             if is_websocket != (transport == "ws"):
                 scheme = "ws:// or wss://" if transport == "ws" else "http:// or https://"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_core.urls import url_transport
 from mcp_trio.cli._errors import CliError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def add_keychain_option(parser: argparse.ArgumentParser) -> None:
 
 def has_login(server: str | tuple[str, ...]) -> bool:
     """Return True if logins at `server`, a URL or the words of a command, are stored."""
-    return isinstance(server, str) and server.lower().startswith("http")
+    row = url_transport(server) if isinstance(server, str) else None
+    return row is not None and row.has_login
 
 
 def uses_keychain(found: argparse.Namespace, *, has_login: bool) -> bool:
