@@ -250,7 +250,8 @@ async def _transport_factory(
     from mcp_core.urls import url_transport
 
     row = url_transport(url)
-    if row is not None and row.is_websocket:
+    # An unknown scheme gets the error of the transport whose scheme it resembles.
+    if url.lower().startswith("ws") if row is None else row.is_websocket:
         from ._websocket import _WebSocketTransport
 
         upgrade = http.WebSocketUpgrade(

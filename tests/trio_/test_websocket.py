@@ -6,7 +6,7 @@ import json
 import ssl
 from collections.abc import Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -14,6 +14,7 @@ import trustme
 
 from mcp_core.http import WebSocketFrames
 from mcp_core.types import TextContent
+from mcp_core.urls import URL_TRANSPORTS, UrlTransport
 from mcp_trio import (
     AuthRequired,
     ConnectFailed,
@@ -24,6 +25,8 @@ from mcp_trio import (
     connect,
     memory_pair,
 )
+from mcp_trio.cli._parser import _inspect
+from mcp_trio.host import Host
 from mcp_trio.http_client._connector import Connector
 from tests.core.helpers import D, E, stateless_request
 from tests.core.http.frames import (
@@ -46,6 +49,8 @@ from tests.trio_.http_session import MemoryListener, served_over_http
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from functools import partial
+    from pathlib import Path
 
     from mcp_trio import Client
 
@@ -801,3 +806,24 @@ async def test_websocket_server_with_authorization_needs_a_token(
         assert await echo(opened, "x") == "x"
     with pytest.raises(ValueError, match="token in headers"):
         connect("wss://localhost/mcp", auth=True)
+
+
+async def test_scheme_with_a_row_reaches_client_host_and_command(
+    autojump_clock: trio.abc.Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An invented scheme is a row of `URL_TRANSPORTS`, and no other code knows it."""
+    url = "quay://localhost/mcp"
+    with pytest.raises(TypeError, match="connect to a URL"):
+        connect(url)
+    with pytest.raises(TypeError, match="give a URL with"):
+        Host({"far": url})
+    monkeypatch.setitem(URL_TRANSPORTS, "quay", UrlTransport("websocket", "http"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    target = cast("partial[int]", _inspect([url])).args[0]
+    async with served_over_http(example_server()) as listener, connecting_to(listener.connect):
+        async with connect(url) as opened:
+            assert await echo(opened, "a") == "a"
+        async with Host({"far": url}, approve="all") as host:
+            assert (await host.call_tool("far", "echo", {"text": "b"})).text == "b"
+        async with target.connect(trio.CancelScope()) as opened:
+            assert await echo(opened, "c") == "c"
