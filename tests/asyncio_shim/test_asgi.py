@@ -15,7 +15,7 @@ from mcp_core.auth import (
     OAuthResourceServer,
     TokenVerifier,
 )
-from tests.asgi import Call, Host, Lived, Neutral
+from tests.asgi import Call, Host, Lived, Neutral, serve_app
 from tests.asyncio_shim.loop import run
 from tests.core.auth.minting import JWKS
 
@@ -81,6 +81,38 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(
             await neutral.until(lambda: not driver.tasks)
             assert neutral.log == ["cancelled"]
             assert driver.router.next_deadline() is None
+
+    run(main())
+
+
+def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> None:
+    async def main() -> None:
+        neutral = Neutral()
+
+        @neutral.server.tool
+        async def tidy() -> str:
+            """Take a second to clean up."""
+            neutral.started.set()
+            try:
+                await neutral.go.wait()
+            finally:
+                await asyncio.sleep(1)
+            return ""
+
+        app = asgi(neutral.server)
+        async with serve_app(app) as host:
+            session = await host.session()
+            session.calling(1, "tidy")
+            await neutral.started.wait()
+            await session.delete()
+            ending = app._driver._ending
+            (timer,) = ending.values()
+            assert timer.when() - asyncio.get_running_loop().time() == pytest.approx(5)
+            await asyncio.sleep(0.9)
+            assert len(ending) == 1
+            await asyncio.sleep(0.2)
+            assert ending == {}
+            assert timer.cancelled()
 
     run(main())
 

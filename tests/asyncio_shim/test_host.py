@@ -134,6 +134,7 @@ def test_cancelled_host_closes_its_servers() -> None:
 def test_host_refuses_wrong_use() -> None:
     with pytest.raises(TypeError, match="give a command as a list of words"):
         Host({"a": "echo hello"})
+    Host({"a": "http://127.0.0.1:1/mcp"})  # a URL is one word
     with pytest.raises(TypeError, match="aprove"):
         Host({}, aprove="all")  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="more than 1 servers"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import ssl
 import struct
@@ -45,10 +46,11 @@ if TYPE_CHECKING:
     Play = Callable[["Played", Any, asyncio.StreamWriter], Awaitable[None]]
 
 MODES = ("sessions", "stateless", "json")
+INFO = {"name": "played", "version": "1"}
 DISCOVERED = {
     "supportedVersions": [E],
     "capabilities": {"tools": {}},
-    "serverInfo": {"name": "played", "version": "1"},
+    "serverInfo": INFO,
     "resultType": "complete",
     "ttlMs": 0,
     "cacheScope": "private",
@@ -243,6 +245,58 @@ def test_connection_reset_is_not_reused(idle: bool, caplog: pytest.LogCaptureFix
 
     run(main())
     assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("response", "doubt"), [(b"", True), (b"HTTP/1.1 200 OK\r\n", False), (b"SSH-2.0-x\r\n", False)]
+)
+def test_doubt_whether_a_server_speaks_http_needs_a_silent_one(
+    response: bytes, doubt: bool
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(response)
+        writer.close()
+        await writer.wait_closed()
+
+    async def main() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            with pytest.raises(ConnectFailed) as caught:
+                async with connect(f"http://127.0.0.1:{port}/mcp", versions=[E]):
+                    raise AssertionError
+            assert ("is it an HTTP server" in str(caught.value)) is doubt
+
+    run(main())
+
+
+def test_session_whose_end_is_not_answered_is_left_after_a_second() -> None:
+    """The transport stops its request, which would wait for as long as the server likes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while not (head := await reader.readuntil(b"\r\n\r\n")).startswith(b"DELETE"):
+                length = re.search(rb"content-length: (\d+)", head)
+                body = json.loads(await reader.readexactly(int(length[1])) if length else b"{}")
+                if body.get("method") == "initialize":
+                    result = {"protocolVersion": D, "capabilities": {}, "serverInfo": INFO}
+                    session = b"\r\nmcp-session-id: 1\r\n\r\n"
+                    writer.write(answer(body["id"], result).replace(b"\r\n\r\n", session, 1))
+                else:
+                    status = b"202 Accepted" if length else b"405 Method Not Allowed"
+                    writer.write(b"HTTP/1.1 %b\r\ncontent-length: 0\r\n\r\n" % status)
+            advance_clock(0.95)
+            await reader.read()
+        writer.close()
+
+    async def main() -> float:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            async with connect(f"http://127.0.0.1:{port}/mcp", versions=[D]):
+                began = asyncio.get_running_loop().time()
+            return asyncio.get_running_loop().time() - began
+
+    assert 1 <= run(main()) < 100
 
 
 # -- Connecting ------------------------------------------------------------------------------------

@@ -281,6 +281,8 @@ def test_child_stderr_held_open_by_another_process_is_left(
         async with _child_stderr(None) as fd:
             assert fd is not None
             kept.append(os.dup(fd))
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1  # nothing copies any more
         return asyncio.get_running_loop().time()
 
     with at_terminal():

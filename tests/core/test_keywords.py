@@ -111,6 +111,10 @@ async def test_connect_with_unknown_option_raises_before_anything_is_started(con
         (mcp_asyncio_shim.connect, ["versions", "headers"]),
         (mcp_trio.asgi, ["hosts", "sessions"]),
         (mcp_trio.Client.call_tool, ["timeout", "progress"]),
+        (mcp_trio.Host.__init__, ["limits", "approve"]),
+        (mcp_trio.Host.call, ["timeout", "progress"]),
+        (mcp_asyncio_shim.Host.__init__, ["limits", "approve"]),
+        (mcp_asyncio_shim.asgi, ["hosts", "sessions"]),
     ],
 )
 def test_signature_lists_the_options(function: Any, names: list[str]) -> None:

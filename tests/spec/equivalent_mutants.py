@@ -47,4 +47,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "async def lifespan(self, app: object=1) -> AsyncIterator[None]:\n    ...",
         "the argument is for frameworks that pass it, and is not used",
     ),
+    Equivalent(
+        "mcp_asyncio_shim/_runtime.py::open_recorder",
+        "threads = ThreadPoolExecutor(1, 'mcp-recorder')",
+        "threads = ThreadPoolExecutor(2, 'mcp-recorder')",
+        "it gets one job, and starts a thread for each job only",
+    ),
 )

@@ -1,0 +1,46 @@
+"""The link of the asyncio driver: a connection on a pair of asyncio's streams."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+from mcp_asyncio_shim._link import Link
+from mcp_core import Connection, Role
+from tests.asyncio_shim.loop import run
+from tests.core.helpers import client_config
+
+
+class Record:
+    """Notes what is sent."""
+
+    def __init__(self) -> None:
+        self.noted: list[bytes] = []
+
+    def received(self, data: bytes) -> None:
+        raise AssertionError
+
+    def sent(self, data: bytes) -> None:
+        self.noted.append(data)
+
+
+def test_link_that_breaks_discards_what_is_queued() -> None:
+    async def main() -> None:
+        record: Any = Record()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            streams = await asyncio.open_connection(sock=ours)
+            conn = Connection(Role.CLIENT, client_config())
+            link = Link(streams, conn, lambda event: None, record)
+            conn.open(0)
+            link.pump()
+            assert conn.queued()
+            streams[0].set_exception(ConnectionResetError())
+            await asyncio.wait({link.reading})
+            assert not conn.queued()
+            await link.aclose()
+            assert record.noted == [b""]  # the end
+            assert theirs.recv(100) == b""
+
+    run(main())
