@@ -15,12 +15,14 @@ import pytest
 import trio
 
 from mcp_core.registry import Server
-from mcp_trio import _server, memory_pair, run, serve_stdio
-from tests.core.helpers import line, stateless_request
+from mcp_trio import _server, memory_pair, run, serve_stdio, serve_stream
+from tests.core.helpers import line, request, stateless_request
 from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from trio.testing import MockClock
 
 
 @pytest.fixture
@@ -45,6 +47,22 @@ async def test_serve_stdio_serves_the_standard_streams(
     await wire.shake_hands()
     await stdio.send_eof()
     assert await wire.receive_all() == []
+
+
+async def test_client_that_does_not_read_its_responses_has_five_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    ours, theirs = memory_pair()
+    server = Server("long")
+    server.add_tool(lambda: "x" * 1_000_000, name="long", description="Return much.")
+    wire = Wire(ours)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_stream, server, theirs)
+        await wire.shake_hands()
+        await ours.send_all(line(request(1, "tools/call", {"name": "long"})))
+        await ours.send_eof()
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(5)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -425,6 +425,20 @@ def test_websocket_of_a_lost_exchange_has_a_conversation_of_its_own(
     assert (message.raw, message.conversation, message.exchange) == ("a", 1, 1)
 
 
+def test_line_with_a_gap_is_not_continued_after_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up = HeldUp(path, monkeypatch, queued=1)
+    stream = held_up.recorder.stream()
+    stream.sent(b'{"a":')
+    stream.sent(b"[1,")  # the queue is full
+    held_up.catch_up()
+    stream.sent(b'2]}\n{"b":3}\n')
+    held_up.recorder.close()
+    lines = read_lines(path)
+    assert [(line.kind, line.raw) for line in lines] == [("lost", None), (None, '{"b":3}')]
+
+
 # -- The end ---------------------------------------------------------------------------------------
 
 INTERRUPTED = """

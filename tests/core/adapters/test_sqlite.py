@@ -833,6 +833,30 @@ def test_transaction_has_an_upper_bound(path: Path, monkeypatch: pytest.MonkeyPa
     with_store(path, main)
 
 
+def test_writes_of_a_cancelled_task_are_reported_by_itself(path: Path) -> None:
+    """Its loop may not run long enough for another task to report them."""
+
+    class EndedError(BaseException):
+        pass
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        async def cancelled(function: object) -> None:
+            raise EndedError
+
+        changed: Any = runtime
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(changed, "in_store_thread", cancelled)
+            patch.setattr(changed, "call_soon", lambda function: None)
+            patch.setattr(store, "_writing", True)  # by the task that this plays
+            write = _sqlite._Write(lambda file: 7, runtime.new_event(), True, None)
+            store._queued.append(write)
+            with pytest.raises(EndedError):
+                await store._write_queued(runtime)
+        assert write.done.is_set()
+
+    with_store(path, main)
+
+
 def test_results_are_not_read_by_page(path: Path) -> None:
     fill(path, completed(new_record(serial=0)))
     with closing(sqlite3.connect(path)) as connection, connection:

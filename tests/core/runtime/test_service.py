@@ -151,6 +151,23 @@ def test_context_parameter_is_filled_in() -> None:
     assert harness.text() == ("5 the value", False)
 
 
+@pytest.mark.parametrize(
+    ("tool", "contexts"), [("plain", 0), ("who", 1), ("later", 1), ("blocking", 0)]
+)
+def test_function_without_context_parameter_costs_no_context(
+    tool: str, contexts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(collector: Any) -> Context:
+        made.append(Context(collector))
+        return made[-1]
+
+    made: list[Context] = []
+    monkeypatch.setattr("mcp_core.runtime._service.Context", make)
+    for job in Conversation().call(tool):
+        run(job.run())
+    assert len(made) == contexts
+
+
 def test_async_function_is_job() -> None:
     harness = Conversation()
     (job,) = harness.call("later", 3)

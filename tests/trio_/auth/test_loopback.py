@@ -307,6 +307,23 @@ async def test_loopback_localhost_on_ipv4_only_machine(monkeypatch: pytest.Monke
             await LoopbackListener.open(uri, any_port=True)
 
 
+@pytest.mark.parametrize(
+    ("any_port", "ports"), [(False, [4711]), (True, [4711, 0, 0, 0])], ids=["given", "any"]
+)
+async def test_loopback_tries_three_random_ports(
+    any_port: bool, ports: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_port(host: str, port: int) -> list[trio.SocketListener]:
+        tried.append(port)
+        raise OSError(errno.EADDRINUSE, "address already in use")
+
+    tried: list[int] = []
+    monkeypatch.setattr(_loopback, "_open_listeners", no_port)
+    with pytest.raises(AuthorizationFailed, match="address already in use"):
+        await LoopbackListener.open("http://127.0.0.1:4711/callback", any_port=any_port)
+    assert tried == ports
+
+
 async def test_loopback_port_is_closed_afterwards() -> None:
     async with waiting() as (loopback, _):
         await response_to(loopback, GOOD)

@@ -98,6 +98,19 @@ async def test_peer_missing_in_table_is_looked_for_again(
     close(listener, server, client)
 
 
+async def test_peer_is_looked_for_three_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(family: int) -> list[_peer_user._Entry]:
+        tables.append(family)
+        return []
+
+    tables: list[int] = []
+    listener, server, client = await connected("127.0.0.1")
+    monkeypatch.setattr(_peer_user, "_entries", nothing)
+    assert is_same_user(server)
+    assert tables == [socket.AF_INET] * 3
+    close(listener, server, client)
+
+
 async def test_other_systems_have_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listener, server, client = await connected("127.0.0.1")
     monkeypatch.setattr(_peer_user, "_TABLES", {socket.AF_INET: tmp_path / "missing"})

@@ -1,9 +1,15 @@
-"""The proxy on stdio in memory: bytes pass unchanged, however they are cut, and are recorded."""
+"""The proxy on stdio in memory: bytes pass unchanged, however they are cut, and are recorded.
+
+A server that a signal does not end is ended.
+"""
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import MagicMock
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +25,7 @@ from tests.trio_.pipes import rest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+    from trio.testing import MockClock
 
     from mcp_trio.streams._child import ChildProcess
     from mcp_trio.streams._stdio import Streams
@@ -102,3 +108,21 @@ def test_any_bytes_cut_anywhere_arrive_and_are_recorded(
     assert arrived == (b"".join(requests), b"".join(responses))
     assert recorded(path, "client") == messages_in(b"".join(requests))
     assert recorded(path, "server") == messages_in(b"".join(responses))
+
+
+@pytest.mark.parametrize(("signals", "seconds"), [(1, 5.0), (2, 0.0)])
+async def test_signalled_server_that_goes_on_is_ended_after_five_seconds(
+    signals: int, seconds: float, autojump_clock: MockClock
+) -> None:
+    async def aclose() -> None:
+        ended.append(trio.current_time() - began)
+
+    ended: list[float] = []
+    child = MagicMock(returncode=None, aclose=aclose)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        proxy = _StdioProxy(MagicMock(), child, None, nursery)
+        for _ in range(signals):
+            proxy.send_signal(signal.SIGTERM)
+    assert ended[0] == pytest.approx(seconds)
+    assert child.send_signal.call_count == signals

@@ -181,3 +181,30 @@ async def test_requests_without_a_response_make_room_for_what_follows(
     assert client.unanswered == (3 if responses else 0), "then it has stopped"
     assert client.sent == len(MANY) + 2
     assert client.is_over
+
+
+async def test_session_whose_end_is_not_answered_is_left_after_two_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    class Server(SilentServer):
+        async def run(
+            self, head: RequestHead, body: bytes, receive: Callable[[list[Action]], None]
+        ) -> bool:
+            if head.method == b"DELETE":
+                ended.append(trio.current_time())
+                await trio.sleep_forever()
+            session = [(b"mcp-session-id", b"1")]
+
+            def with_session(actions: list[Action]) -> None:
+                first, *rest = actions
+                assert isinstance(first, Head)
+                receive([Head(first.status, [*first.headers, *session]), *rest])
+
+            return await super().run(head, body, with_session)
+
+    ended: list[float] = []
+    client = ReplayClient(recorded(HANDSHAKE[:2]).sessions[0])
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    server: Any = Server([])
+    await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
+    assert trio.current_time() - ended[0] == pytest.approx(2)

@@ -1,0 +1,102 @@
+"""The records of tasks in a store that others write, or that fails."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from mcp_core.runtime.tasks._memory_store import MemoryTaskStore
+from mcp_core.runtime.tasks._records import TaskRecords
+from mcp_core.runtime.tasks._running import RunningTask
+from mcp_core.tasks import Cancel, TaskLimits, TaskStoreError
+from tests.core.tasks.runtimes import TrioStoreRuntime
+from tests.core.tasks.store_contract import new_record
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+
+def run(main: Callable[[TrioStoreRuntime], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            await main(TrioStoreRuntime(nursery))
+            nursery.cancel_scope.cancel()
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+
+
+class Store(MemoryTaskStore):
+    """A store whose records others change, and that nobody can watch. `times` are of the calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+
+    async def get(self, key: Any, /) -> Any:
+        return new_record()
+
+    async def change(self, *args: Any, **options: Any) -> bool:
+        self.times.append(trio.current_time())
+        return False
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[Any]:
+        self.times.append(trio.current_time())
+        raise TaskStoreError("no watch")
+        yield
+
+
+def differences(times: list[float]) -> list[float]:
+    return [round(after - before, 3) for before, after in pairwise(times)]
+
+
+def test_change_is_tried_ten_times_while_others_are_faster() -> None:
+    async def main(runtime: TrioStoreRuntime) -> None:
+        store = Store()
+        records = TaskRecords(store, TaskLimits(), runtime)
+        with pytest.raises(TaskStoreError, match="10 times in a row"):
+            await records.apply(new_record().key, Cancel())
+        assert len(store.times) == 10
+
+    run(main)
+
+
+def test_store_that_cannot_be_watched_is_watched_again_each_second() -> None:
+    async def main(runtime: TrioStoreRuntime) -> None:
+        store = Store()
+        records = TaskRecords(store, TaskLimits(), runtime)
+        with trio.move_on_after(3.5):
+            await records.watch_store()
+        assert differences(store.times) == [1, 1, 1]
+
+    run(main)
+
+
+def test_end_of_a_task_is_stored_again_after_longer_and_longer_pauses() -> None:
+    async def main(runtime: TrioStoreRuntime) -> None:
+        async def fail() -> None:
+            times.append(trio.current_time())
+            raise TaskStoreError("full")
+
+        times: list[float] = []
+        job: Any = RunningTask.__new__(RunningTask)
+        job._records = TaskRecords(Store(), TaskLimits(), runtime)
+        job._service = Service(runtime)
+        with trio.move_on_after(100):
+            await job._store_end(fail)
+        assert differences(times) == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+    run(main)
+
+
+class Service:
+    """What a job needs of its service to end."""
+
+    def __init__(self, runtime: TrioStoreRuntime) -> None:
+        self.runtime = runtime
+        self.closing = trio.Event()
