@@ -1,0 +1,78 @@
+"""The pauses of the upkeep of tasks, and when it gives up; `tests/test_task_upkeep.py` has more."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from mcp_core.registry import Server, Tasks
+from mcp_core.runtime.tasks import TaskService
+from mcp_core.tasks import TaskLimits, TaskStoreError
+from tests.core.tasks.runtimes import TrioStoreRuntime
+from tests.core.tasks.store_contract import new_record
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Runtime(TrioStoreRuntime):
+    def entropy(self, size: int) -> bytes:
+        return bytes(size)
+
+
+def run(main: Callable[[Any], Awaitable[None]], **limits: Any) -> None:
+    """Run `main` with the service of a server, in virtual time."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            server = Server("upkeep", tasks=Tasks(limits=TaskLimits(**limits)))
+            await main(TaskService(server, Runtime(nursery)))
+            nursery.cancel_scope.cancel()
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+
+
+@pytest.mark.parametrize(
+    ("renewed", "lease", "seconds"),
+    [(True, 30, 10), (True, 3000, 10), (True, 3, 1), (False, 3000, 1), (False, 0.3, 0.1)],
+)
+def test_upkeep_comes_each_ten_seconds_and_sooner_after_a_failure(
+    renewed: bool, lease: float, seconds: float
+) -> None:
+    async def main(service: Any) -> None:
+        async def try_step(step: object) -> bool:
+            if step == service._renew_lease:
+                times.append(trio.current_time())
+            return renewed
+
+        times: list[float] = []
+        service._try = try_step
+        with trio.move_on_after(3.5 * seconds):
+            await service._keep_up()
+        assert [after - before for before, after in pairwise(times)] == pytest.approx([seconds] * 3)
+
+    run(main, lease=lease)
+
+
+def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
+    async def main(service: Any) -> None:
+        async def page(owner: str, after: str, size: int) -> list[Any]:
+            pages.append(size)
+            return [new_record()]
+
+        async def remove(record: object) -> bool:
+            return False
+
+        pages: list[int] = []
+        service._ended_owners["ada"] = None
+        service._store.page = page
+        service.records.remove = remove
+        with pytest.raises(TaskStoreError, match="cannot be removed"):
+            await service._remove_all("ada")
+        assert pages == [100] * 11
+
+    run(main)
