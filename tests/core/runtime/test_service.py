@@ -12,7 +12,7 @@ from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, To
 from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
-from tests.core.helpers import D, E
+from tests.core.helpers import INITIALIZED, D, E, initialize, line, notification
 from tests.core.registry.scripted_client import Stage
 
 if TYPE_CHECKING:
@@ -289,6 +289,23 @@ def test_exception_whose_str_raises_is_internal_error() -> None:
     (message,) = harness.sent()
     assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
     assert [type(exc) for _, exc in harness.reports] == [ZeroDivisionError]
+
+
+def test_each_notification_of_changed_roots_calls_the_hooks_again() -> None:
+    server = Server("s")
+    seen: list[object] = []
+    server.on_roots_changed(seen.append)
+    harness = Conversation(server)
+    harness.feed(line(initialize(D)) + line(INITIALIZED))
+    for number in range(1, 4):
+        harness.conn.receive_data(line(notification("notifications/roots/list_changed")), 0.0)
+        event: Any = harness.conn.next_event()
+        job: Any = harness.service.handle_event(event)
+        assert not harness.service.idle
+        run(job.run())
+        job.dropped()
+        assert len(seen) == number
+        assert harness.service.idle
 
 
 def test_connection_closed_detaches_service_once(monkeypatch: pytest.MonkeyPatch) -> None:
