@@ -848,7 +848,7 @@ def test_writes_of_a_cancelled_task_are_reported_by_itself(path: Path) -> None:
             patch.setattr(changed, "in_store_thread", cancelled)
             patch.setattr(changed, "call_soon", lambda function: None)
             patch.setattr(store, "_writing", True)  # by the task that this plays
-            write = _sqlite._Write(lambda file: 7, runtime.new_event(), True, None)
+            write: Any = _sqlite._Write(lambda file: 7, runtime.new_event(), True, None)
             store._queued.append(write)
             with pytest.raises(EndedError):
                 await store._write_queued(runtime)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from tests.core.tasks.runtimes import TrioStoreRuntime
 from tests.core.tasks.store_contract import new_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
 
 def run(main: Callable[[TrioStoreRuntime], Awaitable[None]]) -> None:
@@ -44,11 +43,9 @@ class Store(MemoryTaskStore):
         self.times.append(trio.current_time())
         return False
 
-    @asynccontextmanager
-    async def watch(self) -> AsyncIterator[Any]:
+    def watch(self) -> Any:
         self.times.append(trio.current_time())
         raise TaskStoreError("no watch")
-        yield
 
 
 def differences(times: list[float]) -> list[float]:
