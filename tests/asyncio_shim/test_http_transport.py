@@ -37,6 +37,7 @@ from tests.conformance.everything_server import everything
 from tests.core.helpers import VERSIONS, D, E
 from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.interop.http_servers import Servers
+from tests.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
