@@ -80,11 +80,7 @@ class _Call(PendingCall[T]):
             trio.lowlevel.reschedule(self._task)
 
     def deadline_changed(self) -> None:
-        self.scope.deadline = self.until
-
-    @property
-    def until(self) -> float:
-        return math.inf if self.deadline is None else self.deadline
+        self.scope.deadline = math.inf if self.deadline is None else self.deadline
 
     async def wait(self) -> None:
         if self.done:
@@ -180,7 +176,8 @@ class Client(AbstractClient):
         call: _Call[T] = _Call(self._send, self._clock, steps, options)
         try:
             call.begin()
-            with trio.CancelScope(deadline=call.until) as call.scope:
+            deadline = math.inf if call.deadline is None else call.deadline
+            with trio.CancelScope(deadline=deadline) as call.scope:
                 self._transport.pump()
                 await call.wait()
         finally:

@@ -290,6 +290,8 @@ class PendingCall(PendingRequest, Generic[T]):
 
     def abandon(self) -> None:
         """Let the call clean up, if it is not over: no task waits for it any more."""
+        if self._current_wait is not None:
+            self.end_wait()
         self._steps.close()
 
     def result(self) -> T:

@@ -72,7 +72,7 @@ class ConnectionStatus:
         Raises:
             ConnectionLost: it is closed.
         """
-        if self.is_closed:
+        if self._conn.state is State.CLOSED:
             raise ConnectionLost(str(self._error))
 
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:

@@ -285,11 +285,10 @@ class AbstractClient(TaskCalls):
     def _end_call(self, call: PendingCall[Any]) -> None:
         """End a call for which no task waits any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
-        call.end_wait()
         call.abandon()
         if call.progress_callbacks is not None:
             call.progress_callbacks.abandon()
-        if call.id is not None:
+        if call.id is not None and self._conn.has_outgoing(call.id):
             self._conn.send_cancel(call.id, "the call was cancelled or timed out")
 
     def pause_timeouts(self, more: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, Type
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
 from mcp_core.http.client._pool import Pool, PoolDecision, keep_alive_seconds
 from mcp_core.http.wire._messages import Body, End, Head, RequestHead
-from mcp_core.protocol.connection._pump import Pump
+from mcp_core.protocol.messages._events import NEED_DATA, PAUSED
 
 from ._job import Job
 
@@ -146,7 +146,8 @@ class HttpRequestRunner(Generic[L]):
         driver: opens connections and starts tasks.
         on_event: called for each event, in order; must not wait.
         on_sent: called with the body of each request.
-        adapt_head: adapts the head of a request to the driver's connections, as a proxy needs it.
+        adapt_head: adapts the head of a request to the driver's connections, as a proxy needs it;
+            None for no change.
         auth: gets access tokens, if the client uses authorization.
         recorder: records requests and responses; None for no recording.
     """
@@ -158,7 +159,7 @@ class HttpRequestRunner(Generic[L]):
         on_event: Callable[[Event], object],
         *,
         on_sent: Callable[[bytes], object] | None = None,
-        adapt_head: Callable[[RequestHead], RequestHead] = lambda head: head,
+        adapt_head: Callable[[RequestHead], RequestHead] | None = None,
         auth: AuthFlowRunner | None = None,
         recorder: HttpRecorderLike | None = None,
     ) -> None:
@@ -168,21 +169,16 @@ class HttpRequestRunner(Generic[L]):
         self.protocol = ""
         self.driver = driver
         self._adapt_head = adapt_head
-        self._on_sent = on_sent
-        self._auth = auth
+        self.on_sent = on_sent
+        self.auth = auth
         self._recorder = recorder
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
         # By the key of its request: the event for which the reader of a paused stream waits.
         self._paused: dict[int, EventLike] = {}
-        self._had_event = False
-
-        def deliver(event: Event) -> None:
-            self._had_event = True
-            on_event(event)
-
-        self._pump = Pump(http, deliver)
+        self._on_event = on_event
+        self._delivering = False
 
     def __repr__(self) -> str:
         return f"<HttpRequestRunner of {self.http!r}: {len(self._jobs)} under way>"
@@ -195,16 +191,25 @@ class HttpRequestRunner(Generic[L]):
     def run(self) -> None:
         """Start and cancel requests, and process every event."""
         http = self.http
-        self._had_event = True
-        while self._had_event:  # an event may lead to another request
+        on_event = self._on_event
+        while True:
+            # A `run` inside of `on_event` leaves later events to the one that called `on_event`.
+            if not self._delivering:
+                self._delivering = True
+                try:
+                    while (event := http.next_event()) is not NEED_DATA and event is not PAUSED:
+                        on_event(event)
+                finally:
+                    self._delivering = False
             for call in http.calls_to_make(self.driver.clock()):
                 job = self._jobs[call.key] = HttpRequestJob(self, call)
                 self.driver.start_job(job)
-            for key in http.calls_to_drop():
-                if key in self._jobs:
-                    self._jobs[key].stop()
-            self._had_event = False
-            self._pump.run()
+            if http.drops:
+                for key in http.calls_to_drop():
+                    if key in self._jobs:
+                        self._jobs[key].stop()
+            if self._delivering or not http.events:
+                break
         if self._paused:
             for key in [key for key in self._paused if not http.is_paused(key)]:
                 self._paused.pop(key).set()
@@ -220,7 +225,7 @@ class HttpRequestRunner(Generic[L]):
 
     def next_deadline(self) -> float | None:
         """Return the time at which to call `handle_timeout`, or None."""
-        of_pool = self.pool.next_deadline()
+        of_pool = self.pool.deadline
         of_client = self.http.next_deadline()
         if of_pool is None or of_client is None:
             return of_client if of_pool is None else of_pool
@@ -240,82 +245,44 @@ class HttpRequestRunner(Generic[L]):
 
     # -- One request -----------------------------------------------------------------------------
 
-    def _end(self, call: HttpCall, error: str | McpTrioError | None) -> None:
-        """Tell the client, once, how a request has ended: None stands for a complete response."""
-        del self._jobs[call.key]
-        self._paused.pop(call.key, None)
-        if isinstance(error, McpTrioError):
-            self.http.denied(call.key, error, self.driver.clock())
-        else:
-            self.http.response_ended(call.key, self.driver.clock(), error=error)
-
-    async def _run(self, job: HttpRequestJob) -> str | McpTrioError | None:
-        """Make a request as often as authorization takes. Return what `_end` needs."""
-        call = job.call
-        auth = self._auth
-        if call.body and self._on_sent is not None:
-            self._on_sent(call.body)
-        if auth is None or call.attempt is None:
-            return await self._exchange(call)
-        try:
-            while True:
-                # Requests sent during shutdown (session DELETE, cancellations) never start an
-                # interactive login.
-                if not job.shutting_down:
-                    await auth.ensure_token()
-                try:
-                    return await self._exchange(call)
-                except _Unauthorized:
-                    pass
-                self.http.pause_timeout(call.key, None)
-                self.driver.pump()
-                try:
-                    await auth.handle_challenge(call.attempt)
-                finally:
-                    self.http.pause_timeout(call.key, self.driver.clock())
-                    self.driver.pump()
-        except McpTrioError as exc:
-            return exc
-
-    async def _exchange(self, call: HttpCall) -> str | None:
+    async def _exchange(self, job: HttpRequestJob) -> str | None:
         """Make a request. Return why its response is incomplete, or None if it is complete.
 
         Raises:
             _Unauthorized: the response demands another access token.
         """
+        call = job.call
         tries = 0
         while True:
             tries += 1
-            connection = await self._idle_connection(call)
+            found = self.pool.acquire(call, self.driver.clock())
+            if isinstance(found, PoolDecision) or found.server_closed():
+                connection = await self._other_connection(call, found)
+            else:
+                connection = found
             reused = connection is not None
             complete = False
-            attempt = _RequestAttempt(self, call)
+            job.answered = job.unauthorized = False
+            job.keep_alive = job.record = None
             try:
                 if connection is None:
-                    connection = await self.driver.connect()
-                    was_shared = self.pool.shared
-                    self.pool.opened(call, connection)
-                    self.protocol = connection.protocol
-                    if was_shared or self.pool.shared:
-                        # Waiting requests may now share this connection, or have to know that
-                        # it carries only one.
-                        self._wake_all()
-                head = self._adapt_head(self.http.sign(call))
+                    connection = await self._connect(call)
+                head = call.head if call.attempt is None else self.http.sign(call)
+                if self._adapt_head is not None:
+                    head = self._adapt_head(head)
                 if self._recorder is not None:
-                    attempt.record = self._begin_record(self._recorder, call, head, connection)
+                    job.record = self._begin_record(self._recorder, call, head, connection)
                 self.http.request_started(call.key)
-                complete = await connection.run(head, call.body, attempt.handle_actions)
-                if attempt.unauthorized:
+                complete = await connection.run(head, call.body, job.handle_actions)
+                if job.unauthorized:
                     raise _Unauthorized
                 return None
             except (ConnectFailed, ValueError) as exc:
                 return str(exc)
             except ConnectionLost as exc:
-                if attempt.record is not None:
-                    attempt.record.ended("server", "reset")
-                if not Pool.may_retry(
-                    call, exc, reused=reused, answered=attempt.answered, tries=tries
-                ):
+                if job.record is not None:
+                    job.record.ended("server", "reset")
+                if not Pool.may_retry(call, exc, reused=reused, answered=job.answered, tries=tries):
                     assert connection is not None
                     return (
                         str(exc)
@@ -323,15 +290,33 @@ class HttpRequestRunner(Generic[L]):
                         else f"{exc}; {_DOUBT}"
                     )
             finally:
-                if attempt.record is not None:
-                    attempt.record.ended("client", "closed")
+                if job.record is not None:
+                    job.record.ended("client", "closed")
                 if connection is None:
                     self.pool.discard(call)
                     self._wake_all()
                 else:
-                    await self._release(
-                        call, connection, complete=complete, keep_alive=attempt.keep_alive
+                    close = self.pool.release(
+                        connection,
+                        self.driver.clock(),
+                        complete=complete,
+                        keep_alive_seconds=job.keep_alive,
                     )
+                    if self._waiting[0] or self._waiting[1]:
+                        self._wake_next(call)
+                    if close:
+                        await connection.aclose()
+
+    async def _connect(self, call: HttpCall) -> L:
+        connection = await self.driver.connect()
+        was_shared = self.pool.shared
+        self.pool.opened(call, connection)
+        self.protocol = connection.protocol
+        if was_shared or self.pool.shared:
+            # Waiting requests may now share this connection, or have to know that it carries only
+            # one.
+            self._wake_all()
+        return connection
 
     def _begin_record(
         self, recorder: HttpRecorderLike, call: HttpCall, head: RequestHead, connection: L
@@ -342,28 +327,24 @@ class HttpRequestRunner(Generic[L]):
         head = RequestHead(head.method, head.target, headers)
         return recorder.begin(head, call.body, connection.protocol.removeprefix("HTTP/"))
 
-    async def _idle_connection(self, call: HttpCall) -> L | None:
-        """Wait until a request may have a connection. None stands for a new one."""
+    async def _other_connection(self, call: HttpCall, found: L | PoolDecision) -> L | None:
+        """Wait until a request may have a connection. None stands for a new one.
+
+        `found` is what the pool said first: what to do, or a connection that turned out closed.
+        """
         while True:
-            found = self.pool.acquire(call, self.driver.clock())
             if found is PoolDecision.WAIT:
                 await self._wait(call)
             elif isinstance(found, PoolDecision):
                 return None
-            elif found.server_closed():
-                await self._release(call, found, complete=False)
-            else:
+            elif not found.server_closed():
                 return found
-
-    async def _release(
-        self, call: HttpCall, connection: L, *, complete: bool, keep_alive: float | None = None
-    ) -> None:
-        close = self.pool.release(
-            connection, self.driver.clock(), complete=complete, keep_alive_seconds=keep_alive
-        )
-        self._wake_next(call)
-        if close:
-            await connection.aclose()
+            else:
+                close = self.pool.release(found, self.driver.clock(), complete=False)
+                self._wake_next(call)
+                if close:
+                    await found.aclose()
+            found = self.pool.acquire(call, self.driver.clock())
 
     async def _wait(self, call: HttpCall) -> None:
         """Wait until a connection may be free."""
@@ -395,13 +376,32 @@ class HttpRequestJob(Job):
     """One request of an `HttpClient`, `call`, which `runner` makes.
 
     The first outcome counts; `failed` always raises.
+
+    Attributes:
+        answered: whether anything of a response to the last attempt has arrived.
+        keep_alive: seconds for which the server keeps the connection, None if it does not say so.
+        unauthorized: whether the response demands another access token; the client does not get
+            such a response.
+        record: the recording of the last attempt, None if it is not recorded.
     """
 
-    __slots__ = ("_ended", "_runner", "call")
+    __slots__ = (
+        "_ended",
+        "_runner",
+        "answered",
+        "call",
+        "keep_alive",
+        "record",
+        "unauthorized",
+    )
 
     def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
         super().__init__()
         self.call = call
+        self.answered = False
+        self.unauthorized = False
+        self.keep_alive: float | None = None
+        self.record: ExchangeRecorderLike | None = None
         self._runner = runner
         self._ended = False
 
@@ -409,49 +409,44 @@ class HttpRequestJob(Job):
         return f"<HttpRequestJob {self.call.key}, {'over' if self._ended else 'under way'}>"
 
     async def run(self) -> str | McpTrioError | None:
-        """Return why the request failed, or None if its response is complete."""
-        return await self._runner._run(self)
+        """Make the request as often as authorization takes.
 
-    def done(self, result: str | McpTrioError | None) -> None:
-        if not self._ended:
-            self._ended = True
-            self._runner._end(self.call, result)
-
-    def failed(self, exc: BaseException) -> None:
-        self.done("internal error of the client")
-        raise exc
-
-    def dropped(self) -> None:
-        self.done("the request was cancelled")
-
-
-class _Unauthorized(Exception):
-    """The response to a request demands another access token."""
-
-
-class _RequestAttempt:
-    """The response to a request on one connection, on its way to the client.
-
-    `answered` is True once anything has arrived. `keep_alive` is the time in seconds for
-    which the server keeps the connection, if it says so. `unauthorized` is True if the response
-    demands another access token; the client does not get such a response. `record` is its
-    recording, None if it is not recorded.
-    """
-
-    __slots__ = ("_call", "_runner", "answered", "keep_alive", "record", "unauthorized")
-
-    def __init__(self, runner: HttpRequestRunner[Any], call: HttpCall) -> None:
-        self.answered = False
-        self.unauthorized = False
-        self.keep_alive: float | None = None
-        self.record: ExchangeRecorderLike | None = None
-        self._runner = runner
-        self._call = call
+        Return why it failed, or None if its response is complete.
+        """
+        runner = self._runner
+        call = self.call
+        auth = runner.auth
+        if call.body and runner.on_sent is not None:
+            runner.on_sent(call.body)
+        if auth is None or call.attempt is None:
+            return await runner._exchange(self)
+        http = runner.http
+        driver = runner.driver
+        try:
+            while True:
+                # Requests sent during shutdown (session DELETE, cancellations) never start an
+                # interactive login.
+                if not self.shutting_down:
+                    await auth.ensure_token()
+                try:
+                    return await runner._exchange(self)
+                except _Unauthorized:
+                    pass
+                http.pause_timeout(call.key, None)
+                driver.pump()
+                try:
+                    await auth.handle_challenge(call.attempt)
+                finally:
+                    http.pause_timeout(call.key, driver.clock())
+                    driver.pump()
+        except McpTrioError as exc:
+            return exc
 
     def handle_actions(self, actions: list[Action]) -> EventLike | None:
         """Pass a part of the response to the client. See `PooledConnection.run`."""
         runner = self._runner
-        key = self._call.key
+        call = self.call
+        key = call.key
         self.answered = True
         runner.has_responded = True
         if self.record is not None:
@@ -462,8 +457,9 @@ class _RequestAttempt:
             if type(action) is Body:
                 http.response_data(key, action.data, now)
             elif type(action) is Head:
-                self.keep_alive = keep_alive_seconds(dict(action.headers).get(b"keep-alive"))
-                if http.is_retry_worthwhile(self._call, action):
+                value = dict(action.headers).get(b"keep-alive")
+                self.keep_alive = None if value is None else keep_alive_seconds(value)
+                if call.attempt is not None and http.is_retry_worthwhile(call, action):
                     self.unauthorized = True
                     # The rest of the response is not needed. If it has arrived, which is usual,
                     # the connection can be used again; otherwise it is closed.
@@ -476,3 +472,28 @@ class _RequestAttempt:
             return None
         runner.driver.pump()
         return runner.wait_if_paused(key)
+
+    def done(self, result: str | McpTrioError | None) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        runner = self._runner
+        key = self.call.key
+        del runner._jobs[key]
+        runner._paused.pop(key, None)
+        if isinstance(result, McpTrioError):
+            runner.http.denied(key, result, runner.driver.clock())
+        else:
+            runner.http.response_ended(key, runner.driver.clock(), error=result)
+
+    def failed(self, exc: BaseException) -> None:
+        self.done("internal error of the client")
+        raise exc
+
+    def dropped(self) -> None:
+        if not self._ended:
+            self.done("the request was cancelled")
+
+
+class _Unauthorized(Exception):
+    """The response to a request demands another access token."""

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import h11
@@ -44,6 +45,7 @@ __all__ = [
 # before the response is read.
 _ONE_WRITE: Final = 65_536
 _CLOSE_TIMEOUT: Final = 1.0  # seconds
+_BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_ERROR_STATUS: Final = 400
 
@@ -62,6 +64,7 @@ class H11ClientConnection:
         self.response_count = 0
         self.received = False
         self._stream = stream
+        self._socket = _socket_of(stream)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
         self._sent = False
         self._eof = False
@@ -84,22 +87,47 @@ class H11ClientConnection:
         """
         data = self._encode(head, body)
         self.received = False
-        if len(data) <= _ONE_WRITE:
-            await self._send(data)
-            await self._receive(on_actions)
-        else:
-            async with open_quiet_nursery() as nursery:
+        self._sent = False
+        is_long = len(data) > _ONE_WRITE
+        async with open_quiet_nursery() if is_long else nullcontext() as nursery:
+            if nursery is not None:
                 nursery.start_soon(self._send, data)
-                await self._receive(on_actions)
+            else:
+                try:
+                    await self._stream.send_all(data)
+                    self._sent = True
+                except _BROKEN:
+                    pass  # as in `_send`
+            # Nothing is left of an earlier response, so this begins with reading (rule 3).
+            while True:
+                try:
+                    data = bytes(await self._stream.receive_some(READ_SIZE))
+                except _BROKEN:
+                    data = b""
+                actions = self._decode(data)
+                if actions:
+                    resumed = on_actions(actions)
+                    if type(actions[-1]) is End:
+                        break
+                    if resumed is not None:
+                        await resumed.wait()
+                if self._problem is not None:
+                    raise self._problem
         self.response_count += 1
-        return self._start_next_cycle()
+        # Prepare for another request, if the connection need not be closed (rule 3).
+        http = self._http
+        done = http.our_state is h11.DONE and http.their_state is h11.DONE
+        if not (done and self._sent) or http.trailing_data[0]:
+            return False
+        http.start_next_cycle()
+        return True
 
     def server_closed(self) -> bool:
         """Return True if an idle connection has something to read: that can only be its end.
 
         Known for sockets only; False for other streams.
         """
-        return has_input(self._stream)
+        return self._socket is not None and self._socket.is_readable()
 
     async def aclose(self) -> None:
         """Close the stream. It takes at most a second, and when cancelled it is closed at once."""
@@ -112,48 +140,35 @@ class H11ClientConnection:
         if body:
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         try:
-            parts = [
-                http.send(h11.Request(method=head.method, target=head.target, headers=headers))
-            ]
+            data = http.send(h11.Request(method=head.method, target=head.target, headers=headers))
             if body:
-                parts.append(http.send(h11.Data(data=body)))
-            parts.append(http.send(h11.EndOfMessage()))
+                data = (data or b"") + (http.send(h11.Data(data=body)) or b"")
+            return (data or b"") + (http.send(h11.EndOfMessage()) or b"")
         except h11.LocalProtocolError as exc:
             raise ValueError(f"the request cannot be written as HTTP/1.1: {exc}") from None
-        return b"".join(part for part in parts if part)
 
     async def _send(self, data: bytes) -> None:
-        self._sent = False
         try:
             await self._stream.send_all(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except _BROKEN:
             return  # the server may have sent a response before it closed; `_receive` reads it
         self._sent = True
 
-    async def _receive(self, on_actions: OnActions) -> None:
-        while True:
-            actions = self._decode()
-            if actions:
-                resumed = on_actions(actions)
-                if type(actions[-1]) is End:
-                    return
-                if resumed is not None:
-                    await resumed.wait()
-            if self._problem is not None:
-                raise self._problem
-            try:
-                data = bytes(await self._stream.receive_some(READ_SIZE))
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                data = b""
-            self._eof = not data
-            if data and not self.received:
-                self.received = True
-                require_http(data)
-            self._http.receive_data(data)
+    def _decode(self, data: bytes) -> list[Action]:
+        """Return what has arrived of the response with `data`, `b""` for the end of the stream.
 
-    def _decode(self) -> list[Action]:
-        """Return what has arrived of the response. An error sets `_problem` and ends it."""
+        An error sets `_problem` and ends the response.
+
+        Raises:
+            ConnectionLost: the first bytes do not begin a response.
+        """
+        self._eof = not data
+        if data and not self.received:
+            self.received = True
+            if not data.startswith(b"HTTP/"):
+                require_http(data)
         http = self._http
+        http.receive_data(data)
         actions: list[Action] = []
         try:
             while True:
@@ -172,21 +187,18 @@ class H11ClientConnection:
             self._problem = response_error(exc, received=self.received, ended=self._eof)
             return actions
 
-    def _start_next_cycle(self) -> bool:
-        """Prepare for another request. Return False if the connection must be closed (rule 3)."""
-        http = self._http
-        done = http.our_state is h11.DONE and http.their_state is h11.DONE
-        if not (done and self._sent) or http.trailing_data[0]:
-            return False
-        http.start_next_cycle()
-        return True
-
 
 def has_input(stream: trio.abc.Stream) -> bool:
     """Return True if a socket has something to read, perhaps its end. False for other streams."""
+    socket = _socket_of(stream)
+    return socket is not None and socket.is_readable()
+
+
+def _socket_of(stream: trio.abc.Stream) -> trio.socket.SocketType | None:
+    """Return the socket below a stream, None if it has none."""
     while isinstance(stream, trio.SSLStream):
         stream = stream.transport_stream
-    return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
+    return stream.socket if isinstance(stream, trio.SocketStream) else None
 
 
 async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers) -> None:

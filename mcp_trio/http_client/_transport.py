@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextvars
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
@@ -73,6 +74,7 @@ class HttpTransport:
         self._deadline = math.inf  # that of `_requests`
         self._wakeup = math.inf  # the time until which `_tick` sleeps
         self._nursery: trio.Nursery
+        self.start_job: Callable[[HttpRequestJob], object]  # runs a job in a task
         # Callbacks start inside `pump`, which may run in any task, such as a caller's. They get the
         # context in which the transport was created.
         context = contextvars.copy_context()
@@ -80,7 +82,7 @@ class HttpTransport:
             HttpRequestRunner(
                 http,
                 self,
-                lambda event: context.run(on_event, event),
+                partial(context.run, on_event),
                 on_sent=on_sent,
                 adapt_head=connector.absolute_head,
                 auth=authorization,
@@ -99,6 +101,12 @@ class HttpTransport:
         """Run requests, connections and the timer in `nursery`."""
         self._nursery = nursery
         self._connector.nursery = nursery
+        self.start_job = partial(
+            start_job,
+            nursery=nursery,
+            on_ended=self._after_job,
+            shutdown_timeout=_FINAL_REQUEST_TIMEOUT,
+        )
         if self._authorization is not None:
             self._authorization.start(nursery)
         nursery.start_soon(self._tick)
@@ -148,10 +156,6 @@ class HttpTransport:
     def discard(self, connections: list[H11ClientConnection | H2ClientConnection]) -> None:
         """Close connections that the pool has dropped, without waiting."""
         self._nursery.start_soon(_close, connections)
-
-    def start_job(self, job: HttpRequestJob) -> None:
-        """Start the task of a request."""
-        start_job(job, self._nursery, self._after_job, shutdown_timeout=_FINAL_REQUEST_TIMEOUT)
 
     def _after_job(self) -> None:
         self.pump()

@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(("RPC-3",), "mcp_core/protocol/jsonrpc/_codec.py::decode", "id is None", "id == ()"),
     Mutation(
         ("RPC-4",),
-        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.add",
+        "mcp_core/protocol/connection/_requests.py::OutgoingRequests.send",
         "self.next_id = id + 1",
         "self.next_id = len(self.table) + 1",
     ),
@@ -1780,7 +1780,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SHM-1", "SHM-2", "HDR-1"),
         "mcp_core/http/wire/_mcp_headers.py::request_headers",
-        "_encode_method(row.name)",
+        "_METHOD_VALUES.get(row.name) or _encode_method(row.name)",
         'b"x"',
     ),
     Mutation(

@@ -38,6 +38,7 @@ from mcp_core.urls._url import Url
 from ._options import HttpCall, HttpClientOptions, check_cleartext
 from ._response import has_token
 from ._streamable import StreamableHttpTransport
+from ._transport import caller_headers, operation_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.messages._events import Event, NeedData, Paused
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.protocol.schema._param_headers import ParamHeaders
@@ -96,6 +98,10 @@ class HttpClient:
     Tools that cannot be called because of an invalid `x-mcp-header` are removed from the results of
     `tools/list`. Each is reported by a `MessageRejected` before the result.
 
+    Attributes:
+        events: what `next_event` returns before it asks the connection.
+        drops: what `calls_to_drop` will return.
+
     Args:
         conn: a client's connection that is not open yet.
         url: the URL of the server, `http://` or `https://`.
@@ -110,6 +116,7 @@ class HttpClient:
         self, conn: Connection, url: str, options: HttpClientOptions | None = None
     ) -> None:
         self.conn = conn
+        self.message_limit = conn.config.limits.message
         self.url = Url.parse(url)
         self.options = options or HttpClientOptions()
         check_cleartext(self.url, self.options.headers, allow=self.options.allow_cleartext)
@@ -118,7 +125,7 @@ class HttpClient:
         self._transport: Transport = StreamableHttpTransport(self)
         self._last_key = 0
         self._calls: list[HttpCall] = []
-        self._drops: list[int] = []
+        self.drops: list[int] = []
         self._operations: dict[int, HttpOperation] = {}
         # By the id of our request: the operation whose call will send it and has not begun to.
         self._unsent: dict[RequestId, HttpOperation] = {}
@@ -127,15 +134,21 @@ class HttpClient:
         self._unread: dict[int, _UnreadInput] = {}
         # Operations whose timeout is stopped, because authorization for their call is in progress.
         self._paused: set[HttpOperation] = set()
-        self._events: deque[Event] = deque()
+        self.events: deque[Event] = deque()
         self._closed = False
         configured = {name.lower(): value for name, value in self.options.headers.items()}
         configured.setdefault("user-agent", f"mcp-trio/{__version__}")
-        self._configured_headers: Headers = [
-            (name.encode("ascii"), value.encode("latin-1")) for name, value in configured.items()
+        # The first headers of each call: HTTP's own, then the configured ones.
+        self._first_headers: Headers = [
+            (b"host", self.url.authority),
+            (b"accept-encoding", b"identity"),
+            *(
+                (name.encode("ascii"), value.encode("latin-1"))
+                for name, value in configured.items()
+            ),
         ]
         # As `HttpOperation.sent_token`, of calls without headers of their own.
-        self._sends_token: bool | None = has_token(self._configured_headers)
+        self._sends_token: bool | None = has_token(self._first_headers)
         if not self._sends_token and self.options.authorizer is not None:
             self._sends_token = None
 
@@ -168,11 +181,13 @@ class HttpClient:
         while True:
             for out in self.conn.messages_to_send():
                 self._transport.send(out, now)
+            transport = self._transport  # a message may have changed it
             if self.conn.state is not State.CLOSED:
-                self._transport.send_waiting(now)
+                if transport.holds or transport.responses.active:
+                    transport.send_waiting(now)
             elif not self._closed:
                 self._closed = True
-                self._transport.close(now)
+                transport.close(now)
             if not (self._unread and self._read_more(now)):
                 break
         calls = self._calls
@@ -181,8 +196,8 @@ class HttpClient:
 
     def calls_to_drop(self) -> list[int]:
         """Return the keys of calls to abort: end their connection (HTTP/1.1) or stream (HTTP/2)."""
-        drops = self._drops
-        self._drops = []
+        drops = self.drops
+        self.drops = []
         return drops
 
     def is_paused(self, key: int) -> bool:
@@ -194,16 +209,14 @@ class HttpClient:
 
     def next_event(self) -> Event | NeedData | Paused:
         """Return the next event, as `Connection.next_event` does."""
-        event = self._events.popleft() if self._events else self.conn.next_event()
+        event = self.events.popleft() if self.events else self.conn.next_event()
         if type(event) is ResultReceived and type(event.result) is ListToolsResult:
             peer = self.conn.peer
             if peer is not None and peer.dialect.http.mirrored_headers:
                 problems = self.tools.learn(event.result)
                 if problems:
-                    self._events.appendleft(event)
-                    self._events.extendleft(
-                        MessageRejected(each) for each in reversed(problems[1:])
-                    )
+                    self.events.appendleft(event)
+                    self.events.extendleft(MessageRejected(each) for each in reversed(problems[1:]))
                     return MessageRejected(problems[0])
         return event
 
@@ -240,9 +253,10 @@ class HttpClient:
 
         Leave out informational responses (1xx).
         """
-        self.request_started(key)
         operation = self._operations.get(key)
         if operation is not None:
+            if operation.id is not None:
+                self._unsent.pop(operation.id, None)
             operation.response_started(head, now)
 
     def response_data(self, key: int, data: bytes, now: float) -> None:
@@ -271,8 +285,9 @@ class HttpClient:
             unread.ended = True
             unread.error = error
             return
-        operation = self._detach(key)
+        operation = self._operations.get(key)
         if operation is not None:
+            self.forget(operation)
             operation.response_ended(error, now)
 
     def _is_event_stream(self, key: int) -> bool:
@@ -348,26 +363,15 @@ class HttpClient:
 
         Report this in place of `response_ended`.
         """
-        operation = self._detach(key)
+        operation = self._operations.get(key)
         if operation is not None:
+            self.forget(operation)
             operation.denied(error, now)
 
     def _url_of(self, head: RequestHead) -> str:
         return f"{self.url.scheme}://{self.url.authority.decode()}{head.target.decode()}"
 
-    def _detach(self, key: int) -> HttpOperation | None:
-        """Remove the operation of call `key` from all tables, and return it."""
-        operation = self._operations.get(key)
-        if operation is not None:
-            self.forget(operation)
-        return operation
-
     # -- For operations and transports, see `OperationHost` ----------------------------------------
-
-    @property
-    def message_limit(self) -> int:
-        """The maximum size of a message of the server, in bytes."""
-        return self.conn.config.limits.message
 
     def make(
         self,
@@ -375,13 +379,11 @@ class HttpClient:
         method: bytes,
         target: bytes,
         headers: Headers,
+        out: Outgoing | None = None,
         *,
-        body: bytes = b"",
         idempotent: bool = True,
         long_lived: bool = False,
         brief: bool = False,
-        call_headers: Headers = [],  # noqa: B006 - it is not kept
-        operation_name: str = "",
     ) -> None:
         """Queue a call for the driver.
 
@@ -390,34 +392,30 @@ class HttpClient:
             method: the HTTP method.
             target: the target of the request.
             headers: headers of the protocol.
-            body: the complete content.
+            out: the message in its body, None for no body. Headers that the caller of its method
+                gave replace configured ones of the same name.
             idempotent: as for `HttpCall`, like the two that follow.
             long_lived: its response may never end.
             brief: the server responds without waiting for anything.
-            call_headers: headers that the caller of a method gave; they replace configured ones of
-                the same name.
-            operation_name: names the call in errors of authorization.
         """
         self._last_key += 1
         key = self._last_key
         operation.key = key
         self._operations[key] = operation
-        configured = self._configured_headers
+        first = self._first_headers
         operation.sent_token = self._sends_token
-        if call_headers:
+        if out is not None and out.headers:
+            call_headers = caller_headers(out)
             operation.sent_token = has_token(call_headers) or self._sends_token
             replaced = {name for name, _ in call_headers}
-            configured = [header for header in configured if header[0] not in replaced]
-        all_headers = [
-            (b"host", self.url.authority),
-            (b"accept-encoding", b"identity"),
-            *configured,
-            *call_headers,
-            *headers,
-        ]
-        head = RequestHead(method, target, all_headers)
+            first = [header for header in first if header[0] not in replaced]
+            first += call_headers
+        head = RequestHead(method, target, first + headers)
         authorizer = self.options.authorizer
-        attempt = None if authorizer is None else authorizer.attempt(operation_name)
+        attempt = None
+        if authorizer is not None:
+            attempt = authorizer.attempt("" if out is None else operation_name(out))
+        body = b"" if out is None else out.data
         if body and operation.id is not None:
             self._unsent[operation.id] = operation
         self._calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
@@ -438,7 +436,7 @@ class HttpClient:
                 break
         else:
             if operation.key:
-                self._drops.append(operation.key)
+                self.drops.append(operation.key)
         self.forget(operation)
 
     def forget(self, operation: HttpOperation) -> None:
@@ -472,15 +470,28 @@ class HttpClient:
         else:
             self._deadlines.setdefault(operation, now + _LINGER_TIMEOUT)
 
-    def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
+    def receive(
+        self,
+        data: bytes,
+        now: float,
+        id: RequestId | None,
+        status: int | None,
+        body: ParsedBody | None = None,
+    ) -> bool:
         """Pass `data`, a message of the server, to the connection.
 
         `id` is our request on whose stream it came, `status` that of the response; None for none.
+        `body` is `data`, parsed; None if that was not done yet. Return True if the message was the
+        response to request `id`.
         """
         if self.options.on_message is not None:
             self.options.on_message(data)
-        self.conn.receive_message(data, now, MessageContext(id, None, status))
-        self._queue_events(now)
+        context = MessageContext(id, None, status)
+        if body is None:
+            self.conn.receive_message(data, now, context)
+        else:
+            self.conn.receive_parsed(body, now, context)
+        return self._queue_events(now, id)
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End the request `out` with `error`, or report the error of another message.
@@ -497,11 +508,11 @@ class HttpClient:
     def report_error(self, error: McpTrioError) -> None:
         """Emit an event for `error`, which ends no request."""
         problem = error if isinstance(error, ProtocolError) else RemoteProtocolError(str(error))
-        self._events.append(MessageRejected(problem))
+        self.events.append(MessageRejected(problem))
 
     def report_missed_changes(self) -> None:
         """Emit `ChangesMissed`: notifications of the server may have been lost."""
-        self._events.append(ChangesMissed())
+        self.events.append(ChangesMissed())
 
     def use_transport(self, transport: Transport) -> None:
         """Send messages through `transport` from now on."""
@@ -509,18 +520,27 @@ class HttpClient:
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
         """Return which arguments of `tool`, a name, are mirrored into headers, None for none."""
-        return self.tools.get(tool)
+        return self.tools._by_tool.get(tool)
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Check the headers of one call, as `Connection.check_headers` requires."""
         check_headers(headers)
         check_cleartext(self.url, headers, allow=self.options.allow_cleartext)
 
-    def _queue_events(self, now: float) -> None:
+    def _queue_events(self, now: float, id: RequestId | None = None) -> bool:
+        """Queue all events of the connection. Return True if our request `id` has its response.
+
+        The operation of that request acts on it. The transport acts on the response to another one.
+        """
+        found = False
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
-            self._events.append(event)
+            self.events.append(event)
             if type(event) is ResultReceived or type(event) is ErrorReceived:
-                self._transport.request_answered(event.id, now)
+                if event.id == id:
+                    found = True
+                else:
+                    self._transport.request_answered(event.id, now)
+        return found
 
 
 class ToolHeaders:

@@ -86,6 +86,7 @@ class Pool(Generic[C]):
     is kept. `now` is a monotonic time in seconds, on one clock for all calls.
 
     Attributes:
+        deadline: what `next_deadline` returns.
         shared: True if the last connection that was opened accepts several requests in parallel.
     """
 
@@ -97,10 +98,12 @@ class Pool(Generic[C]):
         "_open_failed",
         "_opening",
         "_short_count",
+        "deadline",
         "shared",
     )
 
     def __init__(self) -> None:
+        self.deadline: float | None = None
         self.shared = False
         self._idle: list[tuple[C, float]] = []  # with the time at which it expires; the newest last
         self._in_use: dict[C, _ConnectionUse] = {}
@@ -141,7 +144,12 @@ class Pool(Generic[C]):
             connection, expiry = self._idle[index]
             if expiry > now and connection.capacity:
                 del self._idle[index]
-                self._count(1, long=call.long_lived)
+                if not self._idle:
+                    self.deadline = None
+                if call.long_lived:
+                    self._long_count += 1
+                else:
+                    self._short_count += 1
                 self._in_use[connection] = _ConnectionUse(1, call.long_lived)
                 return connection
         if self.shared and self._opening and not self._open_failed:
@@ -180,7 +188,10 @@ class Pool(Generic[C]):
         if use.requests:
             return False
         del self._in_use[connection]
-        self._count(-1, long=use.long)
+        if use.long:
+            self._long_count -= 1
+        else:
+            self._short_count -= 1
         capacity = connection.capacity
         if self._closed or not capacity or (capacity == 1 and not complete):
             return True
@@ -189,7 +200,10 @@ class Pool(Generic[C]):
             if keep_alive_seconds is None
             else min(_IDLE_SECONDS, max(0.0, keep_alive_seconds - _SAFETY_MARGIN))
         )
-        self._idle.append((connection, now + idle_seconds))
+        expiry = now + idle_seconds
+        self._idle.append((connection, expiry))
+        if self.deadline is None or expiry < self.deadline:
+            self.deadline = expiry
         return False
 
     def expired(self, now: float) -> list[C]:
@@ -197,17 +211,20 @@ class Pool(Generic[C]):
         gone = [connection for connection, expiry in self._idle if expiry <= now]
         if gone:
             self._idle = [(connection, expiry) for connection, expiry in self._idle if expiry > now]
+        # A connection that was in use in between may have had the earliest expiry.
+        self.deadline = min((expiry for _, expiry in self._idle), default=None)
         return gone
 
     def next_deadline(self) -> float | None:
-        """Return when to call `expired`, None for never."""
-        return min((expiry for _, expiry in self._idle), default=None)
+        """Return when to call `expired`, None for never. It may be too early, never too late."""
+        return self.deadline
 
     def clear(self) -> list[C]:
         """Close the pool: remove and return all idle connections. Close them."""
         self._closed = True
         idle = self._idle
         self._idle = []
+        self.deadline = None
         return [connection for connection, _ in idle]
 
     @staticmethod

@@ -18,17 +18,21 @@ from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
+from mcp_core.http.wire._media_types import JSON
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import last_event_id
 from mcp_core.protocol.connection._negotiation import MODERN_ERRORS
 from mcp_core.protocol.connection._state import State
-from mcp_core.protocol.jsonrpc._codec import BadMessage, decode, is_batch
+from mcp_core.protocol.jsonrpc._body import parse_body
+from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope, decode
+from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.protocol.revisions._methods import Step
 
 from ._reconnect import Reconnection
 from ._response import Response, error_for_status, error_in
 from ._transport import (
     ACCEPT_EVENT_STREAM,
+    STEPS,
     HttpOperation,
     MessagePost,
     handshake_step,
@@ -38,6 +42,8 @@ from ._transport import (
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head, Headers
+    from mcp_core.http.wire._sse import SseDecoder
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.types import RequestId
@@ -63,11 +69,19 @@ class SessionTransport(Protocol):
     def session(self) -> bytes | None:
         """The id of the session, None without one."""
 
+    @property
+    def reading(self) -> dict[RequestId, StreamablePost | EventStreamGet]:
+        """By the id of our request: the operation on which its response is expected."""
+
+    @property
+    def is_unproven(self) -> bool:
+        """True if the session is a new one, in which the server has accepted nothing yet."""
+
     def headers(self, dialect: Dialect | None = None) -> Headers:
         """Return the headers of each request: protocol version and session id, as far as known."""
 
     def accepted(self, post: StreamablePost, head: Head) -> None:
-        """Process a good status for a message.
+        """Process a good status for the handshake, or for a message while `is_unproven`.
 
         Raises:
             RemoteProtocolError: the session id in `head` cannot be sent in a header.
@@ -76,7 +90,7 @@ class SessionTransport(Protocol):
     def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE, because the server has rejected the handshake with `response`."""
 
-    def resume(self, post: StreamablePost, now: float) -> None:
+    def resume(self, post: StreamablePost, reconnection: Reconnection, now: float) -> None:
         """Resume the stream that was the response to a message."""
 
     def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
@@ -92,12 +106,16 @@ class SessionTransport(Protocol):
 class StreamablePost(MessagePost):
     """A message, and the response to it. `session` is the session id that was sent with it."""
 
+    # Of the response, once it has turned out to be an event stream.
+    reconnection: Reconnection | None = None
+
     def __init__(self, transport: SessionTransport, out: Outgoing) -> None:
-        super().__init__(transport.client, out)
         self.transport = transport
+        self.client = transport.client
+        self.out = out
+        self.id = out.id if out.kind is MessageKind.REQUEST else None
         dialect = out.dialect
         self.session = transport.session if dialect is None or dialect.http.sessions else None
-        self.reconnection = Reconnection(transport.client.options)
 
     @property
     def accepted(self) -> bool:
@@ -115,21 +133,38 @@ class StreamablePost(MessagePost):
             return
         try:
             self.response = response = Response(head, self.client.message_limit)
+            if response.events is not None:
+                self.reconnection = Reconnection(self.client.options)
             if response.good:
-                self.transport.accepted(self, head)
+                transport = self.transport
+                if transport.is_unproven or STEPS.get(self.out.method) is Step.INITIALIZE:
+                    transport.accepted(self, head)
                 if (
                     self.id is not None
                     and head.status == 200
-                    and not (self.is_streaming or response.is_json)
+                    and not (
+                        response.events is not None
+                        or response.content_type == JSON
+                        or response.is_json
+                    )
                 ):
                     raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
             self.fail(_with_prefix(self.error_prefix, exc), now, head.status)
 
     def response_data(self, data: bytes, now: float) -> None:
-        # No body is expected for a notification or a response, and many may be posted at a time.
-        if self.id is not None or not self.accepted or self.is_streaming:
-            _process_body(self, data, now)
+        response = self.response
+        assert response is not None
+        if response.events is not None:
+            assert self.reconnection is not None
+            _process_events(self, response.events, self.reconnection, data, now)
+        elif self.id is not None or not response.good:
+            # No body is expected for a notification or a response, and many may be posted at a
+            # time.
+            try:
+                response.keep(data)
+            except RemoteProtocolError as exc:
+                self.fail(_with_prefix(self.error_prefix, exc), now, response.status)
 
     def response_ended(self, error: str | None, now: float) -> None:
         response = self.response
@@ -155,8 +190,10 @@ class StreamablePost(MessagePost):
             self.transport.forget(self)
             return
         dialect = self.out.dialect
-        if dialect is not None and dialect.http.resumable and self.reconnection.last_id:
-            self.transport.resume(self, now)
+        reconnection = self.reconnection
+        assert reconnection is not None
+        if dialect is not None and dialect.http.resumable and reconnection.last_id:
+            self.transport.resume(self, reconnection, now)
         elif error is not None or is_long_lived(self.out):
             self.fail_connection_lost(
                 f"the stream broke before the response arrived ({error or 'it ended'})", now
@@ -179,37 +216,59 @@ class StreamablePost(MessagePost):
 
     def _handle_body(self, response: Response, id: RequestId, now: float) -> None:
         """Process a complete body with a good status that is not an event stream."""
-        problem = self._find_error(response, id)
+        data = bytes(response.kept or b"")
+        body: ParsedBody | None = None
+        if response.status != 200 or not data:
+            problem: str | None = (
+                f"the server accepted the request (status {response.status}) but sent no response "
+                "to it"
+            )
+        else:
+            client = self.client
+            body = parse_body(data, client.conn.config.limits)
+            message = body.messages[0] if len(body.messages) == 1 else None
+            if (
+                type(message) is Envelope
+                and message.method is UNSET
+                and message.id == id
+                and type(message.id) is type(id)
+                and not body.is_array
+            ):
+                problem = None
+            else:
+                problem = self._find_error(body, data, id)
         if problem is not None:
             self.fail(self.invalid_response_error(problem), now, response.status)
             return
-        self.transport.forget(self)
-        self.client.receive(response.body, now, id, response.status)
+        reading = self.transport.reading
+        if reading.get(id) is self:
+            del reading[id]
+        answered = self.client.receive(data, now, id, response.status, body)
         # A batch may lack the response, and a response of the wrong shape is rejected.
-        if self.client.conn.has_outgoing(id):
+        if not answered and self.client.conn.has_outgoing(id):
             missing = self.invalid_response_error(
                 "the body does not contain the response to the request"
             )
             self.client.message_failed(self.out, missing, now, response.status)
 
-    def _find_error(self, response: Response, id: RequestId) -> str | None:
-        """Return why the body cannot be the response to request `id`, None if it can."""
-        body = response.body
+    def _find_error(self, body: ParsedBody, data: bytes, id: RequestId) -> str | None:
+        """Return why the body cannot be the response to request `id`, None if it can.
+
+        `data` is what `body` was parsed from.
+        """
         dialect = self.out.dialect
-        if response.status != 200 or not body:
-            return (
-                f"the server accepted the request (status {response.status}) but sent no response "
-                "to it"
-            )
-        if is_batch(body) and dialect is not None and dialect.batches:
+        if body.is_array and dialect is not None and dialect.batches:
             return None
-        try:
-            envelope = decode(body)
-        except BadMessage as exc:
-            return f"the response is invalid: {exc.message}"
-        if envelope.method is not UNSET:
+        message = None if body.is_array or not body.messages else body.messages[0]
+        if message is None or isinstance(message, BadMessage):
+            # Say what is wrong with one message: an array, for example, is none.
+            try:
+                message = decode(data)
+            except BadMessage as exc:
+                return f"the response is invalid: {exc.message}"
+        if message.method is not UNSET:
             return "the body is another message than the response to the request"
-        if envelope.id != id or type(envelope.id) is not type(id):
+        if message.id != id or type(message.id) is not type(id):
             return "the response is for another request"
         return None
 
@@ -278,7 +337,15 @@ class EventStreamGet(HttpOperation):
             self._started_at = now
 
     def response_data(self, data: bytes, now: float) -> None:
-        _process_body(self, data, now)
+        response = self.response
+        assert response is not None
+        if response.events is not None:
+            _process_events(self, response.events, self.reconnection, data, now)
+            return
+        try:
+            response.keep(data)
+        except RemoteProtocolError as exc:
+            self.fail(_with_prefix(self.error_prefix, exc), now, response.status)
 
     def response_ended(self, error: str | None, now: float) -> None:
         response = self.response
@@ -353,8 +420,14 @@ class SessionDelete(HttpOperation):
         """Ignore the error: the client is closed already."""
 
 
-def _process_body(operation: StreamablePost | EventStreamGet, data: bytes, now: float) -> None:
-    """Pass events to the connection, or keep the chunk of a body that is no event stream."""
+def _process_events(
+    operation: StreamablePost | EventStreamGet,
+    decoder: SseDecoder,
+    reconnection: Reconnection,
+    data: bytes,
+    now: float,
+) -> None:
+    """Pass the events that a chunk of an event stream completes to the connection."""
     response = operation.response
     client = operation.client
     id = operation.id
@@ -368,10 +441,9 @@ def _process_body(operation: StreamablePost | EventStreamGet, data: bytes, now: 
     except RemoteProtocolError as exc:
         operation.fail(_with_prefix(operation.error_prefix, exc), now, response.status)
         return
-    if response.events is not None:
-        operation.reconnection.chunk_received(response.events, event=has_event)
-        if id is not None and not client.conn.has_outgoing(id):
-            client.linger(operation, now)
+    reconnection.chunk_received(decoder, event=has_event)
+    if id is not None and not client.conn.has_outgoing(id):
+        client.linger(operation, now)
 
 
 def _is_modern_body(body: bytes) -> bool:

@@ -52,7 +52,8 @@ class Response:
     """A response whose head has arrived. Pass each chunk of its body to `feed`.
 
     `events` is the decoder of an event stream, None for any other body. `good` is True if the
-    status is 2xx.
+    status is 2xx. `content_type` is the value of that header, None without it. `kept` is the
+    body as far as it has arrived; None for one that is not kept.
 
     Args:
         head: the head of the response.
@@ -63,39 +64,47 @@ class Response:
         RemoteProtocolError: the body is encoded, and the status is good.
     """
 
-    __slots__ = ("_body", "_limit", "events", "good", "head", "status")
+    __slots__ = ("_limit", "content_type", "events", "good", "head", "kept", "status")
 
     def __init__(self, head: Head, limit: int, last_id: str = "") -> None:
         self.head = head
         self.status = head.status
         self.good = 200 <= head.status < 300
         self.events: SseDecoder | None = None
-        self._body: bytearray | None = bytearray()
+        self.kept: bytearray | None = bytearray()
         self._limit = limit
-        coding = (header(head, b"content-encoding") or b"identity").strip().lower()
-        if coding not in (b"identity", b""):
+        self.content_type: bytes | None = None
+        coding: bytes | None = None
+        for name, value in head.headers:
+            if name == b"content-type":
+                if self.content_type is None:
+                    self.content_type = value
+            elif name == b"content-encoding" and coding is None:
+                coding = value.strip().lower()
+        if coding not in (None, b"identity", b""):
+            assert coding is not None
             if self.good:
                 raise RemoteProtocolError(
                     f"the body is encoded ({coding.decode('latin-1')[:40]}), which the client did "
                     "not request; does a proxy encode it?"
                 )
-            self._body = None
-        elif self.good and is_event_stream(header(head, b"content-type")):
+            self.kept = None
+        elif self.good and self.content_type != JSON and is_event_stream(self.content_type):
             self.events = SseDecoder(last_id, limit=limit)
 
     def __repr__(self) -> str:
-        kind = "events" if self.events is not None else f"{len(self._body or b'')} bytes"
+        kind = "events" if self.events is not None else f"{len(self.kept or b'')} bytes"
         return f"<Response {self.status}, {kind}>"
 
     @property
     def is_json(self) -> bool:
         """True if the body is JSON, by its content type."""
-        return is_json(header(self.head, b"content-type"))
+        return self.content_type == JSON or is_json(self.content_type)
 
     @property
     def body(self) -> bytes:
         """The body as far as it has arrived; `b""` if it is not kept."""
-        return bytes(self._body or b"")
+        return bytes(self.kept or b"")
 
     def feed(self, data: bytes) -> Iterator[SseEvent]:
         """Process a chunk of the body, and yield the events that it completes.
@@ -108,7 +117,7 @@ class Response:
         """
         decoder = self.events
         if decoder is None:
-            self._keep(data)
+            self.keep(data)
             return
         decoder.feed(data)
         try:
@@ -117,8 +126,13 @@ class Response:
         except EventTooLong as exc:
             raise RemoteProtocolError(f"{exc}{_CURE}") from None
 
-    def _keep(self, data: bytes) -> None:
-        body = self._body
+    def keep(self, data: bytes) -> None:
+        """Add a chunk to a body that is no event stream. `feed` does this too.
+
+        Raises:
+            RemoteProtocolError: the body is over the limit.
+        """
+        body = self.kept
         if body is None:
             return
         if len(body) + len(data) <= (self._limit if self.good else MAX_ERROR_BODY):
@@ -130,7 +144,7 @@ class Response:
                 f" {beginning}{_CURE}"
             )
         else:
-            self._body = None
+            self.kept = None
 
 
 # -- What a status means ---------------------------------------------------------------------------
@@ -241,7 +255,7 @@ def is_token_refused(head: Head, *, sent_token: bool | None) -> bool:
 
 def _explanation(response: Response) -> str:
     """Return the text in the body, or the message of a JSON-RPC error. HTML explains nothing."""
-    type = media_type(header(response.head, b"content-type"))
+    type = media_type(response.content_type)
     if type not in (b"text/plain", JSON):
         return ""
     error = error_in(response.body) if type == JSON else None

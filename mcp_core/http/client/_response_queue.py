@@ -47,11 +47,21 @@ class ResponseQueue:
         post: queues the POST of a response. It returns None if that cannot be sent.
 
     Attributes:
+        active: True if there is anything that `send` could change.
         paused: True if no event stream may be read at present.
         size: the bytes of the waiting responses.
     """
 
-    __slots__ = ("_client", "_deadline_set", "_post", "_posts", "_waiting", "paused", "size")
+    __slots__ = (
+        "_client",
+        "_deadline_set",
+        "_post",
+        "_posts",
+        "_waiting",
+        "active",
+        "paused",
+        "size",
+    )
 
     def __init__(
         self, client: OperationHost, post: Callable[[Outgoing, float], MessagePost | None]
@@ -61,17 +71,13 @@ class ResponseQueue:
         self._posts: list[MessagePost] = []
         self._waiting: deque[Outgoing] = deque()
         self._deadline_set = False
+        self.active = False
         self.paused = False
         self.size = 0
 
     def __repr__(self) -> str:
         paused = ", paused" if self.paused else ""
         return f"<ResponseQueue: {len(self._posts)} posted, {len(self._waiting)} wait{paused}>"
-
-    @property
-    def active(self) -> bool:
-        """True if there is anything that `send` could change."""
-        return bool(self._posts or self._waiting)
 
     @property
     def first(self) -> Outgoing | None:
@@ -81,6 +87,7 @@ class ResponseQueue:
     def add(self, response: Outgoing) -> None:
         """Add a response. It is posted by `send`."""
         self._waiting.append(response)
+        self.active = True
         self.size += len(response.data)
 
     def send(self, now: float, *, hold: bool = False) -> None:
@@ -96,6 +103,7 @@ class ResponseQueue:
             if post is not None:
                 under_way.append(post)
         is_full = len(waiting) >= _MAX_WAITING
+        self.active = bool(under_way or waiting)
         # Large responses are the user's, and may take long to upload: they only stop the reading.
         self.paused = is_full or self.size > self._client.conn.config.limits.queued
         if is_full and (has_progress or not self._deadline_set):

@@ -25,9 +25,7 @@ from ._transport import (
     HttpOperation,
     MessagePost,
     Transport,
-    caller_headers,
     may_repeat,
-    operation_name,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ class HttpSseTransport(Transport):
         else:
             super().send(out, now)
 
-    def _begin_post(self, out: Outgoing, now: float) -> _SsePost:
+    def post(self, out: Outgoing, now: float) -> _SsePost:
         assert self._endpoint is not None
         post = _SsePost(self.client, out)
         self.client.make(
@@ -104,12 +102,11 @@ class HttpSseTransport(Transport):
             b"POST",
             self._endpoint.target,
             [(b"accept", b"*/*"), CONTENT_TYPE_JSON],
-            body=out.data,
+            out,
             idempotent=may_repeat(out),
             brief=out.kind is not MessageKind.REQUEST,
-            call_headers=caller_headers(out),
-            operation_name=operation_name(out),
         )
+        post.restart_timeout(now)
         return post
 
     def cancel(self, out: Outgoing, now: float) -> None:

@@ -34,12 +34,12 @@ from ._reconnect import Reconnection
 from ._requests import EventStreamGet, SessionDelete, StreamablePost
 from ._sse_transport import HttpSseTransport
 from ._transport import (
+    GATE_TIMEOUT,
+    LONG_LIVED,
+    REPEATABLE,
+    STEPS,
     Transport,
-    caller_headers,
     handshake_step,
-    is_long_lived,
-    may_repeat,
-    operation_name,
 )
 
 if TYPE_CHECKING:
@@ -51,13 +51,14 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._response import Response
-    from ._transport import OperationHost
+    from ._transport import HttpOperation, OperationHost
 
 __all__ = ["StreamableHttpTransport"]
 
 _ACCEPT: Final = (b"accept", JSON + b", " + EVENT_STREAM)
 # The specification allows visible ASCII; the length is our limit.
 _SESSION_ID: Final = re.compile(rb"[!-~]{1,1024}")
+_CALL_TOOL: Final = "tools/call"
 _CANCEL_TASK: Final = "tasks/cancel"
 # Seconds that a server has to respond to the GET of the standalone stream.
 _STREAM_OPEN_TIMEOUT: Final = 1.0
@@ -66,34 +67,35 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 class StreamableHttpTransport(Transport):
     """The transport of every revision but 2024-11-05.
 
-    `session` is the session id that the server has assigned; None without a session.
+    `session` is the session id that the server has assigned; None without a session. `is_unproven`
+    is True while nothing was accepted in a session that replaces a lost one. `reading` has, by the
+    id of our request, the operation on which its response is expected.
     """
 
     def __init__(self, client: OperationHost) -> None:
         super().__init__(client)
         self.session: bytes | None = None
         self._renewing = False  # a new session is being negotiated
-        self._unproven = False  # a new session was negotiated, and nothing accepted in it yet
-        # By the id of our request: the operation on which its response is expected.
-        self._reading: dict[RequestId, StreamablePost | EventStreamGet] = {}
+        self.is_unproven = False
+        self.reading: dict[RequestId, StreamablePost | EventStreamGet] = {}
         self._standalone_stream: EventStreamGet | None = None
 
     def __repr__(self) -> str:
         session = "no session" if self.session is None else "a session"
         return (
-            f"<StreamableHttpTransport, {session}, {len(self._reading)} calls, {len(self._held)} "
+            f"<StreamableHttpTransport, {session}, {len(self.reading)} calls, {len(self._held)} "
             "messages held>"
         )
 
     def close(self, now: float) -> None:
         super().close(now)
-        for operation in self._reading.values():
+        for operation in self.reading.values():
             if isinstance(operation, StreamablePost) and operation.out.method == _CANCEL_TASK:
                 # Sent for a call that was given up, perhaps by the end of its client.
                 self.client.forget(operation)
             else:
                 self.client.drop(operation)
-        self._reading.clear()
+        self.reading.clear()
         if self._standalone_stream is not None:
             self.client.drop(self._standalone_stream)
         if self.session is not None:
@@ -102,14 +104,14 @@ class StreamableHttpTransport(Transport):
             )
 
     def request_answered(self, id: RequestId, now: float) -> None:
-        operation = self._reading.get(id)
+        operation = self.reading.get(id)
         if operation is not None and operation.key:
             # Its own response may never come, if this one arrived on another stream.
             self.client.linger(operation, now)
 
     # -- Sending -----------------------------------------------------------------------------------
 
-    def _begin_post(self, out: Outgoing, now: float) -> StreamablePost | None:
+    def post(self, out: Outgoing, now: float) -> StreamablePost | None:
         try:
             headers = self._message_headers(out)
         except ValueError as exc:
@@ -117,20 +119,22 @@ class StreamableHttpTransport(Transport):
             self.client.message_failed(out, LocalProtocolError(problem), now, 0)
             return None
         post = StreamablePost(self, out)
-        if post.id is not None:
-            self._reading[post.id] = post
+        method = out.method
+        kind = out.kind
         self.client.make(
             post,
             b"POST",
             self.client.url.target,
             [_ACCEPT, CONTENT_TYPE_JSON, *headers],
-            body=out.data,
-            idempotent=may_repeat(out),
-            long_lived=is_long_lived(out),
-            brief=out.kind is not MessageKind.REQUEST,
-            call_headers=caller_headers(out),
-            operation_name=operation_name(out),
+            out,
+            idempotent=method in REPEATABLE or kind is MessageKind.RESPONSE,
+            long_lived=method in LONG_LIVED,
+            brief=kind is not MessageKind.REQUEST,
         )
+        if post.id is None:
+            post.restart_timeout(now)
+        else:
+            self.reading[post.id] = post
         return post
 
     def _message_headers(self, out: Outgoing) -> Headers:
@@ -139,24 +143,20 @@ class StreamableHttpTransport(Transport):
         Raises:
             ValueError: an argument of the message has no spelling as a header.
         """
-        if handshake_step(out) is Step.INITIALIZE:
-            return []
         dialect = out.dialect
         if dialect is None or not dialect.http.mirrored_headers:
-            return self.headers(dialect)
-        config = self.client.conn.config
-        row = config.dialect_configs[self.client.conn.role][dialect].sends.get(
-            out.method
-        ) or Method(out.method, None, Params)
-        return request_headers(row, out.params, dialect.version, self._mirrored(out))
-
-    def _mirrored(self, out: Outgoing) -> ParamHeaders | None:
-        if out.method != "tools/call":
-            return None
-        params = out.params
-        return self.client.param_headers(
-            params.name if isinstance(params, CallToolParams) else params["name"]
+            return [] if handshake_step(out) is Step.INITIALIZE else self.headers(dialect)
+        conn = self.client.conn
+        row = conn.config.dialect_configs[conn.role][dialect].sends.get(out.method) or Method(
+            out.method, None, Params
         )
+        mirrored: ParamHeaders | None = None
+        if out.method == _CALL_TOOL:
+            params = out.params
+            mirrored = self.client.param_headers(
+                params.name if isinstance(params, CallToolParams) else params["name"]
+            )
+        return request_headers(row, out.params, dialect.version, mirrored)
 
     def headers(self, dialect: Dialect | None = None) -> Headers:
         """Return version and session id as headers of a stateful revision, as far as known."""
@@ -173,7 +173,7 @@ class StreamableHttpTransport(Transport):
     def cancel(self, out: Outgoing, now: float) -> None:
         assert out.id is not None
         assert out.dialect is not None
-        operation = self._reading.pop(out.id, None)
+        operation = self.reading.pop(out.id, None)
         # Only a request that was sent can be cancelled (basic/utilities/cancellation, Behavior
         # Requirements).
         if operation is None or self.client.drop_unsent(out.id):
@@ -183,7 +183,7 @@ class StreamableHttpTransport(Transport):
             return
         if operation.key:
             # Still read, because the server may cancel its own requests on this stream (rule 3).
-            self._reading[out.id] = operation
+            self.reading[out.id] = operation
             self.client.linger(operation, now)
         else:
             self.client.drop(operation)
@@ -197,7 +197,7 @@ class StreamableHttpTransport(Transport):
         Raises:
             RemoteProtocolError: the session id is not visible ASCII, or too long.
         """
-        step = handshake_step(post.out)
+        step = STEPS.get(post.out.method)
         if step is Step.INITIALIZE:
             session = header(head, SESSION_ID)
             if session is not None and not _SESSION_ID.fullmatch(session):
@@ -207,7 +207,7 @@ class StreamableHttpTransport(Transport):
                 )
             self.session = session
         elif step is not Step.INITIALIZED and post.session == self.session:
-            self._unproven = False
+            self.is_unproven = False
 
     def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE of 2024-11-05, because the server has rejected the handshake `post`.
@@ -218,10 +218,10 @@ class StreamableHttpTransport(Transport):
             self.client, post.out, self, lambda now: post.handle_error_response(response, now)
         ).begin(now)
 
-    def resume(self, post: StreamablePost, now: float) -> None:
+    def resume(self, post: StreamablePost, reconnection: Reconnection, now: float) -> None:
         """Resume the stream that was the response to a message."""
         assert post.id is not None
-        stream = self._reading[post.id] = EventStreamGet(self, post.reconnection, post.out)
+        stream = self.reading[post.id] = EventStreamGet(self, reconnection, post.out)
         stream.retry("the stream ended", now)
 
     def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
@@ -238,7 +238,7 @@ class StreamableHttpTransport(Transport):
         client.forget(operation)
         if client.conn.state is not State.READY:
             return
-        if first and self._unproven:
+        if first and self.is_unproven:
             client.conn.close(
                 ConnectionLost("the server lost a new session before it accepted a message in it")
             )
@@ -246,7 +246,7 @@ class StreamableHttpTransport(Transport):
         if first:
             self.session = None
             self._renewing = True
-            self._unproven = True
+            self.is_unproven = True
             self._set_gate(None, now)
             self.responses.clear()  # the requests that they answer ended with the session
             self._fail_streams(operation, now)
@@ -273,16 +273,22 @@ class StreamableHttpTransport(Transport):
         if self._standalone_stream is not None:
             self.client.drop(self._standalone_stream)
             self._standalone_stream = None
-        for operation in list(self._reading.values()):
+        for operation in list(self.reading.values()):
             if operation is not excluded and operation.is_streaming:
                 operation.fail(_session_lost_error(operation), now)
 
     def forget(self, operation: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
-        if operation.id is not None and self._reading.get(operation.id) is operation:
-            del self._reading[operation.id]
+        if operation.id is not None and self.reading.get(operation.id) is operation:
+            del self.reading[operation.id]
 
     # -- Order of messages -------------------------------------------------------------------------
+
+    def _set_gate(
+        self, operation: HttpOperation | None, now: float, seconds: float = GATE_TIMEOUT
+    ) -> None:
+        super()._set_gate(operation, now, seconds)
+        self.holds = self.holds or self._renewing
 
     def _must_hold(self, out: Outgoing) -> bool:
         if self._renewing and (out.dialect is None or out.dialect.stateful):
@@ -320,12 +326,13 @@ class StreamableHttpTransport(Transport):
     def _end_renewal(self, now: float) -> None:
         """Allow messages again, except those that the new peer could not read."""
         self._renewing = False
+        self.holds = self._gate is not None
         self._drop_answered()
         self._fail_other_revisions(now)
 
     def _drop_answered(self) -> None:
         """Drop operations of requests that have ended, such as a version probe that timed out."""
-        for id, operation in list(self._reading.items()):
+        for id, operation in list(self.reading.items()):
             if not self.client.conn.has_outgoing(id):
                 self.forget(operation)
                 self.client.drop(operation)

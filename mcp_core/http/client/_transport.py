@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACCEPT_EVENT_STREAM",
+    "GATE_TIMEOUT",
+    "LONG_LIVED",
+    "REPEATABLE",
+    "STEPS",
     "DeadlineOwner",
     "HttpOperation",
     "MessagePost",
@@ -56,12 +61,12 @@ __all__ = [
 
 ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)
 
-_STEPS: Final = {row.name: row.step for row in METHODS}
-_REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.non_idempotent)
-_LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
+STEPS: Final = {row.name: row.step for row in METHODS}
+REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.non_idempotent)
+LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
 _SET_LEVEL: Final = "logging/setLevel"
 # Seconds that messages are held behind another one. A server that needs longer is at fault already.
-_GATE_TIMEOUT: Final = 10.0
+GATE_TIMEOUT: Final = 10.0
 # Seconds for the response to a POST without a request in it. For a request, its caller decides.
 _RESPONSE_TIMEOUT: Final = 30.0
 
@@ -71,12 +76,12 @@ def may_repeat(out: Outgoing) -> bool:
 
     Custom methods may do anything, so they are never repeated.
     """
-    return out.kind is MessageKind.RESPONSE or out.method in _REPEATABLE
+    return out.kind is MessageKind.RESPONSE or out.method in REPEATABLE
 
 
 def is_long_lived(out: Outgoing) -> bool:
     """Return True if the response to a message stays open for as long as both sides like."""
-    return out.method in _LONG_LIVED
+    return out.method in LONG_LIVED
 
 
 def caller_headers(out: Outgoing) -> Headers:
@@ -102,7 +107,7 @@ def _target_name(params: object) -> str:
 
 def handshake_step(out: Outgoing) -> Step | None:
     """Return the step of the handshake that a message takes."""
-    return _STEPS.get(out.method)
+    return STEPS.get(out.method)
 
 
 class HttpOperation(abc.ABC):
@@ -176,19 +181,17 @@ class OperationHost(Protocol):
         method: bytes,
         target: bytes,
         headers: Headers,
+        out: Outgoing | None = None,
         *,
-        body: bytes = b"",
         idempotent: bool = True,
         long_lived: bool = False,
         brief: bool = False,
-        call_headers: Headers = ...,
-        operation_name: str = "",
     ) -> None:
         """Queue a call for the driver. `operation` gets its response.
 
-        `idempotent`, `long_lived` and `brief` are as of `HttpCall`, `operation_name` as of
-        `AuthorizerLike.attempt`. `call_headers` were set by the caller of a method; they replace
-        configured headers of the same name.
+        `out` is the message in its body, None for no body. Headers that the caller of its method
+        has set replace configured headers of the same name. `idempotent`, `long_lived` and `brief`
+        are as of `HttpCall`.
         """
 
     def drop_unsent(self, id: RequestId) -> bool:
@@ -209,10 +212,19 @@ class OperationHost(Protocol):
     def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
         """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
 
-    def receive(self, data: bytes, now: float, id: RequestId | None, status: int | None) -> None:
+    def receive(
+        self,
+        data: bytes,
+        now: float,
+        id: RequestId | None,
+        status: int | None,
+        body: ParsedBody | None = None,
+    ) -> bool:
         """Pass a message of the server to the connection.
 
-        `id` is our request on whose stream it came, `status` that of the response.
+        `id` is our request on whose stream it came, `status` that of the response. `body` is
+        `data`, parsed; None if that was not done yet. Return True if the message was the response
+        to request `id`.
         """
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
@@ -235,17 +247,22 @@ class OperationHost(Protocol):
 
 
 class Transport(abc.ABC):
-    """A way to send the messages of `client` to its server and to receive those of the server."""
+    """A way to send the messages of `client` to its server and to receive those of the server.
+
+    `holds` is True while some messages have to wait for another one. Only then, or while
+    `responses.active`, `send_waiting` may have something to do.
+    """
 
     def __init__(self, client: OperationHost) -> None:
         self.client = client
+        self.holds = False
         self._held: list[Outgoing] = []
         self._gate: HttpOperation | None = None  # the operation that held messages wait for
         self.responses = ResponseQueue(client, self.post)
 
     @abc.abstractmethod
-    def _begin_post(self, out: Outgoing, now: float) -> MessagePost | None:
-        """Queue the call that sends a message. Return None if the message cannot be sent."""
+    def post(self, out: Outgoing, now: float) -> MessagePost | None:
+        """Send a message at once: queue its call. Return None if it cannot be sent."""
 
     @abc.abstractmethod
     def cancel(self, out: Outgoing, now: float) -> None:
@@ -270,7 +287,7 @@ class Transport(abc.ABC):
 
     def send(self, out: Outgoing, now: float) -> None:
         """Send a message, or hold it until its turn."""
-        step = handshake_step(out)
+        step = STEPS.get(out.method)
         if out.kind is MessageKind.CANCEL:
             for held in self._held:
                 if held.id == out.id and held.kind is MessageKind.REQUEST:
@@ -283,19 +300,12 @@ class Transport(abc.ABC):
             self._set_gate(self.post(out, now), now)
         elif out.kind is MessageKind.RESPONSE:
             self.responses.add(out)
-        elif self._must_hold(out):
+        elif self.holds and self._must_hold(out):
             self._held.append(out)
         else:
             sent = self.post(out, now)
             if out.method == _SET_LEVEL:
                 self._set_gate(sent, now)
-
-    def post(self, out: Outgoing, now: float) -> MessagePost | None:
-        """Send a message at once. Return None if it cannot be sent."""
-        sent = self._begin_post(out, now)
-        if sent is not None:
-            sent.restart_timeout(now)
-        return sent
 
     def send_waiting(self, now: float) -> None:
         """Send the held messages and the waiting responses whose turn it is."""
@@ -326,13 +336,14 @@ class Transport(abc.ABC):
         return self._gate is not None and (self._gate.id is None or out.kind is MessageKind.REQUEST)
 
     def _set_gate(
-        self, operation: HttpOperation | None, now: float, seconds: float = _GATE_TIMEOUT
+        self, operation: HttpOperation | None, now: float, seconds: float = GATE_TIMEOUT
     ) -> None:
         """Hold messages until `operation` has been answered, for at most `seconds`.
 
         None holds none.
         """
         self._gate = operation
+        self.holds = operation is not None
         self.client.set_deadline(self, None if operation is None else now + seconds)
 
     def _send_held(self, now: float) -> None:

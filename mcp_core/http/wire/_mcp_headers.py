@@ -138,6 +138,9 @@ _WIRE_NAMES: Final = {
 
 _NAME_MEMBERS: Final = {row.name: _WIRE_NAMES[row.name_field] for row in METHODS if row.name_field}
 
+# The value of `Mcp-Method`, for the methods of MCP.
+_METHOD_VALUES: Final = {row.name: row.name.encode() for row in METHODS}
+
 _SINGLE_HEADERS: Final = frozenset((PROTOCOL_VERSION, METHOD, NAME))
 
 # Characters of a value in an error text. The client sent it, but need not get all of it back.
@@ -293,9 +296,14 @@ def request_headers(
         ValueError: a header cannot carry the value: a method beyond ASCII, half of a surrogate
             pair, or a mirrored integer beyond 2**53-1.
     """
-    headers = [(PROTOCOL_VERSION, version.encode("ascii")), (METHOD, _encode_method(row.name))]
+    method = _METHOD_VALUES.get(row.name) or _encode_method(row.name)
+    headers = [(PROTOCOL_VERSION, version.encode("ascii")), (METHOD, method)]
     if row.name_field:
-        name = _member(params, row.name_field)
+        name = (
+            params.get(_WIRE_NAMES[row.name_field])
+            if type(params) is dict
+            else _member(params, row.name_field)
+        )
         if isinstance(name, str):
             headers.append((NAME, encode_value(name)))
     if mirrored:

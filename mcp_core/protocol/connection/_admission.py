@@ -357,7 +357,7 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
             Fault.MISSING_CAPABILITY,
             {"requiredCapabilities": capability_object(row.needs)},
         )
-    if row is not None and not config.declares(row.asks):
+    if row is not None and row.asks and not config.declares(row.asks):
         raise LocalProtocolError(
             f"{method} needs the capability {'.'.join(row.asks)}, which we did not declare",
             Fault.MISSING_CAPABILITY,
@@ -376,7 +376,7 @@ def may_become_task(row: Method, params: Any, peer: Peer, config: Config) -> boo
     if not row.task_needs:
         return False
     if peer.dialect.tasks == "extension":
-        return config.declares(TASKS)
+        return is_declared(config.capabilities, TASKS)
     task = params.get("task") if isinstance(params, Mapping) else getattr(params, "task", None)
     if task is None or peer.dialect.tasks == "none":
         return False

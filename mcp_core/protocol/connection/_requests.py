@@ -274,13 +274,6 @@ class OutgoingRequests:
         self.tasks: dict[RequestId, OutgoingRequest] = {}
         self.next_id = 1
 
-    def add(self, call: OutgoingRequest) -> int:
-        """Add a request and return its id, which was `next_id`."""
-        id = self.next_id
-        self.next_id = id + 1
-        self.table[id] = call
-        return id
-
     def send(
         self,
         call: OutgoingRequest,
@@ -301,7 +294,9 @@ class OutgoingRequests:
         self._outbox.put(
             Outgoing(data, kind, id, call.related, method, dialect, params, headers=headers)
         )
-        return self.add(call)
+        self.next_id = id + 1
+        self.table[id] = call
+        return id
 
     def cancel(self, id: RequestId, reason: str | None) -> None:
         """Cancel the request `id`, and notify the peer. No event follows.

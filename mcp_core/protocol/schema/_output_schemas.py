@@ -65,7 +65,7 @@ class OutputSchemas:
         Raises:
             RemoteProtocolError: it does not fit the tool's output schema.
         """
-        error = self.find_error(name, result)
+        error = self.find_error(name, result) if name in self._by_tool else None
         if error is not None:
             raise RemoteProtocolError(f"the result of tool {name!r} {error}")
 

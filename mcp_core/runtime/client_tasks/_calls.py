@@ -168,7 +168,9 @@ class TaskCalls(abc.ABC):
         self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
     ) -> CallSteps[t.CallToolResult]:
         """Call a tool. If the call becomes a task, follow that to its end."""
-        params = _tool_params(name, arguments)
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
         if self._must_be_task(name):
             params["task"] = {}
         result = yield from self._followed(name, params, options)
@@ -276,9 +278,10 @@ class TaskCalls(abc.ABC):
 
     def _must_be_task(self, tool: str) -> bool:
         """Return True if a tool of a server of 2025-11-25 is known to run as a task only."""
-        peer = self.peer
+        peer = self._conn.peer
         return (
-            peer.dialect.tasks == "requested"
+            peer is not None
+            and peer.dialect.tasks == "requested"
             and is_declared(peer.capabilities, TASK_CALLS)
             and (self._task_support or {}).get(tool) == "required"
         )

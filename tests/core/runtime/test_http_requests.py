@@ -80,7 +80,7 @@ class Http:
 
     def __init__(self) -> None:
         self.make: list[HttpCall] = []
-        self.drop: list[int] = []
+        self.drops: list[int] = []
         self.events: list[Any] = []
         self.calls: list[Any] = []
         self.started: list[int] = []
@@ -96,7 +96,7 @@ class Http:
         return calls
 
     def calls_to_drop(self) -> list[int]:
-        drops, self.drop = self.drop, []
+        drops, self.drops = self.drops, []
         return drops
 
     def next_event(self) -> Any:
@@ -276,7 +276,7 @@ def test_paused_request_cancelled_forgets_its_event() -> None:
     line = play.connected_line(task)
     play.http.paused.add(1)
     event: Any = line.take(OK[:2])
-    play.http.drop.append(1)
+    play.http.drops.append(1)
     play.pump()
     task.go()  # the connection is closed
     play.http.paused.clear()
@@ -380,13 +380,13 @@ def test_request_cancelled_closes_connection() -> None:
     play = Play()
     task = play.call(1)
     line = play.connected_line(task)
-    play.http.drop = [1, 99]
+    play.http.drops = [1, 99]
     play.pump()
     assert task.waits == "close line 0"
     task.go(error=Cancelled())
     assert play.http.calls == [(1, "the request was cancelled")]
     assert line.closed
-    play.http.drop = [1]
+    play.http.drops = [1]
     play.pump()
     assert len(play.http.calls) == 1
 

@@ -595,7 +595,7 @@ def test_resume_stops_when_result_came_on_other_stream() -> None:
     net.send_body(call, event(result(id, CONTENT)), event(result(other, CONTENT)))
     assert len(net.events()) == 2
     net.end_response(get, "reset")
-    assert net.http._transport._reading.keys() == {other}  # type: ignore[attr-defined]
+    assert net.http._transport.reading.keys() == {other}  # type: ignore[attr-defined]
 
 
 def test_session_lost_fails_resumed_call() -> None:

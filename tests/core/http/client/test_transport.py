@@ -91,7 +91,9 @@ class FakeHost:
         else:
             self.deadlines[owner] = when
 
-    def receive(self, data: bytes, now: float, id: Any, status: int | None) -> None:
+    def receive(
+        self, data: bytes, now: float, id: Any, status: int | None, body: object = None
+    ) -> None:
         self.received.append((data, id, status))
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
@@ -132,10 +134,11 @@ class PlainTransport(Transport):
         self.posts: list[PlainPost] = []
         self.cancelled: list[Any] = []
 
-    def _begin_post(self, out: Outgoing, now: float) -> MessagePost:
+    def post(self, out: Outgoing, now: float) -> MessagePost:
         post = PlainPost(self.client, out)
         self.client.make(post, b"POST", b"/", [])
         self.posts.append(post)
+        post.restart_timeout(now)
         return post
 
     def cancel(self, out: Outgoing, now: float) -> None:
@@ -170,7 +173,7 @@ def post_of(out: Outgoing) -> tuple[FakeHost, PlainPost]:
 def test_operation_host_is_fulfilled_by_client() -> None:
     """The type checker compares the signatures; here nothing but the names can be compared."""
     names = {name for name in vars(OperationHost) if not name.startswith("_")}
-    attributes = {"conn", "url", "options"}  # set by `__init__`
+    attributes = {"conn", "url", "options", "message_limit"}  # set by `__init__`
     assert names - attributes <= set(dir(HttpClient))
     assert names >= {
         "make",
