@@ -82,7 +82,7 @@ class HttpTransport:
             HttpRequestRunner(
                 http,
                 self,
-                partial(context.run, on_event),
+                partial(context.run, on_event),  # type: ignore[call-arg]
                 on_sent=on_sent,
                 adapt_head=connector.absolute_head,
                 auth=authorization,

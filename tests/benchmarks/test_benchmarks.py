@@ -90,6 +90,15 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             {f"{where}_{p}" for where in ("alone", "beside", "apart") for p in ("p50", "p99")},
         ),
         (
+            "bench_path.py",
+            [],
+            {
+                f"{path}_{figure}"
+                for path in ("http", "asgi", "stdio", "client")
+                for figure in ("calls", "files")
+            },
+        ),
+        (
             "bench_judge.py",
             ["--messages", "300", "--mib", "0.1", "--rounds", "1"],
             {"messages_per_second", "checked_per_second", "peak_mib", "first_tenth_mib", "goal"},
@@ -237,24 +246,6 @@ def test_hostile_small_attacks_are_measured() -> None:
     assert figures["pings_accepted_outcome"] == "answered"
     assert figures["bodies_outcome"] == "0 of 1 refused"
     assert figures["bodies_memory"] > figures["bodies_growth"] >= 0
-
-
-# The maximum of calls and files for one `tools/call`. A longer path is longer for every reader too.
-LONGEST_PATHS = {"http": (140, 30), "asgi": (200, 32), "stdio": (62, 22)}
-
-
-def test_path_of_one_call_stays_short(tmp_path: Path) -> None:
-    """The lists of `architecture.md` are those of a real call, too: update them by `--update`."""
-    page = (BENCHMARKS.parent / "docs/explanation/architecture.md").read_text("utf-8")
-    copy = tmp_path / "architecture.md"
-    copy.write_text(page, "utf-8")
-    argv = [sys.executable, str(BENCHMARKS / "bench_path.py"), "--update", str(copy)]
-    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
-    figures = json.loads(output.splitlines()[-1])
-    for path, (calls, files) in LONGEST_PATHS.items():
-        assert figures[f"{path}_calls"] <= calls
-        assert figures[f"{path}_files"] <= files
-    assert copy.read_text("utf-8") == page
 
 
 async def check_tools(client: Client, *, streams: bool = True) -> None:

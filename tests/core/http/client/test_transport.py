@@ -93,8 +93,9 @@ class FakeHost:
 
     def receive(
         self, data: bytes, now: float, id: Any, status: int | None, body: object = None
-    ) -> None:
+    ) -> bool:
         self.received.append((data, id, status))
+        return True
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         self.failures.append((out, error, status))
