@@ -279,9 +279,9 @@ class TaskCalls(abc.ABC):
     def _must_be_task(self, tool: str) -> bool:
         """Return True if a tool of a server of 2025-11-25 is known to run as a task only."""
         peer = self._conn.peer
+        assert peer is not None
         return (
-            peer is not None
-            and peer.dialect.tasks == "requested"
+            peer.dialect.tasks == "requested"
             and is_declared(peer.capabilities, TASK_CALLS)
             and (self._task_support or {}).get(tool) == "required"
         )
