@@ -443,7 +443,7 @@ class HttpRequestJob(Job):
             return exc
 
     def handle_actions(self, actions: list[Action]) -> EventLike | None:
-        """Pass a part of the response to the client. See `PooledConnection.run`."""
+        """Pass `actions`, a part of the response, to the client. See `PooledConnection.run`."""
         runner = self._runner
         call = self.call
         key = call.key
