@@ -72,6 +72,9 @@ from mcp_core.http.wire._proxy_policy import (
     PassedRequest,
     ProxyPolicy,
     ProxyRefusal,
+    ProxyResponseHead,
+    proxied_request_headers,
+    proxied_response_head,
 )
 from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
 from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
@@ -126,6 +129,7 @@ __all__ = [
     "PoolDecision",
     "ProxyPolicy",
     "ProxyRefusal",
+    "ProxyResponseHead",
     "RequestHead",
     "ResourceServerLike",
     "Router",
@@ -157,6 +161,8 @@ __all__ = [
     "message_headers",
     "origin_form",
     "param_headers",
+    "proxied_request_headers",
+    "proxied_response_head",
     "request_head",
     "require_http",
     "response_error",

@@ -23,6 +23,7 @@ from msgspec import Struct
 from mcp_core._text import escape_text
 
 from ._fetch_metadata import sent_by_foreign_page
+from ._forwarded import end_to_end
 from ._media_types import is_event_stream
 from ._messages import header
 from ._sse import EventTooLong, SseDecoder
@@ -33,7 +34,15 @@ if TYPE_CHECKING:
     from ._host_origin import HostOriginPolicy
     from ._messages import Head, Headers, RequestHead
 
-__all__ = ["EndpointWatch", "PassedRequest", "ProxyPolicy", "ProxyRefusal"]
+__all__ = [
+    "EndpointWatch",
+    "PassedRequest",
+    "ProxyPolicy",
+    "ProxyRefusal",
+    "ProxyResponseHead",
+    "proxied_request_headers",
+    "proxied_response_head",
+]
 
 _FOREIGN_HOST: Final = (
     "The name in Host is not that of this proxy: use the URL that it has printed."
@@ -61,6 +70,7 @@ _METADATA: Final = (
 _READS: Final = (b"GET", b"HEAD", b"OPTIONS")
 # Some frameworks take the path of a request from these, and a credential would follow it.
 _OTHER_PATHS: Final = frozenset((b"x-original-url", b"x-rewrite-url"))
+_WITHOUT_BODY: Final = (204, 304)
 _MAX_EVENT: Final = 16 * 1024  # bytes of the event that announces a target
 
 
@@ -209,6 +219,76 @@ class EndpointWatch:
             self._announced[target] -= 1
             if not self._announced[target]:
                 del self._announced[target]
+
+
+def proxied_request_headers(
+    headers: Headers, url: Url, request: PassedRequest, added: Headers, *, is_chunked: bool
+) -> Headers:
+    """Return the headers of a request as the proxy sends them to the server.
+
+    Args:
+        headers: those of the client, as it has written them.
+        url: the server's URL. A page of the server gets the server's own origin.
+        request: what `ProxyPolicy.check` has decided.
+        added: the headers of the proxy, in place of the client's of the same names.
+        is_chunked: whether the body is sent in chunks.
+    """
+    own = {b"host": url.authority}
+    if request.is_of_own_page:
+        own[b"origin"] = b"%b://%b" % (url.scheme.encode(), url.authority)
+    passed = [(name, own.get(name.lower(), value)) for name, value in end_to_end(headers)]
+    if request.gets_headers:
+        replaced = {name.lower() for name, _ in added}
+        passed = [field for field in passed if field[0].lower() not in replaced]
+        passed += added
+    if is_chunked:
+        passed.append((b"Transfer-Encoding", b"chunked"))
+    return passed
+
+
+class ProxyResponseHead(Struct, frozen=True):
+    """The head of a response as the proxy sends it to the client.
+
+    Attributes:
+        headers: the server's, with the framing of the client's connection.
+        is_chunked: the body is sent in chunks.
+        closes: the client's connection ends after the body.
+    """
+
+    headers: Headers
+    is_chunked: bool
+    closes: bool
+
+
+def proxied_response_head(
+    status: int, headers: Headers, *, method: bytes, allows_chunks: bool, closes: bool
+) -> ProxyResponseHead:
+    """Decide how a response of the server is framed for the client (RFC 9112, 6.3).
+
+    Args:
+        status: that of the response.
+        headers: those of the server, as it has written them.
+        method: that of the request.
+        allows_chunks: whether the client has HTTP/1.1.
+        closes: whether the client's connection ends after the response in any case.
+    """
+    fields = end_to_end(headers)
+    is_head = method == b"HEAD"
+    has_no_body = is_head or status in _WITHOUT_BODY
+    from_chunks = any(name.lower() == b"transfer-encoding" for name, _ in headers)
+    if from_chunks and not has_no_body:
+        # Chunks count, and a length beside them is wrong.
+        fields = [field for field in fields if field[0].lower() != b"content-length"]
+    has_length = any(name.lower() == b"content-length" for name, _ in fields)
+    is_chunked = False
+    if not (has_no_body or has_length):
+        is_chunked = allows_chunks
+        closes = closes or not allows_chunks
+    if is_chunked or (is_head and from_chunks and allows_chunks):
+        fields.append((b"Transfer-Encoding", b"chunked"))
+    if closes:
+        fields.append((b"Connection", b"close"))
+    return ProxyResponseHead(fields, is_chunked, closes)
 
 
 def _value(head: RequestHead, name: bytes) -> bytes | None:

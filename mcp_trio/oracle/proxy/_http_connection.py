@@ -20,9 +20,9 @@ from mcp_core.http import (
     ProxyRefusal,
     RequestHead,
     empty_lines,
-    end_to_end,
     find_partial_head_error,
     head_end,
+    proxied_request_headers,
 )
 from mcp_core.runtime import READ_SIZE
 from mcp_trio.http_client._h11_connection import has_input
@@ -67,8 +67,7 @@ class Upstream:
         self.name = url.authority.decode()
         self._connector = connector
         self._headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
-        self._own = {name.lower() for name, _ in self._headers}
-        self.header_names = frozenset(name.decode() for name in self._own)
+        self.header_names = frozenset(name.lower().decode() for name, _ in self._headers)
 
     @property
     def adds_headers(self) -> bool:
@@ -98,15 +97,9 @@ class Upstream:
             fields: its fields, with the names as the client has written them.
             request: what was decided about it. A page of the server gets the server's own origin.
         """
-        own = {b"host": self.url.authority}
-        if request.is_of_own_page:
-            own[b"origin"] = b"%b://%b" % (self.url.scheme.encode(), self.url.authority)
-        passed = [(name, own.get(name.lower(), value)) for name, value in end_to_end(fields)]
-        if request.gets_headers:
-            passed = [field for field in passed if field[0].lower() not in self._own]
-            passed += self._headers
-        if head.length == CHUNKED:
-            passed.append((b"Transfer-Encoding", b"chunked"))
+        passed = proxied_request_headers(
+            fields, self.url, request, self._headers, is_chunked=head.length == CHUNKED
+        )
         sent = self._connector.absolute_head(
             RequestHead(head.request.method, head.request.target, passed)
         )

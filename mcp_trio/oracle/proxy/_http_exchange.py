@@ -24,11 +24,11 @@ from mcp_core.http import (
     Head,
     end_to_end,
     end_to_end_trailers,
+    proxied_response_head,
     require_http,
     without_quoted_bytes,
 )
 from mcp_core.runtime import READ_SIZE
-from mcp_trio.http_server._connection import WITHOUT_BODY
 from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 
 if TYPE_CHECKING:
@@ -336,22 +336,16 @@ class ProxyExchange:
 
     def _serialize_head(self, response: h11.Response) -> bytes:
         """Return the head of the response for the client, with the framing of its connection."""
-        fields = _without_hops(response)
-        is_head = self._head.request.method == b"HEAD"
-        has_no_body = is_head or response.status_code in WITHOUT_BODY
-        is_chunked = any(name == b"transfer-encoding" for name, _ in response.headers)
-        if is_chunked and not has_no_body:
-            # Chunks count, and a length beside them is wrong (RFC 9112, 6.3).
-            fields = [field for field in fields if field[0].lower() != b"content-length"]
-        has_length = any(name.lower() == b"content-length" for name, _ in fields)
-        if not (has_no_body or has_length):
-            self._is_chunked = self._head.is_http_1_1
-            self._closes |= not self._is_chunked
-        if self._is_chunked or (is_head and is_chunked and self._head.is_http_1_1):
-            fields.append((b"Transfer-Encoding", b"chunked"))
-        if self._closes:
-            fields.append((b"Connection", b"close"))
-        return head_bytes(_status_line(response), fields)
+        head = proxied_response_head(
+            response.status_code,
+            response.headers.raw_items(),
+            method=self._head.request.method,
+            allows_chunks=self._head.is_http_1_1,
+            closes=self._closes,
+        )
+        self._is_chunked = head.is_chunked
+        self._closes = head.closes
+        return head_bytes(_status_line(response), head.headers)
 
 
 def _show(watch: EndpointWatch, actions: list[Action]) -> None:

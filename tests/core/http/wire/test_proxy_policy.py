@@ -13,6 +13,8 @@ from mcp_core.http import (
     ProxyRefusal,
     RequestHead,
     Url,
+    proxied_request_headers,
+    proxied_response_head,
 )
 
 URL = Url.parse("https://server.test/mcp?a=b")
@@ -170,3 +172,73 @@ def test_other_response_announces_no_target(head: Head, data: bytes) -> None:
     watch.receive_data(data)
     assert status(policy, request(b"POST", b"/post")) == 404
     assert repr(policy) == "<ProxyPolicy for https://server.test/mcp, 0 targets announced>"
+
+
+OWN_PAGE = (b"Origin", b"https://server.test")
+PASSED = (b"Host", b"server.test")
+KEY = (b"X-Key", b"ours")
+
+
+@pytest.mark.parametrize(
+    ("request_", "chunked", "expected"),
+    [
+        (PassedRequest(False, False), False, [PASSED, (b"Origin", b"http://x"), (b"x-key", b"1")]),
+        (PassedRequest(True, False), False, [PASSED, OWN_PAGE, (b"x-key", b"1")]),
+        (PassedRequest(True, True), False, [PASSED, OWN_PAGE, KEY]),
+        (PassedRequest(True, True), True,
+            [PASSED, OWN_PAGE, KEY, (b"Transfer-Encoding", b"chunked")]),
+    ],
+)  # fmt: skip
+def test_proxied_request_headers_name_the_server(
+    request_: PassedRequest, chunked: bool, expected: list[tuple[bytes, bytes]]
+) -> None:
+    sent = [
+        (b"Host", b"localhost:9"),
+        (b"Origin", b"http://x"),
+        (b"x-key", b"1"),
+        (b"Connection", b"keep-alive, x-hop"),
+        (b"x-hop", b"1"),
+        (b"Transfer-Encoding", b"chunked"),
+    ]
+    assert proxied_request_headers(sent, URL, request_, [KEY], is_chunked=chunked) == expected
+
+
+LENGTH = (b"Content-Length", b"3")
+CHUNKED = (b"Transfer-Encoding", b"chunked")
+CLOSE = (b"Connection", b"close")
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "modern", "received", "sent", "chunked", "closes"),
+    [
+        (200, b"GET", True, [LENGTH], [LENGTH], False, False),
+        (200, b"GET", True, [CHUNKED], [CHUNKED], True, False),
+        (200, b"GET", True, [CHUNKED, LENGTH], [CHUNKED], True, False),
+        (200, b"GET", True, [], [CHUNKED], True, False),
+        (200, b"GET", False, [CHUNKED], [CLOSE], False, True),
+        (200, b"GET", False, [LENGTH], [LENGTH], False, False),
+        (204, b"GET", True, [], [], False, False),
+        (304, b"GET", True, [LENGTH], [LENGTH], False, False),
+        (200, b"HEAD", True, [CHUNKED], [CHUNKED], False, False),
+        (200, b"HEAD", False, [CHUNKED], [], False, False),
+        (200, b"GET", True, [LENGTH, CLOSE], [LENGTH], False, False),
+    ],
+)
+def test_proxied_response_is_framed_for_the_client(
+    status: int,
+    method: bytes,
+    modern: bool,
+    received: list[tuple[bytes, bytes]],
+    sent: list[tuple[bytes, bytes]],
+    chunked: bool,
+    closes: bool,
+) -> None:
+    head = proxied_response_head(
+        status, received, method=method, allows_chunks=modern, closes=False
+    )
+    assert (head.headers, head.is_chunked, head.closes) == (sent, chunked, closes)
+    always = proxied_response_head(
+        status, received, method=method, allows_chunks=modern, closes=True
+    )
+    assert always.closes
+    assert always.headers[-1] == CLOSE

@@ -599,10 +599,10 @@ async def test_malformed_chunks_end_the_exchange() -> None:
 async def test_internal_error_ends_one_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*args: object) -> None:
+    def fail(*args: object, **options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(_http_connection, "end_to_end", fail)
+    monkeypatch.setattr(_http_connection, "proxied_request_headers", fail)
     async with proxied() as wire:
         await wire.client.send_all(GET)
         assert await read_rest(wire.client) == b""
