@@ -41,7 +41,8 @@ def test_files_are_found_by_mark_and_by_place() -> None:
 
 @pytest.mark.parametrize("name", ["long", "perf", "process", "interop", "node"])
 def test_test_that_no_step_would_find_is_refused(name: str) -> None:
-    item: Any = SimpleNamespace(path=TESTS / "core" / "jsonrpc" / "test_codec.py", nodeid="test_it")
+    path = TESTS / "core" / "protocol" / "jsonrpc" / "test_codec.py"
+    item: Any = SimpleNamespace(path=path, nodeid="test_it")
     with pytest.raises(pytest.UsageError, match="test_it has one of the marks"):
         _check_found(item, {"timeout", name})
     _check_found(item, {"timeout", "slow"})

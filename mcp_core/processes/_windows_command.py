@@ -33,7 +33,7 @@ _UNSAFE: Final = compile_on_first_use(r'["%\r\n\0]')
 class UnsafeArgument(ValueError):
     """An argument of a batch file that cannot be passed on unchanged."""
 
-    __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
+    __module__ = "mcp_core.processes"  # which exports it, for tracebacks and pickle
 
 
 def windows_command(

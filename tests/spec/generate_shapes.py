@@ -190,7 +190,7 @@ def main(folder: Path) -> None:
         lines += [f"        ({since!r}, {text!r}),\n" for since, text in variants]
         lines.append("    ),\n")
     lines.append("}\n# fmt: on\n")
-    path = Path(__file__).parents[2] / "mcp_core" / "trace" / "_shape_table.py"
+    path = Path(__file__).parents[2] / "mcp_core" / "trace" / "judge" / "_shape_table.py"
     path.write_text("".join(lines), "utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import pickle
 import re
@@ -87,12 +88,14 @@ def test_names_on_first_use_are_declared_and_kept(package: ModuleType) -> None:
         package.x  # noqa: B018
 
 
-def test_exceptions_of_the_runtime_show_their_public_path() -> None:
-    found = [getattr(mcp_core.runtime, name) for name in mcp_core.runtime.__all__]
+@pytest.mark.parametrize(("package", "count"), [("mcp_core.runtime", 2), ("mcp_core.processes", 1)])
+def test_exceptions_of_a_package_show_its_path(package: str, count: int) -> None:
+    module = importlib.import_module(package)
+    found = [getattr(module, name) for name in module.__all__]
     errors = [each for each in found if isinstance(each, type) and issubclass(each, Exception)]
-    assert len(errors) == 3
+    assert len(errors) == count
     for error in errors:
-        assert error.__module__ == "mcp_core.runtime"
+        assert error.__module__ == package
         assert pickle.loads(pickle.dumps(error)) is error
 
 
