@@ -35,7 +35,7 @@ from mcp_core import ALL  # noqa: E402
 from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions  # noqa: E402
 from mcp_trio.oracle.fuzz._http import UrlTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._probe import probe  # noqa: E402
-from mcp_trio.oracle.fuzz._session import is_modern  # noqa: E402
+from mcp_trio.oracle.fuzz._session import dialect_of  # noqa: E402
 from mcp_trio.oracle.fuzz._stdio import CommandTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource  # noqa: E402
 
@@ -49,7 +49,7 @@ GOALS: Final = {"modern": 300, "legacy": 150, "http": 200}
 async def measure(kind: str, cases: int, url: str) -> dict[str, Any]:
     """Return the figures of one kind of run."""
     revisions = tuple(
-        each for each in ALL if kind == "http" or is_modern(each) == (kind == "modern")
+        each for each in ALL if kind == "http" or dialect_of(each).stateful == (kind == "legacy")
     )
     async with trio.open_nursery() as nursery:
         target: TargetLike
