@@ -10,7 +10,7 @@ from mcp_core.runtime.tasks._nested import _interval
 
 
 class Task:
-    """What a client says of its task."""
+    """A client's words about its task."""
 
     def __init__(self, poll_interval: int | None) -> None:
         self.poll_interval = poll_interval

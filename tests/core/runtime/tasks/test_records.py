@@ -30,7 +30,7 @@ def run(main: Callable[[TrioStoreRuntime], Awaitable[None]]) -> None:
 
 
 class Store(MemoryTaskStore):
-    """A store whose records others change, and that nobody can watch. `times` are of the calls."""
+    """A store whose records others change, and which has no watch. `times` has the calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def test_end_of_a_task_is_stored_again_after_longer_and_longer_pauses() -> None:
 
 
 class Service:
-    """What a job needs of its service to end."""
+    """The service, as far as a job needs it to end."""
 
     def __init__(self, runtime: TrioStoreRuntime) -> None:
         self.runtime = runtime
