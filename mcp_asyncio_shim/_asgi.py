@@ -55,7 +55,7 @@ def asgi(
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
-        path: the path of the endpoint.
+        path: the endpoint's path.
         auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
             no authorization. This driver fetches nothing for it: the verifier must be a
             `JwtVerifier` with the keys of the issuer (`jwks=` or `secret=`), or a function, `async`
@@ -74,14 +74,14 @@ def asgi(
     (`timeout_graceful_shutdown` of uvicorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
-    also if `auth` gives scopes to a name that does not exist, `sse_path` is taken, or the file of
+    also if `auth` gives scopes to a name that doesn't exist, `sse_path` is taken, or the file of
     `record` cannot be opened.
 
     Raises:
         TypeError: an option is unknown.
-        ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
+        ValueError: one of `hosts` isn't a name, one of `origins` not an origin as browsers write
             it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash or
-            lacks sessions; or the verifier of `auth` fetches the keys of the issuer, or asks it.
+            lacks sessions; or the verifier of `auth` fetches the issuer's keys, or asks it.
 
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.
@@ -134,7 +134,7 @@ class AsgiApp(AsgiApplication):
 
 
 class _AsgiDriver(ConnectionDriver):
-    """The driver of a router: an `AsgiRuntime`, which also runs the handlers."""
+    """A router's driver: an `AsgiRuntime`, which also runs the handlers."""
 
     def __init__(self, served: ServedServer, router: http.Router) -> None:
         on_event = in_new_context(self._on_event)
@@ -167,7 +167,7 @@ class _AsgiDriver(ConnectionDriver):
 
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
-        """Give a function that ends the wait in the body of the context, and the body."""
+        """Give a function that ends the wait in the context's body, and the body."""
         with move_on_after(None) as limit:
             yield lambda: limit.reschedule(self.clock())
 

@@ -66,7 +66,7 @@ class Client(AbstractClient):
         make_transport: called once, with the connection and a function that handles each of its
             events; returns the transport, which calls that function in `pump`.
         config: what `client_config` returns for `options`.
-        options: the options of this client; `client_config` has checked them.
+        options: this client's options; `client_config` has checked them.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Connect to a server: in this process, in a child process, or at a URL.
 
-What `connect` starts does not outlive its block. No proxy is used.
+What `connect` starts doesn't outlive its block. No proxy is used.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def connect(
     """Connect to a server: `async with connect(target) as client: ...`.
 
     No proxy is used, HTTP is HTTP/1.1, and there is no login: pass a token in `headers`. Redirects
-    are not followed. A command writes its stderr to ours; on a terminal, control characters in it
+    aren't followed. A command writes its stderr to ours; on a terminal, control characters in it
     are escaped.
 
     Args:
@@ -93,7 +93,7 @@ async def connect(
         cwd: for a command: its working directory; by default that of this process.
         record: the file to which the conversation is recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
-            The stderr of a command is recorded if ours is a terminal.
+            A command's stderr is recorded if ours is a terminal.
         options: see `ClientConfigOptions`. For a URL `initialize_timeout` is 30 seconds unless
             given.
 
@@ -245,7 +245,7 @@ async def _transport_factory(
     *,
     allow_cleartext: bool,
 ) -> TransportFactory:
-    """Return what makes the transport of a client. A WebSocket is opened here."""
+    """Return what makes a client's transport. A WebSocket is opened here."""
     from mcp_core import http  # on first use: a client on a pipe starts sooner without it
     from mcp_core.urls import url_transport
 

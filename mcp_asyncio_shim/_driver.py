@@ -161,7 +161,7 @@ def _canceller(task: asyncio.Task[None]) -> Callable[[], None]:
 
 
 class TimeLimit:
-    """A block that ends at `deadline`, by the clock of the loop, without an exception.
+    """A block that ends at `deadline`, by the loop's clock, without an exception.
 
     `asyncio.timeout` up to Python 3.11.2 takes its own end for a cancellation in a task that was
     cancelled before, and such a task is what waits for the end of handlers and processes. With

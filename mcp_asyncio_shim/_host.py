@@ -104,7 +104,7 @@ class Host(AbstractHost):
         record: the directory in which the connection to each server is recorded, in a file of its
             own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
             created if need be. The file of the last connection to the same server is kept as
-            `git.mcp.jsonl.previous`. A `ServerSource` of yours is not recorded. Default None.
+            `git.mcp.jsonl.previous`. A `ServerSource` of yours isn't recorded. Default None.
         options: see `HostOptions`.
 
     *Resource handling*: at the end of the block all servers are closed side by side, as `connect`

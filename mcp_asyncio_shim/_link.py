@@ -2,7 +2,7 @@
 
 1. Only the writing task writes. A cancelled caller can therefore never leave half a message on the
    stream.
-2. Backpressure reaches the peer: while the connection is paused the link does not read. Much
+2. Backpressure reaches the peer: while the connection is paused the link doesn't read. Much
    queued output is one reason for that, and output stays queued while the writing task waits in
    `drain`.
 """

@@ -45,7 +45,7 @@ def check_asyncio() -> None:
     """Check that the caller is in an asyncio event loop.
 
     Raises:
-        RuntimeError: it is not.
+        RuntimeError: it isn't.
     """
     try:
         asyncio.get_running_loop()
@@ -224,7 +224,7 @@ async def open_recorder(
     target: Sequence[str | os.PathLike[str]] = (),
     known: Iterable[str] = (),
 ) -> AsyncIterator[Recorder | None]:
-    """Open the recorder of a conversation, or give None if `record` is None.
+    """Open a conversation's recorder, or give None if `record` is None.
 
     The arguments are passed to `Recorder`, `known` as its `secrets`. At the end, the file is closed
     within two seconds, also if the task is cancelled.

@@ -71,7 +71,7 @@ async def serve_streams(
 
     Raises:
         OSError: the file of `record` cannot be opened. The writer stays open.
-        RuntimeError: the caller is not in an event loop of asyncio.
+        RuntimeError: the caller isn't in an event loop of asyncio.
 
     Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
     the lines.
@@ -114,7 +114,7 @@ async def serve_connection(
         flush_until = link.loop.time() + grace
         await link.wait_until(lambda: not link.tasks, grace)
         service.stop()
-        # A handler that ignores its cancellation does not delay the responses of the others.
+        # A handler that ignores its cancellation doesn't delay the responses of the others.
         await link.wait_until(lambda: not link.tasks, FLUSH_TIMEOUT)
     finally:
         await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
@@ -136,11 +136,11 @@ async def serve_stdio(server: Server, *, record: Record = None) -> None:
     *Error handling*: as `serve_streams`.
 
     Raises:
-        ConnectFailed: stdin or stdout is not open, or is a regular file; or both are one socket,
+        ConnectFailed: stdin or stdout isn't open, or is a regular file; or both are one socket,
             which is for `serve_streams`.
         OSError: the file of `record` cannot be opened.
-        ConnectionLost: stdout cannot be written, although the client has not closed it.
-        RuntimeError: the caller is not in an event loop of asyncio.
+        ConnectionLost: stdout cannot be written, although the client hasn't closed it.
+        RuntimeError: the caller isn't in an event loop of asyncio.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
@@ -185,7 +185,7 @@ def run(server: Server, *, record: Record = None) -> None:
 
     If a handler ignores its cancellation or blocks, in a thread too, the process ends without it
     six seconds after the end of stdin or the signal, and stderr gets a line that names the tool.
-    The status is then 128 + n after the signal n, otherwise 1, and `finally` blocks are not
+    The status is then 128 + n after the signal n, otherwise 1, and `finally` blocks aren't
     executed. The lifespan may take longer to end.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
@@ -193,10 +193,10 @@ def run(server: Server, *, record: Record = None) -> None:
     Raises:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
-        ConnectFailed: stdin or stdout is not open, or is a regular file.
+        ConnectFailed: stdin or stdout isn't open, or is a regular file.
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread has a running event loop already.
-        ValueError: this is not the main thread, the only one that can handle signals.
+        ValueError: this isn't the main thread, the only one that can handle signals.
     """
     caught: list[int] = []
 

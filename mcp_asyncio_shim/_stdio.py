@@ -5,7 +5,7 @@
 2. O_NONBLOCK belongs to an open file, which other processes may share. It is set on a file that is
    opened anew, or else restored at the end.
 3. A child is ended with its process group, and on Linux with all processes that it has started.
-   Elsewhere, what it leaves running when it ends by itself is not signalled.
+   Elsewhere, what it leaves running when it ends by itself isn't signalled.
 4. A child shares our stderr, unless that is a terminal: then its output is copied, with control
    characters escaped. They could move the cursor or imitate output of this program.
 
@@ -93,7 +93,7 @@ async def standard_streams() -> AsyncIterator[Streams]:
     What is printed meanwhile goes to stderr, and so does what was printed before and not flushed.
 
     Raises:
-        ConnectFailed: stdin or stdout is not open, or asyncio cannot wait for it; or both are one
+        ConnectFailed: stdin or stdout isn't open, or asyncio cannot wait for it; or both are one
             socket.
     """
     for fd, file in enumerate((sys.__stdin__, sys.__stdout__)):
@@ -112,7 +112,7 @@ async def standard_streams() -> AsyncIterator[Streams]:
         source = _divert(0, os.O_RDONLY, null, undo)
         sink = _divert(1, os.O_WRONLY, null if sys.__stderr__ is None else 2, undo)
         undo.callback(_flush)
-        # What stderr does not take is lost. Otherwise it would be flushed to the client, later.
+        # What stderr doesn't take is lost. Otherwise it would be flushed to the client, later.
         undo.callback(os.dup2, null, 1)
         undo.callback(_flush)
         async with _open_pipes(source, sink) as streams:
@@ -267,7 +267,7 @@ async def _piped_child(
 
 
 def unread_bytes(pipe: int) -> int:
-    """Return the bytes in a pipe that were not read; 0 if the system does not say."""
+    """Return the bytes in a pipe that were not read; 0 if the system doesn't say."""
     with suppress(OSError, ImportError):  # Windows has neither of the two modules
         import fcntl
         import termios
@@ -278,7 +278,7 @@ def unread_bytes(pipe: int) -> int:
 
 @asynccontextmanager
 async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | None]:
-    """Yield a descriptor for the stderr of a child; None if it may share ours."""
+    """Yield a descriptor for a child's stderr; None if it may share ours."""
     if sys.__stderr__ is None or not os.isatty(2):
         yield None
         return
@@ -335,7 +335,7 @@ class _Child:
         return self._process.returncode
 
     async def stop(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """End the child: close its stdin, and signal it if it does not exit."""
+        """End the child: close its stdin, and signal it if it doesn't exit."""
         self.find()  # to remember those that are found only while their parent runs
         writer.close()
         discarding = asyncio.create_task(_discard_output(reader))
@@ -363,7 +363,7 @@ class _Child:
         for pid in self._signals:  # as process 1 we have to reap them
             if pid != self._process.pid:
                 with suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
+                    os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  doesn't wait
 
     def signal(self, number: int) -> bool:
         """Signal each process once. Return False if all have ended."""

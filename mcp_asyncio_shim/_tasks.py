@@ -36,7 +36,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         super().__init__(asyncio.get_running_loop())
         self._tasks = JobTasks()
         self._context = contextvars.copy_context()
-        # Handlers in threads share the executor of the loop, and may occupy all of it.
+        # Handlers in threads share the loop's executor, and may occupy all of it.
         self._store_threads = ThreadPoolExecutor(_STORE_THREADS, "mcp-tasks")
 
     def monotonic(self) -> float:
@@ -52,7 +52,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
         return self._loop.run_in_executor(self._store_threads, function)
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
-        # In a context of its own: what a handler has set is not for the upkeep of all tasks.
+        # In a context of its own: what a handler has set isn't for the upkeep of all tasks.
         context = self._context.copy()
         self._tasks.keep(self._loop.create_task(self._run_logged(function), context=context))
 
@@ -89,7 +89,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 async def open_server(
     server: Server, grace: float = 0.0, *, warns: bool = True
 ) -> AsyncIterator[ServedServer]:
-    """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+    """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 

@@ -2,9 +2,9 @@
 
 They are for Windows, where the pipes of a process's own stdin and stdout block.
 
-1. A thread blocked in the system cannot be interrupted. Closing a transport does not wait for it:
+1. A thread blocked in the system cannot be interrupted. Closing a transport doesn't wait for it:
    the thread closes the descriptor, because on Windows closing would wait.
-2. The reader reads one chunk, and the next one when the loop has taken it and is not paused. So the
+2. The reader reads one chunk, and the next one when the loop has taken it and isn't paused. So the
    peer is held back, as on a pipe.
 
 The threads are daemons: the process ends without them.
@@ -36,13 +36,13 @@ _WRITE_SIZE: Final = 65_536  # bytes of one write; after `abort` no further one 
 def open_thread_streams(source: int, sink: int) -> Iterator[Streams]:
     """Yield streams that read `source` and write to `sink`, which are closed at the end.
 
-    Call it inside a running loop. What is not written at the end is written later, if the process
+    Call it inside a running loop. What isn't written at the end is written later, if the process
     goes on so long.
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     reading = ReadThread(source, asyncio.StreamReaderProtocol(reader), loop)
-    unused = asyncio.StreamReader()  # a StreamWriter needs the protocol of a reader
+    unused = asyncio.StreamReader()  # a StreamWriter needs a reader's protocol
     protocol = asyncio.StreamReaderProtocol(unused)
     writing = WriteThread(sink, protocol, loop)
     with closing(reading), closing(writing):
@@ -90,7 +90,7 @@ class ReadThread(asyncio.ReadTransport):
             return
         if data:
             self._protocol.data_received(data)
-            if not self._paused:  # by the protocol, because it has much that is not read
+            if not self._paused:  # by the protocol, because it has much that isn't read
                 self._may_read.set()
         else:
             if error is None:
@@ -134,7 +134,7 @@ class WriteThread(asyncio.WriteTransport):
         self._loop = loop
         self._changed = threading.Condition()
         self._queue: deque[bytes] = deque()
-        self._size = 0  # bytes that are not written, in the queue and in the thread
+        self._size = 0  # bytes that aren't written, in the queue and in the thread
         self._closing = False
         self._aborted = False
         self._lost = False

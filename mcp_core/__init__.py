@@ -1,6 +1,6 @@
 """The Model Context Protocol as a pure state machine: bytes in, events out, no I/O and no clock.
 
-Begin with `Connection`. The types of the protocol are in `mcp_core.types`, the declaration of
+Begin with `Connection`. The protocol's types are in `mcp_core.types`, the declaration of
 servers in `mcp_core.registry`, and the parts of clients and servers for drivers in
 `mcp_core.runtime`.
 """

@@ -75,11 +75,11 @@ class ProtocolError(McpTrioError):
 
 
 class LocalProtocolError(ProtocolError):
-    """A call that the protocol or the negotiated capabilities do not allow. Nothing was sent."""
+    """A call that the protocol or the negotiated capabilities don't allow. Nothing was sent."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """A message from the peer that the protocol does not allow."""
+    """A message from the peer that the protocol doesn't allow."""
 
 
 class _JsonRpcError(McpTrioError):
@@ -157,7 +157,7 @@ class AuthRequired(McpTrioError):
 def show_public_path(package: str, names: Mapping[str, object]) -> None:
     """Set `__module__` of exceptions to `package`, which exports them, for tracebacks.
 
-    `names` are the names of the package; those of a public module already are left unchanged. Only
+    `names` are the package's names; those of a public module already are left unchanged. Only
     exceptions: of other classes `inspect.getsource` and `typing.get_type_hints` need the module in
     which they are written. An exception is pickled by its public path then, which is as stable.
     """

@@ -39,7 +39,7 @@ def check_keywords_of(options: Mapping[str, object], called: Callable[..., Any],
 
 
 def check_names(options: Mapping[str, object], known: Mapping[str, object], function: str) -> None:
-    """Raise `TypeError` for the first of `options` that is not `known`, with a similar name."""
+    """Raise `TypeError` for the first of `options` that isn't `known`, with a similar name."""
     if options.keys() <= known.keys():
         return
     from difflib import get_close_matches  # on first use: only for the error

@@ -7,7 +7,7 @@
    word: then it takes 16.
 3. Nearly every text has no secret, which a few searches for fixed texts find out.
 
-A secret that is encrypted, compressed, hashed or spelled in another way is not found.
+A secret that is encrypted, compressed, hashed or spelled in another way isn't found.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHORT: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 # Escapes of printable ASCII.
 _PERCENT: Final = re.compile("%[2-7][0-9A-Fa-f]")
 _UNICODE: Final = re.compile(r"\\u00[2-7]")
-# What else is escaped: line feeds, quotation marks and the like, and what is not ASCII.
+# What else is escaped: line feeds, quotation marks and the like, and what isn't ASCII.
 _ODD: Final = re.compile(r"[^\x20-\x7e]|[\\\"'%]")
 # The most frequent first, in JSON with English texts and ids.
 _FREQUENT: Final = ' etaoinsrhldcumpfgy"wb:,vk._-/{}0125346789[]xjTSACIPqzMDREOLNBFHGWUV'
@@ -66,7 +66,7 @@ class KnownSecrets:
     """Secrets that are searched for in many texts.
 
     Args:
-        secrets: the secrets. Those below 6 characters do not count.
+        secrets: the secrets. Those below 6 characters don't count.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:

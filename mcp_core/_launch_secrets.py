@@ -1,4 +1,4 @@
-"""The secrets of a launch: what its command, address, variables and headers show to be one.
+"""A launch's secrets: what its command, address, variables and headers show to be one.
 
 They are known before anything crosses, so that all that records the conversation can hide them.
 """
@@ -68,12 +68,12 @@ def launch_secrets(
     headers: Mapping[str, str] | None = None,
     inherited: Mapping[str, str] | None = None,
 ) -> frozenset[str]:
-    """Return the secrets of a launch, for all that records or shows what the server says.
+    """Return a launch's secrets, for all that records or shows what the server says.
 
     Args:
-        words: the words of the command, or the URL as the only word.
+        words: the command's words, or the URL as the only word.
         env: the variables that the server gets. All count but common words, paths and the like.
-        headers: the headers of each request. The same.
+        headers: each request's headers. The same.
         inherited: the variables that it inherits, of which those with names of secrets count.
     """
     found = {value for value in _command_secrets(words) if not is_plain_value(value)}
@@ -94,7 +94,7 @@ def launch_secrets(
 def is_known_variable(name: str, value: str) -> bool:
     """True if the value of a variable of a launch, or of an input, must not be shown.
 
-    A variable is where a user puts a secret, so that only those do not count which say nothing.
+    A variable is where a user puts a secret, so that only those don't count which say nothing.
     """
     if is_secret_name(name):
         return True

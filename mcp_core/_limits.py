@@ -25,7 +25,7 @@ class Rate(Struct, frozen=True):
     """A rate of `per_second` on average, with up to `burst` calls at once after a pause.
 
     Raises:
-        ValueError: `per_second` is not positive, or `burst` is below 1 and so allows no call.
+        ValueError: `per_second` isn't positive, or `burst` is below 1 and so allows no call.
     """
 
     per_second: float
@@ -79,15 +79,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     # A message. The limit of larger MCP implementations for a request body; larger tool arguments
     # are usually files.
     message: int = 4 * 1024 * 1024
-    # Memory for the values of a message when decoded, beside their own bytes: estimated as 80 for
+    # Memory for a message's values when decoded, beside their own bytes: estimated as 80 for
     # each array and object, 32 for each comma and colon, and 16 for each quotation mark. 0 for ten
     # times `message`, and at least 1 MiB: short records take less, and so do a million numbers, but
     # `[[],[],...]` takes four times as much. Long texts and blobs take nothing.
     decoded: int = 0
-    # The id of a request, which is stored while the request runs. Enough for a UUID or a hash with
+    # A request's id, which is stored while the request runs. Enough for a UUID or a hash with
     # a prefix.
     id: int = 256
-    # The name of a method. Four times the longest one in the specification.
+    # A method's name. Four times the longest one in the specification.
     method: int = 256
     # Messages in a batch. 2025-03-26 sets no bound. The work of a batch arrives at once, so this is
     # less than `in_flight`.

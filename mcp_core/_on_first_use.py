@@ -16,7 +16,7 @@ def names_on_first_use(package: str, modules: Mapping[str, Iterable[str]]) -> Ca
 
     Args:
         package: the package's `__name__`.
-        modules: the names of each module. A module that begins with `.` is relative to the package.
+        modules: each module's names. A module that begins with `.` is relative to the package.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
 
@@ -24,7 +24,7 @@ def names_on_first_use(package: str, modules: Mapping[str, Iterable[str]]) -> Ca
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(module_of[name], package), name)
-        setattr(import_module(package), name, value)  # the next use does not come here
+        setattr(import_module(package), name, value)  # the next use doesn't come here
         return value
 
     return load

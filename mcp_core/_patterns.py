@@ -19,7 +19,7 @@ class LatePattern:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(re.compile(*self.source), name)  # `re` caches it
-        setattr(self, name, value)  # the next use does not come here
+        setattr(self, name, value)  # the next use doesn't come here
         return value
 
 

@@ -1,6 +1,6 @@
 """How a secret is recognized in a log or a trace: by the name of its member, or by its form.
 
-This is a net, not a wall: a secret in plain words is not found.
+This is a net, not a wall: a secret in plain words isn't found.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def is_secret_field(text: str) -> bool:
 def is_plain_value(value: str) -> bool:
     """True if `value` is a common word, a path or a version, and says nothing that is secret.
 
-    It is for values whose names do not say what they are.
+    It is for values whose names don't say what they are.
     """
     if value.lower() in _PLAIN_VALUES:
         return True
@@ -128,7 +128,7 @@ def is_plain_value(value: str) -> bool:
 def looks_random(text: str) -> bool:
     """True if a part of `text` looks as if a machine had drawn it, such as a UUID or a token.
 
-    Words, versions, dates and short numbers do not.
+    Words, versions, dates and short numbers don't.
     """
     if _UUID.search(text) is not None:
         return True

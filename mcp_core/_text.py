@@ -3,7 +3,7 @@
 1. A control character or invisible character of a peer becomes its JSON escape, such as `\\n`,
    `\\u001b` or `\\u202e` (RFC 8259 section 7). Text that cannot be seen, or that moves other text,
    could imitate a line of a log, a prompt or another name.
-2. Nothing is lost, and a JSON document keeps its value. A backslash is not escaped itself: a peer
+2. Nothing is lost, and a JSON document keeps its value. A backslash isn't escaped itself: a peer
    may have written an escape as text, which deceives no reader.
 """
 
@@ -38,7 +38,7 @@ def escape_text(text: str, keep: str = "", *, joiners: bool = False) -> str:
         text: any text; halves of surrogate pairs are allowed.
         keep: hidden characters to leave as they are, such as line feeds.
         joiners: leave the zero-width characters that belong to what is visible: joiners inside
-            words that are not ASCII (Persian, emoji of several people), and the choice between the
+            words that aren't ASCII (Persian, emoji of several people), and the choice between the
             emoji and the text form of a character.
     """
     if text.isascii() and text.isprintable():

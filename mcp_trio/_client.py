@@ -105,7 +105,7 @@ class Client(AbstractClient):
 
     Args:
         config: what `client_config` returns for `options`.
-        options: the options of this client; `client_config` has checked them.
+        options: this client's options; `client_config` has checked them.
         make_transport: called once, with the connection and a function that handles each of its
             events; returns the transport, which calls that function in `pump`.
     """

@@ -4,7 +4,7 @@
    the block propagate unchanged.
 2. Options of the conversation are those of `ClientConfigOptions`, for every transport. The
    parameters here are particular to one kind of transport.
-3. The modules of HTTP, and those of a server, are imported on first use: a stdio client does not
+3. The modules of HTTP, and those of a server, are imported on first use: a stdio client doesn't
    load them.
 """
 
@@ -63,11 +63,11 @@ __all__ = [
 
 
 class ClientOptions(ClientConfigOptions, total=False):
-    """The options of a client: the keys of `ClientConfigOptions`, `trace` and `record`.
+    """A client's options: the keys of `ClientConfigOptions`, `trace` and `record`.
 
     Keys:
         trace: called for each message, with `"sent"` or `"received"` and its bytes; on a byte
-            stream for each line, also for one that is not a message. It must not block. One that
+            stream for each line, also for one that isn't a message. It must not block. One that
             raises is logged and not called again. Default None.
         record: the file to which the conversation is recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced, and one that
@@ -90,7 +90,7 @@ def connect(
 
     Args:
         target: a URL `http://...` or `https://...` (more options: `connect_http`); a URL
-            `ws://...` or `wss://...` (`connect_websocket`); the words of a command, which is
+            `ws://...` or `wss://...` (`connect_websocket`); a command's words, which is
             started as a child process (`connect_stdio`); or a `Server`, which runs in this process.
         auth: for `http://...` and `https://...`, whether and how to get an access token if the
             server requires one (see `connect_http`).
@@ -212,7 +212,7 @@ async def connect_stdio(
     Used as `async with connect_stdio(["python", "server.py"]) as client: ...`.
 
     Some old servers exit when they are asked for the revisions that they support. Such a server is
-    started a second time, without that request. One that exits before it has read it is not.
+    started a second time, without that request. One that exits before it has read it isn't.
 
     Args:
         argv: program and arguments; no shell is involved.
@@ -228,7 +228,7 @@ async def connect_stdio(
             of its stdin, and 2 s more after SIGTERM.
         options: see `ClientOptions`.
 
-    *Resource handling*: at the end of the block the child's stdin is closed; if it does not exit,
+    *Resource handling*: at the end of the block the child's stdin is closed; if it doesn't exit,
     its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
     started and that still run. On Windows the child alone is ended, by `TerminateProcess`.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
@@ -327,7 +327,7 @@ async def connect_http(
             context offers HTTP/2 only after `context.set_alpn_protocols(["h2", "http/1.1"])`.
         proxy: the URL of an HTTP proxy, or None for no proxy. By default the one that the
             environment has for this server (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`;
-            on macOS and Windows also the settings of the system), and none for a server on this
+            on macOS and Windows also the system's settings), and none for a server on this
             machine.
         auth: whether, and how, to get an access token from the authorization server that the MCP
             server names (2026-07-28, basic/authorization). `False`, the default, gets none; `True`
@@ -348,11 +348,11 @@ async def connect_http(
 
     *Resource handling*: at the end of the block the session is deleted on the server, which gets a
     second for it, and all connections are closed.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects are not
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects aren't
     followed.
 
     Raises:
-        ConnectFailed: the server could not be reached, its certificate is not trusted, the proxy of
+        ConnectFailed: the server could not be reached, its certificate isn't trusted, the proxy of
             the environment cannot be used, the server requires an access token (the cause is then
             `AuthRequired`, or `AuthorizationFailed` if none could be obtained), or the negotiation
             failed.
@@ -449,7 +449,7 @@ async def connect_websocket(
     connection: if it breaks, every pending call raises `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the server could not be reached, its certificate is not trusted, the proxy of
+        ConnectFailed: the server could not be reached, its certificate isn't trusted, the proxy of
             the environment cannot be used, the server has no WebSocket at this URL, it requires an
             access token (the cause is then `AuthRequired`), or the negotiation failed.
         RuntimeError: `async with` is used outside a run of trio.
@@ -521,7 +521,7 @@ def _open_recorder(
     headers: Mapping[str, str] | None = None,
     inherit_env: bool = False,
 ) -> AbstractAsyncContextManager[Recorder | None]:
-    """Open the recorder that `options` ask for. A client without one does not load its modules.
+    """Open the recorder that `options` ask for. A client without one doesn't load its modules.
 
     What the server gets in `env`, `headers` and, if it inherits it, the environment of this process
     is hidden in the file.

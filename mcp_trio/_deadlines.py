@@ -67,7 +67,7 @@ class DeadlineRunner:
     """A set of deadlines with their task: start `run` in a nursery. It runs until cancelled."""
 
     def __init__(self) -> None:
-        # A heap of checks. The number orders checks at equal times: deadlines do not compare.
+        # A heap of checks. The number orders checks at equal times: deadlines don't compare.
         self._checks: list[tuple[float, int, Deadline]] = []
         self._numbers = count()
         self._earlier_check = trio.lowlevel.ParkingLot()

@@ -113,7 +113,7 @@ def read_snapshot(path: Path) -> FileSnapshot:
     """Read a file, which need not exist.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is too large.
+        OSError: it cannot be read, isn't a regular file, or is too large.
     """
     try:
         target = path.resolve()
@@ -129,7 +129,7 @@ def read_snapshot(path: Path) -> FileSnapshot:
 def read_regular_file(
     path: Path, *, max_size: int, follow_links: bool = True
 ) -> tuple[bytes, os.stat_result]:
-    """Return the content of a file, and its state.
+    """Return a file's content, and its state.
 
     Args:
         path: the file.
@@ -137,7 +137,7 @@ def read_regular_file(
         follow_links: False to refuse a symbolic link in place of the file.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or is too large.
+        OSError: it cannot be read, isn't a regular file, or is too large.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
     flags |= getattr(os, "O_NONBLOCK", 0)  # a FIFO would block

@@ -95,7 +95,7 @@ class _LenientH2Stream(H2Stream):
 
 
 class _RemoteSettings(Settings):
-    """The settings of the peer. Unknown ones are not stored: a peer could send 65,536 of them.
+    """The peer's settings. Unknown ones aren't stored: a peer could send 65,536 of them.
 
     RFC 9113 6.5.2 requires that they be ignored.
     """

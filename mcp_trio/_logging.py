@@ -1,4 +1,4 @@
-"""The logger of this package, whose records are escaped: their texts may come from a peer.
+"""This package's logger, whose records are escaped: their texts may come from a peer.
 
 Modules get it by its name, `mcp_trio`. A child of it would not be filtered.
 """

@@ -1,7 +1,7 @@
-"""A nursery that does not wrap the exception of its own block in a group.
+"""A nursery that doesn't wrap the exception of its own block in a group.
 
 Trio's nursery raises a group even for a single failure, because several tasks could have failed.
-Where this package opens a nursery, the background tasks do not raise: a group of one holds the
+Where this package opens a nursery, the background tasks don't raise: a group of one holds the
 user's own exception. A cancellation from outside at the same moment is replaced by the failure, as
 it would be without a nursery.
 """

@@ -1,7 +1,7 @@
 """The trio side of a `Runtime`: its clocks, threads and waits, and a task for each of its jobs.
 
 1. Nothing here knows a transport. Each transport adds `pump`, `write_blocked` and `drain`.
-2. Context variables that one handler sets are not visible to the next one. Handle each event in its
+2. Context variables that one handler sets aren't visible to the next one. Handle each event in its
    own copy of the context, because a plain `def` handler runs in the task that read the message.
 3. A job (a server's handler, or a client's callback) runs in a task with its own cancel scope, and
    decides what becomes of an exception. Only trio's cancellation propagates, because it belongs to
@@ -49,7 +49,7 @@ def check_trio() -> None:
     """Check that the caller is a trio task.
 
     Raises:
-        RuntimeError: it is not.
+        RuntimeError: it isn't.
     """
     if not trio.lowlevel.in_trio_run():
         raise RuntimeError("mcp_trio needs trio.run(); in asyncio use the package mcp_asyncio_shim")
@@ -153,7 +153,7 @@ def start_job(
     """Run `job` in `nursery`, and call `on_ended` when it has ended.
 
     A function that `on_ended` returns is awaited in the same task, so that writing a response costs
-    no task of its own. Cancelling the job does not cancel that function; cancelling the nursery
+    no task of its own. Cancelling the job doesn't cancel that function; cancelling the nursery
     does.
 
     With `shutdown_timeout` a job that starts in a cancelled nursery still gets so many seconds.
@@ -195,7 +195,7 @@ async def _run(
 def _split_cancelled(exc: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """Return the part of `exc` that is trio's cancellation, and the rest."""
     if trio.current_effective_deadline() > -math.inf:
-        # This task is not cancelled: a handler kept an old `Cancelled` and raised it again.
+        # This task isn't cancelled: a handler kept an old `Cancelled` and raised it again.
         return None, exc
     if isinstance(exc, BaseExceptionGroup):
         return exc.split(trio.Cancelled)

@@ -82,7 +82,7 @@ async def serve_stream(
 
     Raises:
         OSError: the file of `record` cannot be opened. The stream stays open.
-        RuntimeError: the caller is not a task of trio. The stream stays open.
+        RuntimeError: the caller isn't a task of trio. The stream stays open.
 
     Source: basic/lifecycle, Shutdown; basic/transports (2026-07-28: basic/transports/stdio), for
     the lines.
@@ -121,11 +121,11 @@ async def serve_stdio(
     *Error handling*: as `serve_stream`. A client that is gone (EPIPE) ends the conversation.
 
     Raises:
-        ConnectFailed: stdin or stdout is not open.
+        ConnectFailed: stdin or stdout isn't open.
         ConnectionLost: stdout cannot be written, although the client may be there: it is a file on
             a full disk, for example.
         OSError: the file of `record` cannot be opened.
-        RuntimeError: the caller is not a task of trio.
+        RuntimeError: the caller isn't a task of trio.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
@@ -178,10 +178,10 @@ async def serve_listeners(
 
     Args:
         server: the server. Its lifespan is entered once, around all conversations.
-        listeners: open listeners. The number of connections is not limited.
+        listeners: open listeners. The number of connections isn't limited.
         stop: once set, no more connections are accepted, and every conversation ends as described
             for `serve_stream`. Default None: only cancelling this call ends it.
-        grace: seconds for the handlers that run then, or at the end of the input of their client.
+        grace: seconds for the handlers that run then, or at the end of their client's input.
         record: the file to which all conversations are recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
         task_status: of `nursery.start`, which passes it. With it,
@@ -189,12 +189,12 @@ async def serve_listeners(
             connections are accepted.
 
     *Resource handling*: the listeners and every stream are closed at the end.
-    *Error handling*: a failing conversation does not affect the others. Exceptions of the lifespan
+    *Error handling*: a failing conversation doesn't affect the others. Exceptions of the lifespan
     propagate unchanged.
 
     Raises:
         OSError: the file of `record` cannot be opened. The listeners are closed.
-        RuntimeError: the caller is not a task of trio. The listeners stay open.
+        RuntimeError: the caller isn't a task of trio. The listeners stay open.
     """
     check_trio()
 
@@ -258,7 +258,7 @@ async def serve_conversation(
                 with trio.move_on_after(grace_after_end):
                     await dispatch.idle()
             dispatch.stop()
-            # A handler that ignores its cancellation does not delay the responses of the others.
+            # A handler that ignores its cancellation doesn't delay the responses of the others.
             with trio.move_on_after(_SHUTDOWN_TIMEOUT):
                 await dispatch.idle()
             with trio.move_on_after(
@@ -286,7 +286,7 @@ async def _recorded(
 def _open_recorder(
     record: str | os.PathLike[str] | Recording | None, transport: str
 ) -> AbstractAsyncContextManager[Recorder | None]:
-    """Open the recorder of a server. A server without one does not load its modules."""
+    """Open a server's recorder. A server without one doesn't load its modules."""
     if record is None:
         return nullcontext()
     from mcp_trio.recording._open import open_recorder
@@ -341,14 +341,14 @@ def run(
     If a handler ignores its cancellation or blocks, the process ends without it five seconds after
     the grace, and stderr gets a line that names the tool. The grace is `grace` after a signal, and
     at most one second after the end of stdin. The status is then 128 + n after the signal n,
-    otherwise 1, and `finally` blocks are not executed. The lifespan may take longer to end.
+    otherwise 1, and `finally` blocks aren't executed. The lifespan may take longer to end.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
     Raises:
         SystemExit: with 130 or 143 after a signal; with a text, which Python prints, and status 1
             if stdout cannot be written.
-        ConnectFailed: stdin or stdout is not open.
+        ConnectFailed: stdin or stdout isn't open.
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
     """

@@ -55,7 +55,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         )
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
-        # In a context of its own: what a handler has set is not for the upkeep of all tasks.
+        # In a context of its own: what a handler has set isn't for the upkeep of all tasks.
         self._context.copy().run(self._nursery.start_soon, self._run_logged, function)
 
     async def _run_logged(self, function: Callable[[], Awaitable[object]]) -> None:
@@ -87,7 +87,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
 async def open_server(
     server: Server, grace: float = 0.0, *, warns: bool = True
 ) -> AsyncIterator[ServedServer]:
-    """Enter the lifespan of a server, and run its tasks. At the end they get `grace` seconds.
+    """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 

@@ -1,10 +1,10 @@
-"""The end of a server's process that does not end by itself: a handler ignores its cancellation.
+"""The end of a server's process that doesn't end by itself: a handler ignores its cancellation.
 
 1. Only for a process that is nothing but a server. Others get a line in the log, see
    `Service.warn_of_running`.
 2. A thread waits for the deadline, because a handler may block the event loop. It is started by
    `LastDeadline.begin`; until then the deadline costs nothing.
-3. No bookkeeping: what runs is found in the frames of the interpreter, once, at the deadline.
+3. No bookkeeping: what runs is found in the interpreter's frames, once, at the deadline.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LastDeadline:
     Args:
         name: the server's name, with which the line on stderr begins.
 
-    Use it in a `with` block around the run of the server: after the block nothing happens.
+    Use it in a `with` block around the server's run: after the block nothing happens.
     """
 
     def __init__(self, name: str) -> None:
@@ -143,13 +143,13 @@ def _running_handlers() -> list[str]:
 def _running_names() -> Iterator[str]:
     """Yield the names of the tools, and of other handlers, that run in any task or thread."""
     jobs = {RequestJob.run.__code__, RootsJob.run.__code__}
-    tools: dict[int, str] = {}  # by the id of the function
+    tools: dict[int, str] = {}  # by the function's id
     for each in gc.get_objects():
         # Not `isinstance`, for which a proxy may run code of its own.
         kind = type(each)
         if kind is CoroutineType and each.cr_code in jobs:
             frame: FrameType | None = each.cr_frame
-            if frame is not None:  # it has not ended
+            if frame is not None:  # it hasn't ended
                 job = frame.f_locals["self"]
                 is_request = isinstance(job, RequestJob)
                 yield name_of_request(job.request) if is_request else "a hook on changed roots"
@@ -168,6 +168,6 @@ def _running_names() -> Iterator[str]:
 
 def _open_recorders() -> list[Any]:
     module = sys.modules.get("mcp_core.adapters._recorder")
-    if module is None:  # this process does not record
+    if module is None:  # this process doesn't record
         return []
     return [each for each in gc.get_objects() if type(each) is module.Recorder]

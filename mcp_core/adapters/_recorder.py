@@ -106,7 +106,7 @@ class Recording(Struct, frozen=True, kw_only=True):
         file_limit: bytes of the file. What follows is counted, and not written. 256 MiB by default.
 
     Raises:
-        ValueError: a limit is not positive, or one of `redact` is not a JSON pointer.
+        ValueError: a limit isn't positive, or one of `redact` isn't a JSON pointer.
     """
 
     path: str | os.PathLike[str]
@@ -131,7 +131,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 class _Capture(Struct, gc=False):
     """A capture that waits in the queue for the thread.
 
-    Thousands wait at once, and the garbage collector does not follow them.
+    Thousands wait at once, and the garbage collector doesn't follow them.
     """
 
     time_ns: int
@@ -150,16 +150,16 @@ class Recorder:
         record: the file, or a `Recording` with options.
         observer: the side that records; `between` for a proxy.
         transport: the transport, for the header.
-        target: the words of the command, or the URL as the only word; empty if not known.
+        target: the command's words, or the URL as the only word; empty if not known.
         entropy: returns so many random bytes.
         log: the method `log` of a `logging.Logger`.
         on_line: called in the thread with each line before it is written, without secrets, also
-            with those that the file does not take. It must not wait or raise.
+            with those that the file doesn't take. It must not wait or raise.
         secrets: known secrets, which are hidden everywhere, unless `record` says that the
             file has all of them. Those of `record` and of `target` are known, too.
 
     Attributes:
-        header: the header of the trace.
+        header: the trace's header.
 
     *Resource handling*: the file is open until `close`.
 
@@ -206,7 +206,7 @@ class Recorder:
             target=self._redact_target(target),
             redacted=() if self._redactor is None else self._redactor.redacted,
         )
-        self._has_reader = on_line is not None  # which gets lines that the file does not take
+        self._has_reader = on_line is not None  # which gets lines that the file doesn't take
         self._is_writable = True
         self._encoder = TraceEncoder(self.header, self._redactor, recording.file_limit, on_line)
         self._queue: deque[_Capture] = deque()
@@ -283,12 +283,12 @@ class Recorder:
         self.put(_note_line, text, len(text))
 
     def note_fetch(self, method: str, url: str, outcome: str) -> None:
-        """Note a request for authorization. Its content is a secret, and is not recorded.
+        """Note a request for authorization. Its content is a secret, and isn't recorded.
 
         Args:
             method: the HTTP method.
             url: the URL; its query is hidden.
-            outcome: the status of the response, or why there is none.
+            outcome: the response's status, or why there is none.
         """
         shown = url if self._redactor is None else self._redactor.redact_url(url)
         self.note(f"authorization: {method} {shown}: {outcome}")
@@ -299,7 +299,7 @@ class Recorder:
         """Queue what was captured now. Return False if it was dropped.
 
         Args:
-            make_lines: makes the lines of it, in the thread of this recorder.
+            make_lines: makes the lines of it, in this recorder's thread.
             what: the capture. It must not change later.
             size: its size in bytes.
         """
@@ -434,7 +434,7 @@ class Recorder:
         return beginning
 
     def _follow_move(self, ours: os.stat_result, is_truncated: bool) -> bool:
-        """Open a new file if ours was moved. Return False if it was not, or that is impossible."""
+        """Open a new file if ours was moved. Return False if it wasn't, or that is impossible."""
         assert self._place is not None
         try:
             if os.path.samestat(ours, self._place.stat()):

@@ -1,10 +1,10 @@
 """The task store in an SQLite file: tasks outlive the process, and processes share them.
 
 1. A read takes microseconds, less than going to a thread and back, so it runs in the thread of the
-   event loop. In the WAL mode of SQLite it does not wait for writers.
+   event loop. In the WAL mode of SQLite it doesn't wait for writers.
 2. A write waits for the disk, so it runs in a worker thread. All writes that wait become one
    transaction, because waiting for the disk once costs as much for one as for many.
-3. Cancelling the caller of a write does not take the write back.
+3. Cancelling the caller of a write doesn't take the write back.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 # Seconds between looks for changes of other processes. A look takes some microseconds.
 _LOOK_INTERVAL: Final = 0.25
-# Writes of one transaction. More do not make it cheaper, and other processes wait for its end.
+# Writes of one transaction. More don't make it cheaper, and other processes wait for its end.
 _MAX_BATCH: Final = 256
 
 
@@ -109,7 +109,7 @@ class SqliteTaskStore:
             TaskStoreError: the file cannot be used. The text says why, and what to do.
         """
         if self._file is None:
-            # Blocks the event loop. A server that is not open yet has nothing else to do.
+            # Blocks the event loop. A server that isn't open yet has nothing else to do.
             self._file = TaskFile(self.path)
             self._reports = None
             self._vacuuming = False
@@ -194,7 +194,7 @@ class SqliteTaskStore:
         try:
             result = read()
         except FileIsBusy:
-            # Rare: another program has the file for itself. The writer waits until it has not.
+            # Rare: another program has the file for itself. The writer waits until it hasn't.
             result = await self._write(lambda sequence: read(wait=True), durable=False)
         file = self._file
         if file is not None and file.damaged:
@@ -244,7 +244,7 @@ class SqliteTaskStore:
         finally:
             self._writing = False
             if self._queued:
-                # Cancelled, because the server ends. Others, that are not, may still wait for their
+                # Cancelled, because the server ends. Others, that aren't, may still wait for their
                 # writes, such as the last status of a task: write these here and now.
                 self._write_batches(runtime)
                 self._report_written()

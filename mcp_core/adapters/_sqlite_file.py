@@ -36,9 +36,9 @@ __all__ = ["DamagedRow", "FileIsBusy", "TaskFile"]
 
 # Seconds to wait for another process that writes. A transaction takes milliseconds.
 _BUSY_TIMEOUT: Final = 5.0
-# Seconds between attempts where SQLite itself does not wait.
+# Seconds between attempts where SQLite itself doesn't wait.
 _RETRY_INTERVAL: Final = 0.01
-# Identifies the files of this store. The version is that of the tables in them.
+# Identifies this store's files. The version is that of the tables in them.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
 _SCHEMA_VERSION: Final = 2
 _OLDEST_VERSION: Final = 1  # `_add_missing` adds what it lacks
@@ -102,7 +102,7 @@ _USAGE: Final = (
     "INSERT INTO usage SELECT quota_key, count(*), sum(size) FROM tasks GROUP BY quota_key",
     "INSERT INTO usage SELECT 'all', count(*), coalesce(sum(size), 0) FROM tasks",
 )
-# What a file of version 1 lacks. Its tasks have the key of the one user: whose they are is not
+# What a file of version 1 lacks. Its tasks have the key of the one user: whose they are isn't
 # known.
 _SIZES: Final = (
     "ALTER TABLE tasks ADD COLUMN quota_key TEXT NOT NULL DEFAULT ''",
@@ -119,7 +119,7 @@ _LEASES: Final = (
     )
     """,
 )
-# Each worker of a task that has not ended, by one step in the index for each, and its lease.
+# Each worker of a task that hasn't ended, by one step in the index for each, and its lease.
 _SELECT_LEASES: Final = """
     WITH RECURSIVE held (name) AS (
         SELECT min(worker) FROM tasks WHERE worker IS NOT NULL
@@ -132,7 +132,7 @@ _SELECT_LEASES: Final = """
 # The lease of a worker that has none: of a file from before leases were those of workers.
 _DEFAULT_LEASE: Final = 30.0
 # Free pages are used again, and given back to the file system above this part of the file, in steps
-# that take some milliseconds. A smaller file is not worth the work.
+# that take some milliseconds. A smaller file isn't worth the work.
 _MOST_FREE: Final = 0.25
 _MIN_FREE_PAGES: Final = 256
 _PAGES_AT_ONCE: Final = 200
@@ -297,7 +297,7 @@ class TaskFile:
     def changed_by_others(self, seen: int) -> tuple[int, list[TaskKey | None]]:
         """Return the number of the last transaction, and the keys that others changed after `seen`.
 
-        None among the keys means that some of them are not known any more.
+        None among the keys means that some of them aren't known any more.
         """
         # Changes with every transaction of another connection, and costs less than a query.
         counter = self._select("PRAGMA data_version", ())[0][0]
@@ -441,7 +441,7 @@ class TaskFile:
 
         def run(sequence: int) -> None:
             execute = self._writer.execute
-            # Without a writer: the watches of this process have yet to see them, too.
+            # Without a writer: this process's watches have yet to see them, too.
             query = """
                 INSERT INTO removed SELECT ?, '', owner, id FROM tasks
                 WHERE stale_at <= ? ORDER BY stale_at LIMIT ?
@@ -520,7 +520,7 @@ class TaskFile:
     def _run(self, operations: Sequence[Operation], durable: bool) -> list[Any]:
         execute = self._writer.execute
         if durable is not self._durable:
-            # FULL waits for the disk at each commit, NORMAL does not. Both keep the file whole.
+            # FULL waits for the disk at each commit, NORMAL doesn't. Both keep the file whole.
             execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
         with self._transaction("BEGIN IMMEDIATE"):
@@ -545,7 +545,7 @@ class TaskFile:
         return connection
 
     def _create_tables(self) -> None:
-        """Create the tables in a new file. Do not touch a file that is not ours."""
+        """Create the tables in a new file. Do not touch a file that isn't ours."""
         execute = self._writer.execute
         with self._transaction("BEGIN"):
             found = self._find_tables()
@@ -606,7 +606,7 @@ class TaskFile:
             try:
                 mode = self._one(self._writer, "PRAGMA journal_mode = WAL")[0]
             except self._sqlite.OperationalError as exc:
-                # Here SQLite does not wait for a process that creates the same file.
+                # Here SQLite doesn't wait for a process that creates the same file.
                 if _result_code(exc) != _BUSY or time.monotonic() >= deadline:
                     raise
                 time.sleep(_RETRY_INTERVAL)
@@ -675,7 +675,7 @@ class TaskFile:
     def _decode(
         self, row: int, owner: str, id: str, serial: int, data: bytes, result: bytes | None = None
     ) -> TaskRecord | None:
-        """Return the record of a row, or None if it cannot be decoded. Then note it."""
+        """Return a row's record, or None if it cannot be decoded. Then note it."""
         try:
             record = join_record(data, result)
             # With another key or number than its row it could never be changed.
@@ -688,7 +688,7 @@ class TaskFile:
         return None
 
     def _check_identity(self) -> None:
-        """Check that the open file is still that of the path: what is written to it is not lost."""
+        """Check that the open file is still that of the path: what is written to it isn't lost."""
         try:
             state = self.path.stat()
         except OSError:

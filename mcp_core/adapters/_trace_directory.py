@@ -24,7 +24,7 @@ _SUFFIX: Final = ".mcp.jsonl"
 
 
 class TraceDirectory:
-    """The traces of the servers of a host, one file for each.
+    """The traces of a host's servers, one file for each.
 
     That of the server `git` is `git.mcp.jsonl`, in which other characters than letters, digits and
     `-._~` are percent-encoded. When the server is connected again, the trace of its last connection

@@ -3,7 +3,7 @@
 A client has one `Authorizer` per MCP server. The driver runs its flows by executing their steps:
 `Fetch`, `ListenForRedirect`, `Browse`, `Load` and `Save`.
 A server has one `OAuthResourceServer` with a `JwtVerifier`, an `IntrospectionVerifier` or a
-function of the application. The steps of its flows are `Fetch` and `Await`. A server without OAuth
+function of the application. Its flows' steps are `Fetch` and `Await`. A server without OAuth
 has `ApiKeys`.
 """
 

@@ -1,13 +1,13 @@
 """Signed tokens (JWS): parse and verify those of others, sign our own.
 
 1. The algorithm must be on our list, and the key must be of its kind. A public key can therefore
-   never serve as a shared secret, and `none` is not an algorithm.
+   never serve as a shared secret, and `none` isn't an algorithm.
 2. Every token has one encoding: base64url without padding or loose bits, each member once.
    Extensions (`crit`, `b64`), encryption (JWE) and compression (`zip`) are rejected.
 3. No text of an exception contains a part of a token or a key.
 
 Only this module imports joserfc, and uses it for keys and signatures only: what a token may look
-like must not depend on the version of a library. Claims and times are not checked here. Sources:
+like must not depend on the version of a library. Claims and times aren't checked here. Sources:
 RFC 7515, 7517, 7518, 7638, 8037, 8725, 9864.
 """
 
@@ -88,7 +88,7 @@ _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
 class InvalidToken(McpTrioError):
-    """A token, or DPoP proof, that is not valid.
+    """A token, or DPoP proof, that isn't valid.
 
     The text says why, and is sent to the client and logged: it must not contain a part of the
     token. A verifier of your own raises this exception to reject a token.
@@ -96,7 +96,7 @@ class InvalidToken(McpTrioError):
 
 
 class InvalidKey(McpTrioError, ValueError):
-    """A key that is not valid or not supported.
+    """A key that isn't valid or not supported.
 
     The text says why, and must not contain a part of the key.
     """
@@ -192,7 +192,7 @@ class Key:
 
 
 class Jws:
-    """A parsed token whose signature is not verified yet.
+    """A parsed token whose signature isn't verified yet.
 
     `alg`, `kid`, `typ` and `jwk` (encoded JSON) are from its header.
     """
@@ -215,7 +215,7 @@ class Jws:
         """Verify the signature with `key` and return the payload.
 
         Raises:
-            InvalidToken: the signature is wrong, or the key does not support the algorithm.
+            InvalidToken: the signature is wrong, or the key doesn't support the algorithm.
         """
         if not key.supports(self.alg):
             raise InvalidToken("the token's algorithm and its key do not belong together")
@@ -231,7 +231,7 @@ def read_jws(token: str, algorithms: Collection[str]) -> Jws:
     Call `Jws.verify` next: nothing is verified yet.
 
     Raises:
-        InvalidToken: the token is malformed, or its algorithm is not one of `algorithms`.
+        InvalidToken: the token is malformed, or its algorithm isn't one of `algorithms`.
     """
     if len(token) > MAX_TOKEN:
         raise InvalidToken(f"the token is longer than {MAX_TOKEN} characters")
@@ -263,11 +263,11 @@ def parse_members(data: bytes) -> dict[str, Raw]:
     """Parse a JSON object with unique names. Return its members, not decoded.
 
     Raises:
-        InvalidPayload: it is not a JSON object, it is nested more than 200 deep, or a name is
+        InvalidPayload: it isn't a JSON object, it is nested more than 200 deep, or a name is
             repeated.
     """
     members = _read_members(data)
-    # The decoder does not check the values that it skips.
+    # The decoder doesn't check the values that it skips.
     if depth_exceeds(_read_any(data)):
         raise InvalidPayload("it is nested too deeply")
     # The decoder keeps the last of equal names, so a repeated name shows as missing quotes. A quote
@@ -288,8 +288,8 @@ def load_keys(document: bytes) -> list[Key]:
     5).
 
     Raises:
-        InvalidKey: it is not a JWK Set, or has more than `MAX_KEYS` keys.
-        ImportError: joserfc is not installed.
+        InvalidKey: it isn't a JWK Set, or has more than `MAX_KEYS` keys.
+        ImportError: joserfc isn't installed.
     """
     try:
         found = _read_key_set(document).keys
@@ -310,8 +310,8 @@ def public_key(jwk: bytes) -> Key:
     """Load a public key for verifying signatures. `jwk` is JSON.
 
     Raises:
-        InvalidKey: it is not a public signature key of a supported kind.
-        ImportError: joserfc is not installed.
+        InvalidKey: it isn't a public signature key of a supported kind.
+        ImportError: joserfc isn't installed.
     """
     try:
         parse_members(jwk)
@@ -332,8 +332,8 @@ def private_key(source: str | bytes | Mapping[str, Any], *, kid: str | None = No
     `kid` is used if the JWK has none.
 
     Raises:
-        InvalidKey: it is not a private key of a supported kind.
-        ImportError: joserfc is not installed.
+        InvalidKey: it isn't a private key of a supported kind.
+        ImportError: joserfc isn't installed.
     """
     if isinstance(source, str | bytes):
         key = _import_pem(source.encode() if isinstance(source, str) else source)
@@ -360,7 +360,7 @@ def new_key(entropy: Callable[[int], bytes]) -> Key:
     The same bytes give the same key.
 
     Raises:
-        ImportError: joserfc is not installed.
+        ImportError: joserfc isn't installed.
     """
     require_joserfc()
     from joserfc.jwk import ECKey
@@ -373,7 +373,7 @@ def secret_key(secret: bytes) -> Key:
 
     Raises:
         InvalidKey: it is shorter than 32 bytes, or is a public key.
-        ImportError: joserfc is not installed.
+        ImportError: joserfc isn't installed.
     """
     require_joserfc()
     from joserfc.jwk import OctKey
@@ -392,7 +392,7 @@ def sign(header: Mapping[str, Any], payload: bytes, key: Key) -> str:
     """Sign `payload` and return a JWS (compact serialization). `header` must have `alg`.
 
     Raises:
-        InvalidKey: the key is public, or does not support the algorithm.
+        InvalidKey: the key is public, or doesn't support the algorithm.
     """
     algorithm = str(header["alg"])
     if not key.supports(algorithm) or not key._key.is_private:
@@ -410,7 +410,7 @@ def base64url(data: bytes) -> str:
 
 
 def _from_base64url(text: str) -> bytes | None:
-    """Decode `text`. Return None if it is not exactly what `base64url` returns."""
+    """Decode `text`. Return None if it isn't exactly what `base64url` returns."""
     if len(text) % 4 == 1 or not _BASE64URL.fullmatch(text):
         return None
     data = urlsafe_b64decode(text + "==")
@@ -480,7 +480,7 @@ def require_joserfc() -> type[JWSRegistry]:
     """Import joserfc. Call it where the need is known, not when the first token arrives.
 
     Raises:
-        ImportError: joserfc is not installed.
+        ImportError: joserfc isn't installed.
     """
     try:
         from joserfc.jws import JWSRegistry

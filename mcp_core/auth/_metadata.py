@@ -6,7 +6,7 @@
 3. What this module returns is safe to use: a token fits into a header, an error text onto a
    terminal. No `repr` shows a secret.
 
-URLs in metadata are not checked here but in `_server_metadata.py` and `client/_discovery.py`, which
+URLs in metadata aren't checked here but in `_server_metadata.py` and `client/_discovery.py`, which
 know whether the MCP server is on loopback.
 
 Sources: RFC 9728 section 2, RFC 8414 section 2, RFC 7591 section 3.2, RFC 6749 sections 5.1 and
@@ -46,7 +46,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# Seconds. Ten years: a longer lifetime is a mistake, and a much longer one does not fit into a
+# Seconds. Ten years: a longer lifetime is a mistake, and a much longer one doesn't fit into a
 # date.
 _MAX_LIFETIME: Final = 315_360_000.0
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -96,7 +96,7 @@ class RegistrationResponse(RedactedStruct, frozen=True):
 class TokenResponse(RedactedStruct, frozen=True):
     """A token response: an access token, or the assertion that a token exchange returns.
 
-    `expires_in` is in seconds, or None if it is not known.
+    `expires_in` is in seconds, or None if it isn't known.
     """
 
     access_token: str
@@ -157,7 +157,7 @@ def read_registration(body: bytes) -> RegistrationResponse:
     """Decode the response to a registration.
 
     Raises:
-        AuthorizationFailed: the document is invalid, or its `client_id` is not usable.
+        AuthorizationFailed: the document is invalid, or its `client_id` isn't usable.
     """
     reply = _decode(_decode_registration, body, "the registration of this client")
     if not _TOKEN.fullmatch(reply.client_id.replace(" ", "")):
@@ -171,7 +171,7 @@ def read_token(body: bytes) -> TokenResponse:
     """Decode a token response.
 
     Raises:
-        AuthorizationFailed: the document is invalid, or the token does not fit into a header.
+        AuthorizationFailed: the document is invalid, or the token doesn't fit into a header.
     """
     reply = _decode(_decode_token, body, "the answer of the token endpoint")
     if not is_token(reply.access_token):
@@ -187,7 +187,7 @@ def is_token(text: str) -> bool:
 
 
 def read_error(body: bytes, secrets: Iterable[Secret] = ()) -> OAuthErrorResponse | None:
-    """Decode an OAuth error response. Return None if `body` is not one.
+    """Decode an OAuth error response. Return None if `body` isn't one.
 
     The values in `secrets` are replaced by "..." in its texts.
     """
@@ -203,7 +203,7 @@ def sanitize_error(
 ) -> OAuthErrorResponse | None:
     """Sanitize an error code and its description, which the peer wrote.
 
-    Return None if the code is not printable or too long. The values in `secrets` are replaced by
+    Return None if the code isn't printable or too long. The values in `secrets` are replaced by
     "...", and unprintable characters of the description by spaces.
     """
     text = description or ""

@@ -60,7 +60,7 @@ def check_url(url: str, what: str, *, local: bool) -> str:
 
 
 def with_port_of(url: str, other: str) -> str:
-    """Return `url` with the port of `other`; unchanged if `other` names none, or is not a URL."""
+    """Return `url` with the port of `other`; unchanged if `other` names none, or isn't a URL."""
     try:
         port = urlsplit(other).port
     except ValueError:

@@ -13,12 +13,12 @@ from msgspec import Struct
 
 __all__ = ["MIN_SECRET_LENGTH", "RedactedStruct", "Secret"]
 
-# Characters. A shorter secret is not redacted in texts: it would match inside ordinary words.
+# Characters. A shorter secret isn't redacted in texts: it would match inside ordinary words.
 MIN_SECRET_LENGTH: Final = 6
 
 
 class Secret:
-    """A string that does not show `text`: `repr`, `str`, f-strings and rich print `<secret>`.
+    """A string that doesn't show `text`: `repr`, `str`, f-strings and rich print `<secret>`.
 
     Secrets compare in constant time, and cannot be pickled.
     """

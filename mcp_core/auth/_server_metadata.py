@@ -1,6 +1,6 @@
 """The metadata of an authorization server: fetched by its issuer, then checked.
 
-1. A 4xx response means that the document is not there: the next URL is tried. A 5xx, a 429 or no
+1. A 4xx response means that the document isn't there: the next URL is tried. A 5xx, a 429 or no
    response ends the search with an error, because a network fault must not lead to another server
    than the one that was meant.
 2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
@@ -106,7 +106,7 @@ class MetadataSearch:
         self._failures: list[str] = []
 
     def fetch(self, url: str) -> Flow[bytes | None]:
-        """Fetch `url`. Return the body, or None if the document is not there.
+        """Fetch `url`. Return the body, or None if the document isn't there.
 
         Raises:
             AuthorizationFailed: the fetch failed, so it is unknown whether the document is there.

@@ -3,8 +3,8 @@
 1. A cached result answers only an identical request: same method and same params, without `_meta`.
    A request with `inputResponses` or `requestState` is never cached: its result depends on the
    user's responses or the server's state.
-2. Fresh means `now < received + ttlMs`. A result without `ttlMs`, or with 0 or less, is not stored.
-   A change notification removes stored results at once, and those still in flight are not stored.
+2. Fresh means `now < received + ttlMs`. A result without `ttlMs`, or with 0 or less, isn't stored.
+   A change notification removes stored results at once, and those still in flight aren't stored.
 3. Results are stored as JSON and decoded for each hit, so that a caller may modify what it gets.
    Their size is thus known: a server with long times cannot fill the memory.
 
@@ -94,18 +94,18 @@ class ResultCache:
         """Store `result` for the time that it declares, if any.
 
         Args:
-            method: the method of the request.
+            method: the request's method.
             params: the params of exactly the request that was answered.
             result: the result.
             now: when it was received.
             generation: the `generation` before the request was sent. If it has changed since, the
-                result may be older than the change, and is not stored.
+                result may be older than the change, and isn't stored.
         """
         key = _key(method, params)
         if key is None or not isinstance(result, t.CacheableResult):
             return
         if key in self._entries:
-            self._remove(key)  # even if the new result is not stored
+            self._remove(key)  # even if the new result isn't stored
         if generation != self.generation or result.ttl_ms is None or result.ttl_ms <= 0:
             return
         entry = _CacheEntry(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
@@ -145,7 +145,7 @@ class ResultCache:
 
 
 def _key(method: str, params: Mapping[str, Any] | None) -> tuple[str, bytes] | None:
-    """Return the cache key of a request, or None if its result is not cached.
+    """Return the cache key of a request, or None if its result isn't cached.
 
     A request that cannot be encoded has none either.
     """

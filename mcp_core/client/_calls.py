@@ -1,4 +1,4 @@
-"""The calls of a client, for any runtime: their requests, one after the other, and their timeouts.
+"""A client's calls, for any runtime: their requests, one after the other, and their timeouts.
 
 1. A call is a generator. It yields the requests that it needs, and is sent their results or thrown
    their errors. Most calls need one request, a listing one for each page, and a cached result none.
@@ -57,7 +57,7 @@ CallSteps: TypeAlias = Generator["tuple[str, Params] | UntimedRequest | CallWait
 
 
 class UntimedRequest(NamedTuple):
-    """A request whose response takes as long as the server likes: `timeout` does not apply.
+    """A request whose response takes as long as the server likes: `timeout` doesn't apply.
 
     `limit` is the number of seconds after which the call times out all the same, None for never.
     """
@@ -71,7 +71,7 @@ Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 _TIMEOUT: Final = 60.0  # enough for most tools, and about as long as a user waits without a sign
 
-# A tool that reports progress for longer should be a task. And progress does not prove that the
+# A tool that reports progress for longer should be a task. And progress doesn't prove that the
 # call will ever end.
 _MAX_TIMEOUT: Final = 300.0
 
@@ -94,9 +94,9 @@ class CallOptions(TypedDict, total=False):
             None if `timeout` is; for a call that has become a task it is None.
         progress: called with progress, total and message for each progress notification of this
             call. An `async def` is awaited: one notification after the other, and all of them
-            before the call returns. `timeout` does not count the wait for the last of them.
+            before the call returns. `timeout` doesn't count the wait for the last of them.
         meta: further members of the request's `_meta`. Such a request is always sent: the cache
-            does not know what they mean.
+            doesn't know what they mean.
         headers: over HTTP, headers of the request, beside those of the client; they replace those
             of the same name. Such a request is always sent, too.
     """
@@ -254,7 +254,7 @@ class PendingCall(PendingRequest, Generic[T]):
     def on_task_created(self, event: TaskCreated) -> None:
         """Pass `event` to the call in place of a result.
 
-        The default of `max_timeout` does not apply any more: a task takes long.
+        The default of `max_timeout` doesn't apply any more: a task takes long.
         """
         if "max_timeout" not in self._options:
             self._max_timeout = None
@@ -289,7 +289,7 @@ class PendingCall(PendingRequest, Generic[T]):
             current_wait.stop()
 
     def abandon(self) -> None:
-        """Let the call clean up, if it is not over: no task waits for it any more."""
+        """Let the call clean up, if it isn't over: no task waits for it any more."""
         if self._current_wait is not None:
             self.end_wait()
         self._steps.close()
@@ -298,7 +298,7 @@ class PendingCall(PendingRequest, Generic[T]):
         """Return the result, after `wake` or at the deadline.
 
         Raises:
-            CallTimeout: the call is not over.
+            CallTimeout: the call isn't over.
             BaseException: the error with which the call ended.
         """
         if not self.done:
@@ -408,7 +408,7 @@ class PagedList(Generic[T]):
     def add_page(self, page: Any) -> None:
         """Add a page.
 
-        The last page is not measured: each page is limited by the size of a message.
+        The last page isn't measured: each page is limited by a message's size.
 
         Raises:
             RemoteProtocolError: a cursor is repeated, or there is a further page after 10,000 pages

@@ -1,7 +1,7 @@
 """Servers that need a handshake, cached so that later clients open with it at once, not a probe.
 
 1. Only the need for a handshake is cached: what a server declares is read in each handshake. A
-   stateless server is not cached, because `server/discover` is how a client learns what it offers.
+   stateless server isn't cached, because `server/discover` is how a client learns what it offers.
 2. An entry is a guess. If the server refuses the handshake, it is probed after all
    (`negotiate_version`). If it calls itself by another name or version, it may have been upgraded
    to a stateless revision as well, so the next client probes it.
@@ -48,7 +48,7 @@ _read_entries = reader(dict[str, _HandshakeEntry])
 
 
 def server_key(target: str | Sequence[str], cwd: str = "") -> str:
-    """Return the key of a server: a digest, from which the target cannot be read.
+    """Return a server's key: a digest, from which the target cannot be read.
 
     Args:
         target: the URL of the server, of which its origin, path and query count; or the words of
@@ -139,5 +139,5 @@ def _digest_of_info(peer: Peer) -> str:
 
 
 def _digest(*words: str) -> str:
-    # Words of a command line may contain bytes that are not UTF-8, as surrogates.
+    # Words of a command line may contain bytes that aren't UTF-8, as surrogates.
     return sha256("\0".join(words).encode(errors="surrogatepass")).hexdigest()

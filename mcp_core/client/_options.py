@@ -45,7 +45,7 @@ NETWORK_INITIALIZE_TIMEOUT: Final = 30.0
 
 
 class _Path(Protocol):
-    """A path of `pathlib`, which the core does not import."""
+    """A path of `pathlib`, which the core doesn't import."""
 
     def as_uri(self) -> str: ...
 
@@ -108,7 +108,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
             negotiated; with a single one there is no choice.
         known_peer: the `peer` of an earlier client of the same server. Its revision is used at
             once, which saves a probe; a server that refuses its handshake is probed all the same.
-            Ignored if that revision is not among `versions`. A `HandshakeCache` has one for each
+            Ignored if that revision isn't among `versions`. A `HandshakeCache` has one for each
             server that needs a handshake.
         info: name and version of the client; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
@@ -208,7 +208,7 @@ def check_level(level: str) -> None:
     """Check that a log level exists.
 
     Raises:
-        ValueError: it does not.
+        ValueError: it doesn't.
     """
     if level not in t.LOGGING_LEVELS:
         raise ValueError(
@@ -263,7 +263,7 @@ def _hosted_tasks(capabilities: t.ClientCapabilities) -> t.TasksCapability:
 def roots_result(places: Collection[Place] | t.Result) -> t.Result:
     """Return the result of `roots/list` for `places`; one that is a result already is unchanged.
 
-    The URIs are not checked.
+    The URIs aren't checked.
     """
     if isinstance(places, t.Result):
         return places

@@ -67,7 +67,7 @@ class ConnectionStatus:
             raise ConnectFailed(str(self._error)) from self._error
 
     def require_alive(self) -> None:
-        """Check, before a call, that the connection is not closed.
+        """Check, before a call, that the connection isn't closed.
 
         Raises:
             ConnectionLost: it is closed.
@@ -78,7 +78,7 @@ class ConnectionStatus:
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions for a second start of the same server after a failed opening, or [].
 
-        `probe_unread` is True if the server has not read the probe: it did not end because of that,
+        `probe_unread` is True if the server hasn't read the probe: it did not end because of that,
         and would end again.
         """
         if probe_unread or not self._conn.probing:

@@ -2,7 +2,7 @@
 
 1. A server of a project's file is approved with the digest of what it would run or connect to, and
    with the files whose server of the same name it takes the place of.
-2. A rule allows or denies the calls of a tool. One for good names the definition that the user saw:
+2. A rule allows or denies a tool's calls. One for good names the definition that the user saw:
    it ends when the tool changes.
 3. Annotations are hints of the server. They count for servers of the user's own files only.
 
@@ -49,9 +49,9 @@ _VERSION: Final = 1  # of the JSON; another one is refused, as it may mean somet
 
 
 class ApprovalRequired(McpTrioError):
-    """A call, or a server, that the user has not approved.
+    """A call, or a server, that the user hasn't approved.
 
-    `server` is the name of the server, `tool` that of the tool at the server or None, and `reason`
+    `server` is the server's name, `tool` that of the tool at the server or None, and `reason`
     says what is to be approved.
     """
 
@@ -135,7 +135,7 @@ class ServerApproval(Struct, frozen=True, kw_only=True):
 
 
 class Approvals(Struct, frozen=True, kw_only=True):
-    """The approvals of a user.
+    """A user's approvals.
 
     Attributes:
         servers: by the absolute path of the file and the name of the server in it.
@@ -203,7 +203,7 @@ def decode_approvals(data: bytes) -> Approvals:
     """Return the approvals that `data`, the content of a file, has. None are in an empty one.
 
     Raises:
-        InvalidApprovals: it is no JSON of this form, or of another version.
+        InvalidApprovals: it isn't JSON of this form, or of another version.
     """
     if not data.strip():
         return Approvals()
@@ -221,9 +221,9 @@ def approval_state(
 ) -> ApprovalState:
     """Return whether a launch was approved, never, or in another form.
 
-    An approval does not hold once the server takes the place of another one that the user was not
+    An approval doesn't hold once the server takes the place of another one that the user wasn't
     shown: commands that name the user's own server would reach this one. What the user's entry says
-    is not covered: it is theirs to change.
+    isn't covered: it is theirs to change.
 
     Args:
         launch: what would be run or connected to.
@@ -242,7 +242,7 @@ class CallDecision(Struct, frozen=True):
 
     Attributes:
         verdict: "allow", "ask" the user, or "deny".
-        about: "definition" if the definition of the tool is to be approved, else "call".
+        about: "definition" if the tool's definition is to be approved, else "call".
         reason: who or what decides, for people: "rule", "read-only tool".
         rule: the rule that decided. One for a call is used up by the call.
     """
@@ -278,12 +278,12 @@ def decide_call(
 
     Args:
         tool: the name of the tool at its server.
-        pin: the state of its definition.
+        pin: its definition's state.
         is_server_approved: False for a server of a project's file before its approval.
-        digest: the digest of its definition.
+        digest: its definition's digest.
         is_trusted: True for a server of the user's own file. The annotations of others mean
             nothing.
-        annotations: the hints of the server.
+        annotations: the server's hints.
         rules: those that are stored, and those of this session.
         approve_all: allow calls that would be asked about. Definitions are asked about still.
     """

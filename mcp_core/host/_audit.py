@@ -2,7 +2,7 @@
 
 1. Arguments are kept as a digest, or redacted: values that are secrets by the name of their member
    or by their form are replaced.
-2. Redaction is a net, not a wall: a secret in plain words is not found. Where that matters, keep
+2. Redaction is a net, not a wall: a secret in plain words isn't found. Where that matters, keep
    digests, with a key.
 """
 
@@ -47,13 +47,13 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         time: when it began, in seconds since 1970.
-        server: the name of the server.
+        server: the server's name.
         tool: the name of the tool at the server.
         outcome: how it ended.
         duration: the seconds that it took.
         approved_by: who or what allowed or denied it, as `CallDecision.reason`.
         definition: the digest of the tool's definition.
-        arguments_digest: the `digest_arguments`, if the arguments are not kept.
+        arguments_digest: the `digest_arguments`, if the arguments aren't kept.
         arguments: the `redact_arguments`, if they are.
         error: the text of an error, redacted like a text of the arguments.
     """
@@ -99,7 +99,7 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
 
     Args:
         arguments: any JSON value.
-        secrets: known secrets, such as the values of variables. Those below 6 characters do not
+        secrets: known secrets, such as the values of variables. Those below 6 characters don't
             count.
 
     Members with names such as `password` lose their values, and texts the parts that look like
@@ -113,14 +113,14 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
 
     Args:
         text: any text.
-        secrets: known secrets. Those below 6 characters do not count.
+        secrets: known secrets. Those below 6 characters don't count.
     """
     return _redact(text, _known(frozenset(secrets)))
 
 
 @lru_cache(8)
 def _known(secrets: frozenset[str]) -> KnownSecrets:
-    """Return the search for the secrets of a server, which are the same for each of its calls."""
+    """Return the search for a server's secrets, which are the same for each of its calls."""
     return KnownSecrets(secrets)
 
 

@@ -2,7 +2,7 @@
 
 1. Members are sorted by the UTF-16 code units of their names (section 3.2.3).
 2. A number is written as ECMAScript writes a double (section 3.2.2.3, ECMA-262 Number::toString).
-   An integer that is no double is refused: it would become the text of another one.
+   An integer that isn't a double is refused: it would become the text of another one.
 3. NaN, infinities and halves of surrogate pairs have no JSON, and are refused (sections 3.2.2.2 and
    3.2.2.3). Duplicate members have to be refused by the one who decodes the text.
 """
@@ -26,7 +26,7 @@ _encode: Final = msgspec.json.Encoder().encode
 # In the output of `_encode_sorted`: what may differ from RFC 8785, outside strings or inside. A
 # number with a fraction or exponent, or of 16 and more digits; null, which may stand for NaN; a
 # character above U+FFFF, which UTF-16 sorts before U+E000. Two patterns that begin with a set of
-# bytes are searched for five times as fast as one that does not.
+# bytes are searched for five times as fast as one that doesn't.
 _NUMBER_OR_NULL: Final = re.compile(rb"[:\[,](?:-?\d+[.eE]|-?\d{16}|null)")
 _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 
@@ -45,9 +45,9 @@ def canonical_json(value: Any) -> bytes:
         value: a value as `msgspec.json.decode` returns it, or a Struct.
 
     Raises:
-        ValueError: NaN, an infinity, half of a surrogate pair, or an integer that is no double;
+        ValueError: NaN, an infinity, half of a surrogate pair, or an integer that isn't a double;
             or `value` is nested more than 200 deep.
-        TypeError: something that is no JSON, such as a member whose name is a number.
+        TypeError: something that isn't JSON, such as a member whose name is a number.
     """
     try:
         encoded = _encode_sorted(value)

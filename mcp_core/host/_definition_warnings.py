@@ -1,6 +1,6 @@
 """Warnings about definitions that may deceive a user or a model. They are hints, not verdicts.
 
-1. Hidden text: characters that a model reads and a user does not see, or that change what a
+1. Hidden text: characters that a model reads and a user doesn't see, or that change what a
    terminal shows.
 2. Imitation: a name that a reader would take for a tool of another server, or a text that names one
    and so may change how a model uses it.
@@ -111,7 +111,7 @@ class ToolNames:
         self._same: dict[str, list[QualifiedName]] = {}
         self._alike: dict[str, list[QualifiedName]] = {}
         self._edited: dict[str, list[QualifiedName]] = {}
-        # Sorted, so that warnings do not depend on the order in which servers connect.
+        # Sorted, so that warnings don't depend on the order in which servers connect.
         self._names = sorted(set(names))
         for name in self._names:
             _add(self._same, name.name, name)
@@ -217,9 +217,9 @@ def find_warnings(
     """Return the warnings about a definition, at most 20.
 
     Args:
-        definition: the definition of a tool, prompt or template, or the instructions.
-        server: the name of its server.
-        tools: the tools of all servers, without which imitations are not looked for.
+        definition: a tool's definition, prompt or template, or the instructions.
+        server: its server's name.
+        tools: the tools of all servers, without which imitations aren't looked for.
     """
     found: list[DefinitionWarning] = []
     if tools is not None and definition.kind in ("tool", "prompt"):

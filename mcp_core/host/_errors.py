@@ -17,7 +17,7 @@ class ConfigFileError(McpTrioError):
     """A configuration file that cannot be parsed, or not be changed without losing something.
 
     `line` is the line in the file, counted from 1; `problem` is the cause, as a phrase. `column` is
-    the character in the line, counted from 1, or None if it is not known.
+    the character in the line, counted from 1, or None if it isn't known.
     """
 
     def __init__(self, line: int, problem: str, *, column: int | None = None) -> None:
@@ -47,7 +47,7 @@ class ServerUnavailable(McpTrioError):
 class CallDenied(McpTrioError):
     """A call that the user or a rule has denied. Nothing was sent.
 
-    `server` is the name of the server, `tool` that of the tool at the server, and `reason` says who
+    `server` is the server's name, `tool` that of the tool at the server, and `reason` says who
     or what has denied it.
     """
 

@@ -1,12 +1,12 @@
 """The command or address of a server of a project's file: for the user, and as a digest.
 
-1. Everything is as the file has it, with `${NAME}` in place of values. Secrets behind names are not
+1. Everything is as the file has it, with `${NAME}` in place of values. Secrets behind names aren't
    shown, digested or stored.
 2. What has to be known before the start is the exception: the program, its directory and the file
    with its variables are absolute paths, with the values of variables in them. So another program
    that is found later, because `PATH` or a variable has changed, is asked about again. The text
    with the variables is shown, too.
-3. What a program file contains, and what an address leads to, is not covered.
+3. What a program file contains, and what an address leads to, isn't covered.
 
 Sources of the members in `ServerLaunch.other`: as in `config/_read.py`.
 """
@@ -43,15 +43,15 @@ __all__ = [
 
 # The way a digest is made. It changes when more is covered, so that users are asked again.
 _DIGEST_VERSION: Final = 3
-# Bounds of what is shown: a user reads no more, and the end of a long line is not seen.
+# Bounds of what is shown: a user reads no more, and the end of a long line isn't seen.
 _MAX_LINES: Final = 200
 _MAX_LINE: Final = 4096  # characters
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 # ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. Defaults may hold references too,
-# so the end is not looked for.
+# so the end isn't looked for.
 _REFERENCE: Final = re.compile(r"\$(?:\{\s*(?:env:)?((?:input:)?[A-Za-z_][\w.-]*)|([A-Za-z_]\w*))")
 # Members that change neither what is run nor what is sent: descriptions, what clients do with the
-# tools, and timeouts of other programs. Everything else counts, also a member that is not known:
+# tools, and timeouts of other programs. Everything else counts, also a member that isn't known:
 # a later version may act on it. So `headersHelper` of Claude Code (a command that makes headers),
 # `auth` and `oauth` (where a login goes, and for which rights), `sandbox` and `dev` of VS Code,
 # `authProviderType` of Gemini CLI (sends a token of Google) and `experimental_environment` of Codex
@@ -78,7 +78,7 @@ class LaunchInput(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         type: how it is entered, such as `promptString`.
         description: the question to the user.
-        secret: True if what the user types is not shown.
+        secret: True if what the user types isn't shown.
         default: the value that is suggested, or None.
         options: the values to choose from.
     """
@@ -156,11 +156,11 @@ def make_launch(
     """Return the launch of a configured server.
 
     Variables that a server gets by name, and headers that are made from variables, have `${NAME}`
-    as their value. Members that do not apply to the transport are left out.
+    as their value. Members that don't apply to the transport are left out.
 
     Args:
         server: the server, unexpanded.
-        inputs: the inputs of its file, by their id.
+        inputs: its file's inputs, by their id.
         program: for a stdio server the absolute path of its program, as it was found; "" for
             others.
         directory: for a stdio server the absolute path of its working directory; "" for others.
@@ -290,7 +290,7 @@ def digest_launch(launch: ServerLaunch) -> str:
 
 
 def find_excess(launch: ServerLaunch) -> str | None:
-    """Return why a `launch` is too large to be shown to a user, as a phrase, or None if it is not.
+    """Return why a `launch` is too large to be shown to a user, as a phrase, or None if it isn't.
 
     The bounds are 200 lines of 4,096 characters.
     """
@@ -306,7 +306,7 @@ def find_excess(launch: ServerLaunch) -> str | None:
 
 
 class LaunchLine(NamedTuple):
-    """One line of the description of a launch. All of it is safe for a terminal.
+    """One line of a launch's description. All of it is safe for a terminal.
 
     `label` is the kind of the line, such as "argument"; `text` is the value, in quotes where spaces
     matter; `mark` says why to look at it twice, "" for no reason.

@@ -4,7 +4,7 @@
    and in whichever order servers connect.
 2. No entry wins a collision: the name leads to neither, and the error names both. If the first one
    won, a server could take the place of another by being faster.
-3. The tables keep the way back. Merged names are not parsed: `mcp__a__b__c` can be the tool `b__c`
+3. The tables keep the way back. Merged names aren't parsed: `mcp__a__b__c` can be the tool `b__c`
    of `a` or the tool `c` of `a__b`.
 
 Sources: the names of Claude Code; RFC 3986, section 2.1 for the URIs.
@@ -37,12 +37,12 @@ __all__ = [
     "resource_label",
 ]
 
-# What the APIs of common models accept as the name of a tool.
+# What the APIs of common models accept as a tool's name.
 MAX_NAME_LENGTH: Final = 64
 _FITTING: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNFITTING: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH: Final = 8  # hex digits
-# Characters of a name that does not fit, in front of an underscore and the digest.
+# Characters of a name that doesn't fit, in front of an underscore and the digest.
 _KEPT_LENGTH: Final = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
 
 _GATEWAY: Final = "mcp-gateway://"
@@ -53,7 +53,7 @@ _NOT_IN_SERVER: Final = re.compile(r"[\x00-\x20:\x7f-\xa0]")
 _SHOWN: Final = 80  # characters of a name in an error
 
 # Makes the merged name from the name of a server and that of its tool or prompt. It has to return
-# the same text for the same names. A text that does not fit is shortened by `fit_name`.
+# the same text for the same names. A text that doesn't fit is shortened by `fit_name`.
 NameScheme: TypeAlias = Callable[[str, str], str]
 
 
@@ -209,7 +209,7 @@ class NameTable(_ServerNames):
         """Return the merged name of the tool or prompt `name` of `server`.
 
         Raises:
-            KeyError: the table does not have it.
+            KeyError: the table doesn't have it.
             NameCollision: it shares the merged name with another one.
         """
         merged = self._names[QualifiedName(server, name)]
@@ -243,7 +243,7 @@ class ResourceTable(_ServerNames):
     def wire_uri(self, server: str, uri: str) -> str:
         """Return the URI by which clients read `uri` of `server`, such as for a link in a result.
 
-        A URI that the server does not list, with the scheme `mcp-gateway`, or that begins with "@"
+        A URI that the server doesn't list, with the scheme `mcp-gateway`, or that begins with "@"
         as the labels of `resource_label` do, gets the longer form: else it could lead to another
         server.
         """
@@ -259,7 +259,7 @@ class ResourceTable(_ServerNames):
     def find(self, wire: str) -> QualifiedName | None:
         """Return server and URI of the URI `wire` of a client, None if no server lists it.
 
-        The longer form leads to its server, also if that does not list the URI or does not exist.
+        The longer form leads to its server, also if that doesn't list the URI or doesn't exist.
 
         Raises:
             NameCollision: several servers have the URI, and it names none of them.
@@ -285,13 +285,13 @@ def resource_label(server: str, uri: str) -> str:
     """Return `@<server>:<uri>`, the name of a resource for people.
 
     Colons, white space and percent signs in `server` are percent-encoded, so that
-    `read_resource_label` finds its end. It is no URI.
+    `read_resource_label` finds its end. It isn't a URI.
     """
     return f"@{_NOT_IN_LABEL.sub(lambda match: quote(match[0], ''), server)}:{uri}"
 
 
 def read_resource_label(label: str) -> QualifiedName | None:
-    """Return server and URI of a label of `resource_label`, None if `label` is not one."""
+    """Return server and URI of a label of `resource_label`, None if `label` isn't one."""
     server, colon, uri = label.removeprefix("@").partition(":")
     if not label.startswith("@") or not server or not colon or _NOT_IN_SERVER.search(server):
         return None

@@ -1,7 +1,7 @@
 """Pins: what a server offers, as it was when the user approved it.
 
 1. A definition is what a model or user reads of a tool, a prompt, a template or the instructions. A
-   tool whose definition is not pinned, or is another one now, must not be called.
+   tool whose definition isn't pinned, or is another one now, must not be called.
 2. The digest is computed here. A server's own digest, as in the draft of definition digests, is one
    opaque text for a whole list: a server that changes a tool can repeat it. Only the spelling,
    "sha256:" and hex digits, is the same.
@@ -62,7 +62,7 @@ _TOO_DEEP: Final = "the definition is nested too deeply"
 _CONTEXT: Final = 2  # unchanged lines that are shown around a change
 _MAX_LINE: Final = 160  # characters; a longer text is broken after a sentence
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;] )")
-# Pairs of lines. Above it a difference is not searched for: that takes quadratic time, and a server
+# Pairs of lines. Above it a difference isn't searched for: that takes quadratic time, and a server
 # chooses how long its texts are.
 _MAX_COMPARED: Final = 250_000
 
@@ -94,7 +94,7 @@ def define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
     """Return the definition of what is `offered`: an entry of a list, or the instructions.
 
     Raises:
-        ValueError: the definition is nested more than 200 deep, or has a number that is no JSON.
+        ValueError: the definition is nested more than 200 deep, or has a number that isn't JSON.
     """
     kind: DefinitionKind
     if isinstance(offered, str):
@@ -123,7 +123,7 @@ def define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
 
 
 def _exact(value: Any) -> Any:
-    """Return `value` with a text for each integer that is no double (RFC 8785, appendix D).
+    """Return `value` with a text for each integer that isn't a double (RFC 8785, appendix D).
 
     Halves of surrogate pairs, which only a server in this process can send, become escapes.
     """
@@ -146,7 +146,7 @@ class PinComparison(Struct, frozen=True):
         unchanged: definitions that are pinned as they are.
         changed: pairs of the pinned definition and that of now.
         new: definitions without a pin.
-        gone: pinned definitions that are not offered now.
+        gone: pinned definitions that aren't offered now.
         ambiguous: definitions that are listed several times and differ. None of them may be pinned:
             the user would see one, and the model another.
     """
@@ -166,7 +166,7 @@ class PinComparison(Struct, frozen=True):
 
     @property
     def needs_approval(self) -> bool:
-        """True if something is offered that was not approved as it is."""
+        """True if something is offered that wasn't approved as it is."""
         return bool(self.changed or self.new or self.ambiguous)
 
     def states(self) -> dict[tuple[DefinitionKind, str], PinState]:

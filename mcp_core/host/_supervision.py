@@ -1,9 +1,9 @@
 """The states of one server of a host as a table, and when it is started again.
 
 1. There is no clock: callers pass `now`, in seconds of a clock that is never set back.
-2. An event that a state does not expect changes nothing: such as the end of a process that the host
+2. An event that a state doesn't expect changes nothing: such as the end of a process that the host
    has stopped itself. So does an event of an earlier attempt than the current one.
-3. A server that is not approved is never in "connecting" or "ready": each way there leads to
+3. A server that isn't approved is never in "connecting" or "ready": each way there leads to
    "unapproved" instead.
 4. A server that ends by itself is started again. A verdict stands until the user does something: a
    bad command, a refused login or a missing approval would be the same at the next attempt.
@@ -28,14 +28,14 @@ __all__ = [
     "ServerSupervisor",
 ]
 
-# The states of a server; `SERVER_TRANSITIONS` has the ways between them.
+# A server's states; `SERVER_TRANSITIONS` has the ways between them.
 ServerState: TypeAlias = Literal[
     "disabled", "unapproved", "connecting", "ready", "failed", "needs login"
 ]
 
 
 class ServerEvent(enum.Enum):
-    """An event that can change the state of a server."""
+    """An event that can change a server's state."""
 
     ENABLED = "enabled"
     DISABLED = "disabled"
@@ -117,7 +117,7 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
         reason: why it is in this state, "" if the state says it.
         since: when it came into the state.
         attempt: the number of the current or last attempt to connect, from 1; 0 before the first.
-        retry_at: when a failed server is started again, None if it is not.
+        retry_at: when a failed server is started again, None if it isn't.
     """
 
     state: ServerState
@@ -137,7 +137,7 @@ class ServerSupervisor:
         now: the time, as in all methods.
         is_enabled: False for a server that is disabled at first.
         is_approved: False for a server that the user has to approve first.
-        restarts: False if a server that ended by itself is not started again.
+        restarts: False if a server that ended by itself isn't started again.
     """
 
     def __init__(

@@ -4,8 +4,8 @@
    not known to be harmless: loaders, shells, languages, package managers and tools read so many
    that no list of the others would be complete. An administrator who allows a command means the
    code that its words name: a variable that is known to redirect it is refused, and one of unknown
-   purpose is not, since many servers have such variables.
-2. A name is harmless if it is known, or if its last word is about the data of an application, such
+   purpose isn't, since many servers have such variables.
+2. A name is harmless if it is known, or if its last word is about an application's data, such
    as `GITHUB_TOKEN`. That doesn't help a name of a family that decides what is loaded, or from
    where: `PIP_INDEX_URL`, `DOCKER_HOST`, `PLAYWRIGHT_DOWNLOAD_HOST`.
 3. Case doesn't count: Windows ignores it, and npm reads `npm_config_*` in any.

@@ -64,10 +64,10 @@ def child_environment(
     mark: str,
     windows: bool = False,
 ) -> dict[str, str]:
-    """Return the environment of a child.
+    """Return a child's environment.
 
     Args:
-        environ: the environment of this process.
+        environ: this process's environment.
         env: variables that the child gets as well; they replace those of the same name.
         inherit_env: whether it gets all of `environ`, in place of `INHERITED_VARIABLES`.
         mark: random text without a colon, for `MARK_VARIABLE`. If this process is itself such a

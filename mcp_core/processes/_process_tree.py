@@ -3,7 +3,7 @@
 1. A process belongs to the tree if its environment has the child's mark (`_child_environment.py`),
    or if it was started by one that belongs to it. The mark also finds processes that left the
    child's session or whose parent has exited.
-2. A process is not found if its environment was cleared *and* its parent has exited, or if another
+2. A process isn't found if its environment was cleared *and* its parent has exited, or if another
    user runs it.
 3. Ids of processes are used again. What was found has to be signalled at once.
 
@@ -27,7 +27,7 @@ _MAX_PASSES: Final = 5
 
 
 class _Process(NamedTuple):
-    """A running process. `started` is in clock ticks since the boot of the machine."""
+    """A running process. `started` is in clock ticks since the machine's boot."""
 
     pid: int
     parent: int
@@ -41,10 +41,10 @@ class ProcessTree:
     Without `/proc` none is ever found.
 
     Args:
-        leader: the id of the child, which leads a process group and has not been waited for.
+        leader: the child's id, which leads a process group and hasn't been waited for.
         mark: the mark in its environment.
         list_names: returns the names in `/proc`; an empty list without that directory.
-        read: returns the contents of a file, given its path in `/proc`, or raises `OSError`.
+        read: returns a file's contents, given its path in `/proc`, or raises `OSError`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ProcessTree:
         self._read = read
         self._known: dict[int, int] = {}  # when the processes that were found have started
         started = self._process(str(leader))
-        # Its descendants started later, so the environments of older processes are not read.
+        # Its descendants started later, so the environments of older processes aren't read.
         self._since = 0 if started is None else started.started
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class ProcessTree:
             stat = self._read(f"{name}/stat")
         except OSError:
             return None  # it has ended meanwhile
-        # The name of the program is in parentheses, and may have any bytes in it.
+        # The program's name is in parentheses, and may have any bytes in it.
         fields = stat.rpartition(b")")[2].split()
         if fields[0] in _DEAD:
             return None

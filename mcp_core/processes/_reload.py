@@ -5,7 +5,7 @@
    the server had declared as changing, and of all that it had subscribed to.
 2. A request that the old process did not answer gets an error: nothing is sent twice, because the
    first process may have run it.
-3. Without a process, as after a change that does not import, each request gets an error.
+3. Without a process, as after a change that doesn't import, each request gets an error.
 
 The driver starts and stops processes. It calls `server_stopping`, `server_started` and
 `server_failed`, and writes `data_for_client()` and `data_for_server()` after each call.

@@ -1,7 +1,7 @@
 """The command line with which Windows starts a program that is named as in a configuration file.
 
 1. `npx` is `npx.cmd` there. The system itself would add only `.exe`, so the name is looked up here:
-   in `PATH`, with endings of `PATHEXT`. The current directory is not searched, unlike by the
+   in `PATH`, with endings of `PATHEXT`. The current directory isn't searched, unlike by the
    system: a program that lies there by chance, or by intent, must not be started.
 2. A batch file (`.cmd`, `.bat`) is run by `cmd.exe`, which reads its arguments as a line of a
    program. Each is put in quotes; one that could end them is rejected.
@@ -41,12 +41,12 @@ def windows_command(
 ) -> str | list[str]:
     """Return what `subprocess` is to start on Windows for a program and its arguments.
 
-    That is a list with the path of the program, or the command line of a batch file. A path that is
+    That is a list with the program's path, or the command line of a batch file. A path that is
     not found stays as it is, and starting it fails.
 
     Args:
         argv: the program and its arguments.
-        environ: the environment of the child, with names in capitals.
+        environ: the child's environment, with names in capitals.
         is_file: returns True if a file of this path exists.
 
     Raises:

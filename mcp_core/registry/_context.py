@@ -113,12 +113,12 @@ class Context(Injected, Generic[L]):
 
     @property
     def method(self) -> str:
-        """The method of the request: `"tools/call"`, `"resources/read"` and so on."""
+        """The request's method: `"tools/call"`, `"resources/read"` and so on."""
         return self._request.method.name
 
     @property
     def params(self) -> Any:
-        """The params of the request, an object of the method's type in `mcp_core.types`.
+        """The request's params, an object of the method's type in `mcp_core.types`.
 
         Do not change it.
         """
@@ -141,7 +141,7 @@ class Context(Injected, Generic[L]):
     def grant(self) -> GrantLike | None:
         """The grant of the request's access token: `scopes`, `client_id` and `claims`.
 
-        It does not hold the token. None if the server runs without authorization.
+        It doesn't hold the token. None if the server runs without authorization.
         """
         return self._request.grant
 
@@ -189,7 +189,7 @@ class Context(Injected, Generic[L]):
 
         The task is stored before this returns. From then on the client may disconnect, and
         `progress` sets the status message of the task, `elicit` and the like show their requests
-        with it. Return False, and change nothing, if the call cannot be a task: the tool was not
+        with it. Return False, and change nothing, if the call cannot be a task: the tool wasn't
         declared with `task=`, or the client supports no tasks. Without effect in a task.
 
         Raises:
@@ -257,7 +257,7 @@ class Context(Injected, Generic[L]):
     ) -> Coroutine[Any, Any, None]:
         """Send the client a log message about this request, if it wants messages of that level.
 
-        Await it. It waits while the client is slow to read. Before 2026-07-28 a client that has not
+        Await it. It waits while the client is slow to read. Before 2026-07-28 a client that hasn't
         set a level gets `"info"` and above. In 2026-07-28 each request asks for log messages. Log
         no secrets: the message goes to the user of the client (server/utilities/logging).
 
@@ -418,13 +418,13 @@ class Context(Injected, Generic[L]):
           request fails after ten rounds. If its text holds the time or a price, give it a `key`.
         - Elicitations of concurrent tasks go out in one round.
         - The client holds the user's earlier input in the meantime. It is signed, so it cannot be
-          changed, but it is not encrypted. It expires after ten minutes.
+          changed, but it isn't encrypted. It expires after ten minutes.
 
         Args:
             message: what the user is asked for, and why.
             form: a Struct, dataclass or TypedDict as described at `Form`, a `Form`, or a JSON
                 Schema.
-            key: a name for the elicitation, unique in this request. Needed if its text is not the
+            key: a name for the elicitation, unique in this request. Needed if its text isn't the
                 same in each run.
             task_ttl: seconds for which a client that runs such requests as tasks is asked to keep
                 this one (2025-11-25). It is polled then, and a connection that is lost meanwhile
@@ -437,13 +437,13 @@ class Context(Injected, Generic[L]):
 
         Raises:
             McpError: the client did not declare form mode elicitation, sent an error, or sent
-                content that does not fit the form. If it is not caught, it is the response.
+                content that doesn't fit the form. If it isn't caught, it is the response.
             ConnectionLost: the connection closed first.
-            DeclarationError: `form` is not a valid form.
-            LocalProtocolError: the request is not of a tool, a prompt or a resource; the client's
+            DeclarationError: `form` isn't a valid form.
+            LocalProtocolError: the request isn't of a tool, a prompt or a resource; the client's
                 revision has no such fields; or the request is over.
             RuntimeError: called by a plain `def`.
-            ValueError: `task_ttl` is not positive.
+            ValueError: `task_ttl` isn't positive.
         """
         made = as_form(form)
         return self._ask(made.question(message), key, made.find_error, made.read, task_ttl)
@@ -472,7 +472,7 @@ class Context(Injected, Generic[L]):
 
         Raises:
             McpError: the client did not declare URL mode elicitation, or sent an error.
-            DeclarationError: `url` is not such a URL, or holds a password.
+            DeclarationError: `url` isn't such a URL, or holds a password.
             Exception: all else that `elicit` raises.
         """
         error = find_page_error(url)
@@ -494,10 +494,10 @@ class Context(Injected, Generic[L]):
 
         The page logs its visitor in, and calls `Server.verify_page_visit` with their principal:
         the link may have been passed on to another user. The token names the user only to the
-        server, and is no login. In each run of the handler the visit is the same one.
+        server, and isn't a login. In each run of the handler the visit is the same one.
 
         Args:
-            page: a name for the page. A token for one page is not valid for another.
+            page: a name for the page. A token for one page isn't valid for another.
             lifetime: seconds until the token expires; ten minutes by default.
         """
         host = self._collector.host
@@ -538,11 +538,11 @@ class Context(Injected, Generic[L]):
             system_prompt: the client may change or ignore it, like the following arguments except
                 for the tools.
             model_preferences: which model to select.
-            temperature: the temperature of the model.
+            temperature: the model's temperature.
             stop_sequences: texts at which the model stops.
             include_context: further context for the model. Left out if the client did not declare
                 that it supports it.
-            metadata: passed to the provider of the model.
+            metadata: passed to the model's provider.
             tools: the tools that the model may use. A tool use is part of the result's content:
                 run the tool, and call `sample` again with its result among the messages.
             tool_choice: whether the model may, must or must not use tools: "auto", "required" or
@@ -551,11 +551,11 @@ class Context(Injected, Generic[L]):
             task_ttl: as for `elicit`.
 
         Returns:
-            The message of the model, with its `stop_reason`.
+            The model's message, with its `stop_reason`.
 
         Raises:
             McpError: the client did not declare sampling (with tools), or its user declined.
-            LocalProtocolError: also if a tool use in `messages` is not followed by its result.
+            LocalProtocolError: also if a tool use in `messages` isn't followed by its result.
             ValueError: there is no such `tool_choice`.
             Exception: all else that `elicit` raises.
         """
@@ -602,9 +602,9 @@ class Context(Injected, Generic[L]):
         run one after another. An exception of a tool becomes a result with `isError`: of a
         `ToolError` the model gets the text, of any other a reference, under which the log has it.
         A tool may itself call `elicit` and the like. Middleware and required scopes, which belong
-        to requests of the client, do not apply to these tool uses.
+        to requests of the client, don't apply to these tool uses.
 
-        The handler may be run again, as for `elicit`. Tools are not: their results are kept, signed
+        The handler may be run again, as for `elicit`. Tools aren't: their results are kept, signed
         but not encrypted, by the client. If the client sends the same retry twice, or the process
         dies meanwhile, a tool may run again. Since 2025-11-25; deprecated in 2026-07-28.
 
@@ -618,10 +618,10 @@ class Context(Injected, Generic[L]):
                 In the last round the model must not use tools.
             system_prompt: as for `sample`, like the following arguments.
             model_preferences: which model to select.
-            temperature: the temperature of the model.
+            temperature: the model's temperature.
             stop_sequences: texts at which the model stops.
             include_context: further context for the model.
-            metadata: passed to the provider of the model.
+            metadata: passed to the model's provider.
             tool_choice: "required" if the model must use a tool in the first round.
             key: as for `elicit`.
 
@@ -697,10 +697,10 @@ class Context(Injected, Generic[L]):
         Args:
             key: the key in `input_requests`.
             kind: a `Form`, or the type of the result: `ElicitResult`, `CreateMessageResult` or
-                `ListRootsResult`. Content that does not fit the form counts as no response.
+                `ListRootsResult`. Content that doesn't fit the form counts as no response.
 
         Raises:
-            McpError: what the client sent is not a result of that type.
+            McpError: what the client sent isn't a result of that type.
         """
         round_trips = self._collector.round_trips
         if not isinstance(kind, Form):

@@ -4,7 +4,7 @@
    values (client/elicitation, Requested Schema).
 2. A constraint that a form cannot express raises `DeclarationError`. If it were left out, the user
    could enter a value that the server rejects later.
-3. Content is validated as strictly as the arguments of a tool. A number like `3.0` is the integer
+3. Content is validated as strictly as a tool's arguments. A number like `3.0` is the integer
    3.
 """
 
@@ -67,7 +67,7 @@ ElicitationResult: TypeAlias = AcceptedElicitation[T] | DeclinedElicitation | Ca
 
 
 def not_accepted(action: str) -> DeclinedElicitation | CancelledElicitation:
-    """Return the result for an `action` that is not "accept"."""
+    """Return the result for an `action` that isn't "accept"."""
     return DeclinedElicitation() if action == "decline" else CancelledElicitation()
 
 
@@ -99,7 +99,7 @@ class Form(Generic[T]):
         schema: the JSON Schema.
 
     Raises:
-        DeclarationError: the type or the schema is not suitable.
+        DeclarationError: the type or the schema isn't suitable.
     """
 
     __slots__ = ("_integers", "_reader", "schema")
@@ -147,7 +147,7 @@ class Form(Generic[T]):
         """Return the action of the user and the content of the form, from `result`.
 
         Raises:
-            ValueError: the content does not fit the form.
+            ValueError: the content doesn't fit the form.
         """
         reason = self.find_error(self.question(""), result)
         if reason:
@@ -157,7 +157,7 @@ class Form(Generic[T]):
         return AcceptedElicitation(self._read_content(result))
 
     def find_error(self, question: t.ElicitRequest, result: t.ElicitResult) -> str | None:
-        """Return the reason why `result` does not fit the form that was sent as `question`.
+        """Return the reason why `result` doesn't fit the form that was sent as `question`.
 
         Return None if it fits, or if the user did not accept.
         """
@@ -252,7 +252,7 @@ def _flat_field(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dic
     field = dict(field)
     reference = field.pop("$ref", None)
     if reference is not None:
-        # The title of a definition is the name of its class.
+        # A definition's title is its class's name.
         definition = {**definitions[reference.rpartition("/")[2]], "title": None}
         field = {**definition, **field}
     members = [member for member in field.get("anyOf", ()) if member != {"type": "null"}]
@@ -362,9 +362,9 @@ def _literal_values(annotation: Any) -> Iterator[Any]:
 
 
 def _check_supported(schema: Mapping[str, Any], parsed: Mapping[str, Any], label: str) -> None:
-    """Raise `DeclarationError` for a keyword of `schema` that forms do not have.
+    """Raise `DeclarationError` for a keyword of `schema` that forms don't have.
 
-    `parsed` is the schema as it was decoded to the types of the specification, which drop unknown
+    `parsed` is the schema as it was decoded to the specification's types, which drop unknown
     keywords.
     """
     for name, field in schema["properties"].items():

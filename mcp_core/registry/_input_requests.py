@@ -7,7 +7,7 @@
 2. A runtime adds the waiting only: it enters a `NestedRequests`, waits to be woken and takes the
    result. In 2026-07-28 there is nothing to wait for: entering raises `NeedInput`.
 3. A client that refuses, or sends an error or an invalid result, raises `McpError` in the
-   handler. If the handler does not catch it, it becomes the error response.
+   handler. If the handler doesn't catch it, it becomes the error response.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class RequestHost(Protocol):
     """The part of `Service` that a handler's `Context` needs.
 
     `lifespan` is the value of the server's lifespan. `principal` is the authenticated user, empty
-    without authorization. `session_state` is a dict of the handlers of this connection.
+    without authorization. `session_state` is a dict of this connection's handlers.
     """
 
     @property
@@ -162,7 +162,7 @@ class RequestHost(Protocol):
 class NestedRequestSender(Protocol):
     """The occasion for nested requests: a request of the client, or a notification.
 
-    `label` is its method. `related` is the id of the request, None for a notification. `trace` is
+    `label` is its method. `related` is the request's id, None for a notification. `trace` is
     its trace context. The other members are those of `InputCollector`.
     """
 
@@ -259,7 +259,7 @@ class NestedRequests(abc.ABC, Generic[T]):
                 wake()  # nothing to wait for: the response is known already
             yield
         finally:
-            # A request is not left open when its waiting task is gone, for example cancelled.
+            # A request isn't left open when its waiting task is gone, for example cancelled.
             sender.active_requests.remove(self)
             for id in sent:
                 # Does nothing if the response has arrived.
@@ -273,7 +273,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         """Record the end of one request. Call `wake` if it was the last one, or failed.
 
         Args:
-            key: the key of the request.
+            key: the request's key.
             method: its method, for texts.
             response: the response, an object of the method's result type.
             error: the error with which it failed, None for a response.
@@ -377,7 +377,7 @@ class SingleRequest(NestedRequests[T]):
         """Return what the handler gets of the response `raw`, in JSON, of the client's task.
 
         Raises:
-            McpError: it is no valid response.
+            McpError: it isn't a valid response.
         """
         row = INPUT_REQUESTS[type(self._input_request)]
         try:
@@ -444,7 +444,7 @@ class TaskInput(abc.ABC, Generic[T]):
         """Receive the responses, undecoded, by the keys of `requests`.
 
         Raises:
-            McpError: the client refused, or a response is not valid.
+            McpError: the client refused, or a response isn't valid.
         """
 
     @abc.abstractmethod
@@ -566,7 +566,7 @@ class InputCollector(Struct, eq=False):
 
     @property
     def label(self) -> str:
-        """The method of the request."""
+        """The request's method."""
         return self.request.method.name
 
     @property
@@ -576,7 +576,7 @@ class InputCollector(Struct, eq=False):
 
     @property
     def related(self) -> RequestId:
-        """The id of the request."""
+        """The request's id."""
         return self.request.id
 
     @property
@@ -589,7 +589,7 @@ class InputCollector(Struct, eq=False):
         """The input requests and responses so far, those of earlier runs included.
 
         Raises:
-            InvalidRequestState: the request's `requestState` was not issued for it, or is expired.
+            InvalidRequestState: the request's `requestState` wasn't issued for it, or is expired.
         """
         if self._round_trips is None:
             host = self.host
@@ -604,7 +604,7 @@ class InputCollector(Struct, eq=False):
         """Verify the `requestState` that came with the request.
 
         Raises:
-            InvalidRequestState: it was not issued for this request, or is expired. Do not run the
+            InvalidRequestState: it wasn't issued for this request, or is expired. Do not run the
                 handler.
         """
         dialect = self.request.peer.dialect
@@ -673,7 +673,7 @@ class InputCollector(Struct, eq=False):
     def request_ended(self) -> None:
         """Fail every request for input that still waits: the client's request has ended.
 
-        The waiting task may be shielded from the cancellation of the handler.
+        The waiting task may be shielded from the handler's cancellation.
         """
         for waiting in list(self.active_requests):
             waiting.fail(
@@ -696,7 +696,7 @@ class InputCollector(Struct, eq=False):
         In 2026-07-28 it is an input request, which is made once. In 2025-11-25 it is error -32042.
 
         Raises:
-            ToolError: the user declined, or accepted but has not finished on the page.
+            ToolError: the user declined, or accepted but hasn't finished on the page.
             McpError: the client did not declare URL mode elicitation.
             LocalProtocolError: the URL is invalid.
         """

@@ -152,7 +152,7 @@ class RequestLookup:
             kind = "resource template"
             name = ref.uri
             entry = self._templates.get(name)
-        # Without any completion the capability was not declared, so the method does not exist.
+        # Without any completion the capability wasn't declared, so the method doesn't exist.
         if (entry is None or not entry.completers) and not self.has_completions:
             raise request_error(
                 request, Fault.METHOD_NOT_FOUND, f"this server does not offer {request.method.name}"

@@ -3,7 +3,7 @@
 1. The link to a page can reach another person than the user who was asked: a phishing attack. The
    page must therefore compare its visitor, as its own login knows them, with the user of the
    request (client/elicitation, Phishing). A token carries that user, hidden, and signed.
-2. A token is no login. It opens nothing by itself: the code that verifies it names the visitor.
+2. A token isn't a login. It opens nothing by itself: the code that verifies it names the visitor.
 3. It is the same in each run of a handler, or each run would elicit another visit.
 """
 
@@ -35,7 +35,7 @@ _ID_SIZE: Final = 16  # bytes; 128 random bits cannot be guessed
 
 
 class InvalidPageVisit(McpTrioError):
-    """A token of a page visit that is not valid for this page and visitor.
+    """A token of a page visit that isn't valid for this page and visitor.
 
     The text is for the log. Show the visitor the same page for every reason.
     """
@@ -54,7 +54,7 @@ class PageVisit(Struct, frozen=True):
     elicitation_id: str
 
     def __repr__(self) -> str:
-        return f"<PageVisit {self.elicitation_id}>"  # a token does not belong into a log
+        return f"<PageVisit {self.elicitation_id}>"  # a token doesn't belong into a log
 
 
 _read_visit: Final = reader(PageVisit)
@@ -86,7 +86,7 @@ def verify_visit(ring: KeyRing | None, token: str, page: str, principal: str, no
     """Return the elicitation id of the visit.
 
     Raises:
-        InvalidPageVisit: the token is not valid for this page and visitor, or not any more.
+        InvalidPageVisit: the token isn't valid for this page and visitor, or not any more.
     """
     try:
         if ring is None:

@@ -40,7 +40,7 @@ __all__ = ["PAGE_SIZE", "Entry", "ListPages"]
 # Entries. Servers have dozens of tools, the largest a thousand. A client wants the whole list, and
 # each further page costs a round trip.
 PAGE_SIZE: Final = 1_000
-# Bytes. The entries of a page are not longer together: half of the lowest message size limit in
+# Bytes. A page's entries aren't longer together: half of the lowest message size limit in
 # use, that of our own servers included. A single longer entry has a page of its own.
 _MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
 

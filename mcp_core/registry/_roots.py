@@ -64,7 +64,7 @@ class RootsContext(Generic[L]):
 
         Raises:
             McpError: the client sent an error.
-            CallTimeout: the client has not answered for 60 s.
+            CallTimeout: the client hasn't answered for 60 s.
             ConnectionLost: the connection closed first.
             LocalProtocolError: the connection is closed.
         """

@@ -3,8 +3,8 @@
 1. `ToolSampling` decides, and awaits nothing: a runtime asks the client, and runs the tools, one
    after another in the order of the model (client/sampling, Multi-turn Tool Loop).
 2. In 2026-07-28 the handler is run again in each round. What a tool returned is kept with the
-   request, so a tool use is not repeated, and each run asks the same.
-3. The exception of a tool is a result with `isError` for the model. Only what concerns the request
+   request, so a tool use isn't repeated, and each run asks the same.
+3. A tool's exception is a result with `isError` for the model. Only what concerns the request
    itself leaves the loop: input that the tool requests, a page to visit, a lost connection.
 """
 
@@ -76,7 +76,7 @@ class ToolUse:
         return f"<ToolUse of {self._content.name!r}, id={self._content.id!r}>"
 
     def prepare(self) -> Invocation | t.Result:
-        """Return the call to make, or its result if the tool or the arguments do not exist.
+        """Return the call to make, or its result if the tool or the arguments don't exist.
 
         Raises:
             McpError: the arguments are invalid, and the revision has no result for that.
@@ -92,7 +92,7 @@ class ToolUse:
         return prepared
 
     def done(self, result: Any) -> None:
-        """Store the result of the tool.
+        """Store the tool's result.
 
         Raises:
             TypeError: the tool returned a request for input. Pass the exception to `failed`.
@@ -131,7 +131,7 @@ class ToolSampling:
     """The rounds of one `Context.sample_with_tools`.
 
     Await `ask`, and pass its result to `receive`. Run the tool uses that it returns, and repeat,
-    until `conversation` is not None.
+    until `conversation` isn't None.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class ToolSampling:
         return error is self._collector.no_response_error
 
     def is_fault(self, error: BaseException) -> bool:
-        """Return True if `error` was not raised for the model, and has to be logged."""
+        """Return True if `error` wasn't raised for the model, and has to be logged."""
         return not isinstance(error, ToolError)
 
     def _append(self, message: t.SamplingMessage) -> None:

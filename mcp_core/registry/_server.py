@@ -136,7 +136,7 @@ class Server:
         keep_alive: seconds without a message after which the client gets a `ping`. After as many
             seconds without a response the connection is closed. For revisions with `ping`, on
             transports that can fail unnoticed; None, the default, never sends one.
-        state_keys: secrets of at least 32 random bytes, by name. They sign, but do not encrypt, the
+        state_keys: secrets of at least 32 random bytes, by name. They sign, but don't encrypt, the
             `requestState` that a client holds while it collects input (2026-07-28), and the tokens
             of `Context.page_visit`. The first key
             signs, all keys verify. By default each process draws its own key; a `requestState` of
@@ -147,10 +147,10 @@ class Server:
             they are declared with `task=`.
 
     Raises:
-        ValueError: a version is not a revision of MCP, an extension or a key has an invalid name,
+        ValueError: a version isn't a revision of MCP, an extension or a key has an invalid name,
             `page_size` is below 1, or a key is too short.
         DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is that
-            of tasks, which this library does not serve.
+            of tasks, which this library doesn't serve.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class Server:
 
         A variable matches one path segment, and never `..`, a separator or a drive letter (`C:`).
         `{+path}` matches several segments, none of them such, and no absolute path. For texts that
-        are no paths there is `unchecked=["variable"]`. The function may return text, bytes,
+        aren't paths there is `unchecked=["variable"]`. The function may return text, bytes,
         `Image`, `Audio`, `File`, `ResourceContents` or a list of these; a `ReadResourceResult`; or
         any other value that JSON can represent. For a missing resource it raises
         `ResourceNotFound`.
@@ -455,12 +455,12 @@ class Server:
         result: type[Struct] | None = None,
         thread: bool | None = None,
     ) -> Callable[[F], F]:
-        """Declare a method that MCP does not define. Return a decorator.
+        """Declare a method that MCP doesn't define. Return a decorator.
 
         The function takes an object of `params`, and returns a Struct, a dict, a dataclass or None.
 
         Args:
-            name: the name of the method, such as `"acme/reindex"`.
+            name: the method's name, such as `"acme/reindex"`.
             params: the type of its params, preferably a subclass of `types.RequestParams`.
             result: the type of its result. It documents the method: what the function returns is
                 not checked against it.
@@ -502,14 +502,14 @@ class Server:
 
         It sees the requests that declarations of this server answer: completions, lists and
         methods of your own included. Awaiting `proceed()` gives the result that will be sent, for
-        a list its encoded bytes (`Raw`), or raises the exception of the handler. The middleware
+        a list its encoded bytes (`Raw`), or raises the handler's exception. The middleware
         may return another result, raise `McpError` or `ToolError`, or call `proceed` again.
 
         The middleware that is declared first is the outermost. With a middleware each request runs
         in a task of its own, also a plain `def`. Return `function` itself.
 
         Raises:
-            DeclarationError: the function is not an `async def`.
+            DeclarationError: the function isn't an `async def`.
         """
         called = function if inspect.isroutine(function) else type(function).__call__
         if not inspect.iscoroutinefunction(called):
@@ -529,14 +529,14 @@ class Server:
         A client does so until 2025-11-25, if it declared `roots.listChanged`. 2026-07-28 has no
         such notification: there a handler lists the roots whenever it needs them.
 
-        The hook is an `async def`, or a function that does not block. Of several hooks each is
+        The hook is an `async def`, or a function that doesn't block. Of several hooks each is
         called, in the order of declaration. For one client they run once at a time: any number of
         notifications meanwhile lead to one more run. They are cancelled when the client is gone.
         An exception is written to the log, and ends that hook only. Return `function` itself
         (client/roots, Root List Changes).
 
         Raises:
-            DeclarationError: the function has not one parameter.
+            DeclarationError: the function hasn't one parameter.
         """
         check_hook(function)
         self.roots_hooks.append(function)
@@ -609,7 +609,7 @@ class Server:
     ) -> None:
         """Notify every subscribed client of a change: of a list, or of a resource's contents.
 
-        May be called from any task or thread, and does not wait. A client that is slow to read
+        May be called from any task or thread, and doesn't wait. A client that is slow to read
         gets one notification for any number of changes. Declaring or removing something notifies
         by itself. A resource is matched by its exact URI: if others change with it, name them too.
 
@@ -670,7 +670,7 @@ class Server:
         self._listeners[listener] = None
 
     def detach(self, listener: ChangeListener) -> None:
-        """Stop notifying `listener`. Do nothing if it is not attached."""
+        """Stop notifying `listener`. Do nothing if it isn't attached."""
         self._listeners.pop(listener, None)
 
     # --- For runtimes -----------------------------------------------------------------------------
@@ -718,7 +718,7 @@ class Server:
     def may_be_task(self, request: RequestReceived) -> bool:
         """Return True if `request` may lead to a task. Call `answer` to know it.
 
-        It does not read the arguments, so it tells the client nothing.
+        It doesn't read the arguments, so it tells the client nothing.
         """
         dialect = request.peer.dialect
         if dialect.tasks == "none" or request.method.name != _CALL_TOOL:

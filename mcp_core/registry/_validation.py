@@ -91,7 +91,7 @@ def check_annotations(annotations: Annotations | None, label: str) -> Annotation
     """Return the annotations, with a `datetime` as `last_modified` converted to text.
 
     Raises:
-        DeclarationError: the priority is not from 0 to 1, or `last_modified` is no time (schema,
+        DeclarationError: the priority isn't from 0 to 1, or `last_modified` isn't a time (schema,
             Annotations). Clients may reject the whole list for it.
     """
     if annotations is None:
@@ -113,7 +113,7 @@ def time_text(value: datetime | str) -> str:
     """Return a time as ISO 8601 text, in UTC with `Z`. A text is returned unchanged.
 
     Raises:
-        ValueError: a text is not ISO 8601, or a `datetime` has no time zone.
+        ValueError: a text isn't ISO 8601, or a `datetime` has no time zone.
         TypeError: the value is neither.
     """
     if isinstance(value, str):

@@ -47,7 +47,7 @@ class AsgiApplication(abc.ABC):
 
     Args:
         server: a `mcp_core.registry.Server`.
-        path: the path of its endpoint, which is also where the application is mounted.
+        path: its endpoint's path, which is also where the application is mounted.
         options: limits, names and timeouts.
         auth: an `OAuthResourceServer`, an `ApiKeys`, or None to serve every client.
         record: the option `record` of the driver, which opens the file at the start of each run.
@@ -84,12 +84,12 @@ class AsgiApplication(abc.ABC):
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
         """Run the application while entered, for one that is mounted in another application.
 
-        Frameworks do not pass the `lifespan` scope on to what is mounted. Give them this method,
+        Frameworks don't pass the `lifespan` scope on to what is mounted. Give them this method,
         as in `FastAPI(lifespan=app.lifespan)`, or enter it in your own lifespan. Without it, the
         application starts with the first request and ends with the event loop.
 
         Args:
-            app: the outer application, which frameworks pass; it is not used.
+            app: the outer application, which frameworks pass; it isn't used.
 
         *Resource handling*: at the end, handlers that still run get 5 s, then they are cancelled.
 
@@ -135,7 +135,7 @@ class AsgiApplication(abc.ABC):
 
         Raises:
             ValueError: `sse_path` is taken, or the authorization names a tool, a prompt or a method
-                that does not exist.
+                that doesn't exist.
         """
         check_scope_names([(self._server, self._auth)])
         endpoint = Endpoint(
@@ -191,7 +191,7 @@ class AsgiApplication(abc.ABC):
             self._driver = None
 
     async def _run_unasked(self, start: _LifespanStart) -> None:
-        """Run a lifespan that the server has not asked for, until the task is cancelled."""
+        """Run a lifespan that the server hasn't asked for, until the task is cancelled."""
         try:
             async with self._running():
                 self._starting = None

@@ -70,7 +70,7 @@ class AsgiRuntime(Protocol):
 class AsgiRequest:
     """One call of an application with an `http` or `websocket` scope. Await `run` once.
 
-    The request is the token of its exchange: the driver calls `wake` on it.
+    The request is its exchange's token: the driver calls `wake` on it.
 
     Args:
         runtime: the driver.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallbackQueue"]
 
-# Messages that may wait for one slow callback. Reading does not stop for it, so a server could
+# Messages that may wait for one slow callback. Reading doesn't stop for it, so a server could
 # otherwise fill the memory.
 _MAX_WAITING: Final = 1_000
 

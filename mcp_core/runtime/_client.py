@@ -105,9 +105,9 @@ class AbstractClient(TaskCalls):
     - `CallTimeout`: there was no response in time. The server is notified that the request
       is cancelled, as it is when the caller is cancelled.
     - `ConnectionLost`: the connection ended first.
-    - `LocalProtocolError`: the server's revision or capabilities do not allow the call, or
+    - `LocalProtocolError`: the server's revision or capabilities don't allow the call, or
       `headers` are given and the transport has none; nothing was sent.
-    - `RemoteProtocolError`: the response does not fit the request; or the server asks for input for
+    - `RemoteProtocolError`: the response doesn't fit the request; or the server asks for input for
       which the client declared no capability, or asks again without end; or it lists more than
       `max_listing` allows.
     - `McpError`: the server asks for sampling or roots in the result (2026-07-28), and the callback
@@ -124,7 +124,7 @@ class AbstractClient(TaskCalls):
 
     Args:
         config: `client_config(client_options)`.
-        options: the options of this connection.
+        options: this connection's options.
         clock: returns the current time, monotonic, in seconds.
         sleep: waits for a number of seconds.
         wall_time: returns the seconds since 1970.
@@ -132,7 +132,7 @@ class AbstractClient(TaskCalls):
 
     Attributes:
         needs_handshake: True if the server was probed and speaks no stateless revision, which a
-            `HandshakeCache` can remember for the next client. False also if it was not probed.
+            `HandshakeCache` can remember for the next client. False also if it wasn't probed.
     """
 
     def __init__(
@@ -352,19 +352,19 @@ class AbstractClient(TaskCalls):
             print(result.data.temperature)
 
         Args:
-            name: the name of the tool.
+            name: the tool's name.
             arguments: its arguments, by name.
             returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
                 pydantic model, or any other type that a tool may return. Structured content is
                 decoded to it; without structured content the only text, as JSON. A value in
-                `{"result": value}` is unwrapped for a type that is no object. For a tool that
+                `{"result": value}` is unwrapped for a type that isn't an object. For a tool that
                 failed, `data` raises `ToolError`.
             options: see `CallOptions`.
 
         Raises:
             UnexpectedResult: the structured content is missing, or not of the type `returns`.
             DeclarationError: JSON cannot be decoded as the type `returns`; nothing was sent.
-            RemoteProtocolError: also if the result does not fit the output schema of an earlier
+            RemoteProtocolError: also if the result doesn't fit the output schema of an earlier
                 `list_tools`.
         """
         if returns is None:
@@ -404,7 +404,7 @@ class AbstractClient(TaskCalls):
     ) -> t.GetPromptResult:
         """Return the prompt `name`, filled in with `arguments` (server/prompts).
 
-        The values of the arguments are strings. The keywords are `CallOptions`.
+        The arguments' values are strings. The keywords are `CallOptions`.
         """
         params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         return await self._call(self._once("prompts/get", params), options)
@@ -428,7 +428,7 @@ class AbstractClient(TaskCalls):
                 as a template. A reference of `mcp_core.types` names the kind.
             argument: the name of the argument or variable.
             value: what the user has typed so far.
-            arguments: the arguments that are settled already. Revisions before 2025-06-18 do not
+            arguments: the arguments that are settled already. Revisions before 2025-06-18 don't
                 send them.
             options: see `CallOptions`.
         """
@@ -496,7 +496,7 @@ class AbstractClient(TaskCalls):
             PeerError: at the beginning: the server refused. In the loop: it ended the subscription
                 with an error.
             ConnectionLost: at the beginning or in the loop, after the last change: changes may have
-                been missed. If only the stream of the subscription is lost, it is opened again, and
+                been missed. If only the subscription's stream is lost, it is opened again, and
                 everything counts as changed; after five failures in a row this is raised.
             CallTimeout: at the beginning.
             ValueError: nothing is wanted.
@@ -511,7 +511,7 @@ class AbstractClient(TaskCalls):
         return Subscription(self._subscription_client(), wanted, {"timeout": timeout})
 
     def roots_changed(self) -> None:
-        """Tell the server that the roots have changed (client/roots). This does not wait.
+        """Tell the server that the roots have changed (client/roots). This doesn't wait.
 
         In 2026-07-28 nothing is sent: a server asks for the roots whenever it needs them.
 
@@ -570,7 +570,7 @@ class AbstractClient(TaskCalls):
             options: see `CallOptions`.
 
         Returns:
-            An object of the method's result type; a dict for a method that MCP does not define.
+            An object of the method's result type; a dict for a method that MCP doesn't define.
         """
         return await self._call(self._once(method, params), options)
 
@@ -647,7 +647,7 @@ class AbstractClient(TaskCalls):
             try:
                 pages.add_page((yield from self._cached(method, pages.params, options)))
             except (PeerError, RemoteProtocolError) as exc:
-                # A cached page has led to a cursor that does not work, and would do so again.
+                # A cached page has led to a cursor that doesn't work, and would do so again.
                 if self._cache is not None:
                     self._cache.discard(method)
                 unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params

@@ -161,7 +161,7 @@ class ClientCallbacks:
 
         Raises:
             McpError: the callback refuses.
-            LocalProtocolError: the callback returned something that is no response to `request`.
+            LocalProtocolError: the callback returned something that isn't a response to `request`.
             Exception: the callback raised it.
         """
         answer = self._call(request)

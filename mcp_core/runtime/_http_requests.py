@@ -74,13 +74,13 @@ class PooledConnection(Protocol):
         its flow-control window.
 
         Raises:
-            NotProcessed: the server says that it has not begun to process the request.
+            NotProcessed: the server says that it hasn't begun to process the request.
             ConnectionLost: the response is incomplete. What arrived was passed to `on_actions`.
             ValueError: the request cannot be sent in HTTP; nothing was sent.
         """
 
     def server_closed(self) -> bool:
-        """Return True if an idle connection is known to be closed. This does not wait."""
+        """Return True if an idle connection is known to be closed. This doesn't wait."""
 
     async def aclose(self) -> None:
         """Close the connection, also if cancelled."""
@@ -145,7 +145,7 @@ class HttpRequestRunner(Generic[L]):
         http: the client.
         driver: opens connections and starts tasks.
         on_event: called for each event, in order; must not wait.
-        on_sent: called with the body of each request.
+        on_sent: called with each request's body.
         adapt_head: adapts the head of a request to the driver's connections, as a proxy needs it;
             None for no change.
         auth: gets access tokens, if the client uses authorization.
@@ -175,7 +175,7 @@ class HttpRequestRunner(Generic[L]):
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
-        # By the key of its request: the event for which the reader of a paused stream waits.
+        # By its request's key: the event for which the reader of a paused stream waits.
         self._paused: dict[int, EventLike] = {}
         self._on_event = on_event
         self._delivering = False
@@ -379,10 +379,10 @@ class HttpRequestJob(Job):
 
     Attributes:
         answered: whether anything of a response to the last attempt has arrived.
-        keep_alive: seconds for which the server keeps the connection, None if it does not say so.
-        unauthorized: whether the response demands another access token; the client does not get
+        keep_alive: seconds for which the server keeps the connection, None if it doesn't say so.
+        unauthorized: whether the response demands another access token; the client doesn't get
             such a response.
-        record: the recording of the last attempt, None if it is not recorded.
+        record: the recording of the last attempt, None if it isn't recorded.
     """
 
     __slots__ = (
@@ -461,7 +461,7 @@ class HttpRequestJob(Job):
                 self.keep_alive = None if value is None else keep_alive_seconds(value)
                 if call.attempt is not None and http.is_retry_worthwhile(call, action):
                     self.unauthorized = True
-                    # The rest of the response is not needed. If it has arrived, which is usual,
+                    # The rest of the response isn't needed. If it has arrived, which is usual,
                     # the connection can be used again; otherwise it is closed.
                     if type(actions[-1]) is not End:
                         raise _Unauthorized

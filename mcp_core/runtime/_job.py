@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AUTH_CHECK_TIMEOUT", "Job", "run_auth_check"]
 
-# Seconds for the check of one request. Longer than its HTTP requests take if a server does not
+# Seconds for the check of one request. Longer than its HTTP requests take if a server doesn't
 # respond, and shorter than the timeout of a request's body.
 AUTH_CHECK_TIMEOUT: Final = 20.0
 
@@ -82,7 +82,7 @@ async def run_auth_check(
         check: the check of one request.
         fetch: sends the request of a `mcp_core.auth.Fetch` step, and returns its response; None for
             a driver that sends no HTTP requests.
-        clock: returns the time on the clock of the endpoint, monotonic, in seconds.
+        clock: returns the time on the endpoint's clock, monotonic, in seconds.
     """
     while (step := check.step) is not None:
         try:

@@ -2,7 +2,7 @@
 
 Which message belongs to which subscription is in `ClientSubscriptions`; here a subscription meets a
 connection and a task that waits. Every wait is a `PendingCall`, as of any other call: that of
-`async with` has the timeout of the block, that of the loop has none.
+`async with` has the block's timeout, that of the loop has none.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Subscription:
     The end of the block ends the subscription at the server.
 
     Args:
-        client: the subscriptions of the client.
+        client: the client's subscriptions.
         wanted: the changes to be notified of.
         options: the `CallOptions` of the request that opens it.
 
@@ -172,7 +172,7 @@ class Subscription:
 
 
 class Changes:
-    """The changes of a subscription, for `async for`.
+    """A subscription's changes, for `async for`.
 
     A change is given once, however often it happened since it was last given. The loop ends when
     the server ends the subscription, or the `async with` block is left. `listen` makes the object,

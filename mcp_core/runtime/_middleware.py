@@ -2,10 +2,10 @@
 
 1. The first declared middleware is the outermost. Arguments are read, and handlers looked up,
    inside of all of them: a client that a middleware rejects learns nothing about what exists.
-2. A server without middleware does not come here for a plain `def`, which needs no task.
+2. A server without middleware doesn't come here for a plain `def`, which needs no task.
 3. A handler that asks its client for input runs again with the response, and the middleware sees
    each run. In 2026-07-28 a run ends by raising `NeedInput`. It is no `Exception`, so a middleware
-   that catches exceptions does not stop it.
+   that catches exceptions doesn't stop it.
 4. A tool that the client's model uses while a handler samples is a part of that handler, not a
    request: there is no middleware around it.
 5. Unless an exception was raised for the peer, the log gets it under a reference, and the peer gets
@@ -155,7 +155,7 @@ async def run_sampling(sampling: ToolSampling, runtime: Runtime) -> SampledConve
 
 
 async def run_task_input(task_input: TaskInput[T]) -> T:
-    """Request input of the client of a task, unless it has responded before."""
+    """Request input of a task's client, unless it has responded before."""
     if task_input.requests:
         task_input.receive(await task_input.task.request_input(task_input.requests))
     return task_input.result()
@@ -201,7 +201,7 @@ def outcome_of_error(
         return outcome_of(runtime, collector, invocation, None)
     error = single(exc)
     if error is collector.no_response_error:
-        # The client closed the connection while it was asked. That is no fault of the handler,
+        # The client closed the connection while it was asked. That isn't a fault of the handler,
         # so nothing is logged.
         code = collector.request.peer.dialect.codes[Fault.INTERNAL]
         return ErrorData(code, "the connection closed while the client was asked for input")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
 
 READ_SIZE: Final = 65_536  # bytes of one read of a driver; a pipe's capacity on Linux
-# Seconds that running handlers get at the shutdown of a server before they are cancelled. Service
+# Seconds that running handlers get at a server's shutdown before they are cancelled. Service
 # managers and containers kill a process 10 s or more after they have asked it to end.
 SHUTDOWN_GRACE: Final = 5.0
 # Seconds that handlers get to end after they were cancelled. Then a process that is nothing but a
@@ -78,7 +78,7 @@ class Runtime(abc.ABC):
         """Send what is queued and process the connection's events, without waiting."""
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Call `function` in the thread of the connection, without waiting.
+        """Call `function` in the connection's thread, without waiting.
 
         Any thread may call this. A function that is passed several times before it is called may
         be called once. After the end of the run nothing happens.
@@ -88,7 +88,7 @@ class Runtime(abc.ABC):
     def write_blocked(self, id: RequestId | None) -> bool:
         """Return True if progress and logs of the peer's request `id` should wait.
 
-        None stands for messages of no request. False always for a runtime that does not override
+        None stands for messages of no request. False always for a runtime that doesn't override
         this.
         """
         return False
@@ -146,7 +146,7 @@ class Runtime(abc.ABC):
         return 0.0
 
     def warn(self, text: str) -> None:  # noqa: B027 - not abstract: a test may do without
-        """Log a warning, `text`, for the author of the server."""
+        """Log a warning, `text`, for the server's author."""
 
     def wall_time(self) -> float:
         """Return the seconds since 1970. They are written into what a peer keeps."""

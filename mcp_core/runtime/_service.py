@@ -117,7 +117,7 @@ class ConversationLike(Protocol):
     def authorize_calls(
         self, request: RequestReceived, tools: Collection[str], /
     ) -> DenialLike | None:
-        """Return None if the token of `request` covers calls of `tools`, or why it does not."""
+        """Return None if the token of `request` covers calls of `tools`, or why it doesn't."""
 
     def may_call(self, request: RequestReceived, tool: str, /) -> bool:
         """Return True if the token of `request`, if it has one, covers a call of `tool`."""
@@ -135,7 +135,7 @@ class TaskServiceLike(Protocol):
         """Return the job for a call that may become a task, None if it is one already."""
 
     def remove_owner(self, owner: str, /) -> None:
-        """Remove the tasks of an owner that does not exist any more."""
+        """Remove the tasks of an owner that doesn't exist any more."""
 
 
 class TaskNotifierLike(Protocol):
@@ -224,7 +224,7 @@ class RequestJob(ConversationJob):
         if self._finished:
             return
         assert self._service is not None
-        # The connection does not send this to a peer that has itself cancelled the request.
+        # The connection doesn't send this to a peer that has itself cancelled the request.
         if self._service.conn.state is State.CLOSING:
             fault = Fault.BUSY
             reason = "the server is being shut down"
@@ -299,10 +299,10 @@ class Service:
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
         conversation: what an HTTP server knows of the client, None on other transports.
-        tasks: the tasks of the server, None if it runs no tools as tasks.
+        tasks: the server's tasks, None if it runs no tools as tasks.
 
     Attributes:
-        session_state: a dict for the handlers of this connection.
+        session_state: a dict for this connection's handlers.
     """
 
     def __init__(
@@ -327,7 +327,7 @@ class Service:
         self.task_notifier: TaskNotifierLike | None = None  # created on first use
         # The `tasks/result` requests that wait, and the id of the task of each.
         self.waiting_results: dict[RequestId, str] = {}
-        self._session_owner = ""  # of the tasks of this session, if it is no user's
+        self._session_owner = ""  # of this session's tasks, if it isn't an user's
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
@@ -365,7 +365,7 @@ class Service:
     def page_visited(self, elicitation_id: str) -> None:
         """Tell the client soon that its user has visited the page of `elicitation_id`.
 
-        Do nothing if this client was not asked to visit it. Any thread may call this.
+        Do nothing if this client wasn't asked to visit it. Any thread may call this.
         """
         if self._pages.pop(elicitation_id, self) is None:
             self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
@@ -382,7 +382,7 @@ class Service:
         return not self._attached
 
     def close(self) -> None:
-        """Detach from the server: its changes are not sent any more. Idempotent."""
+        """Detach from the server: its changes aren't sent any more. Idempotent."""
         if self._attached:
             self._attached = False
             self.server.detach(self)
@@ -421,7 +421,7 @@ class Service:
     def authorize_calls(
         self, request: RequestReceived, tools: Collection[str]
     ) -> DenialLike | None:
-        """Return None if the token of `request` covers calls of `tools`, or why it does not.
+        """Return None if the token of `request` covers calls of `tools`, or why it doesn't.
 
         If `request` then gets an error, its HTTP response says which scopes are needed.
         """

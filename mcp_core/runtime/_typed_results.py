@@ -2,8 +2,8 @@
 
 1. The data is `structuredContent`. In older revisions there is none, and the only text block is the
    JSON of the data (server/tools, Structured Content).
-2. Data that is not an object is often sent as `{"result": value}`: until 2025-11-25 structured
-   content has to be an object. It is unwrapped if the type does not describe an object.
+2. Data that isn't an object is often sent as `{"result": value}`: until 2025-11-25 structured
+   content has to be an object. It is unwrapped if the type doesn't describe an object.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 
 class UnexpectedResult(McpTrioError):
-    """The data of a tool's result is not of the type that the caller named with `returns`.
+    """The data of a tool's result isn't of the type that the caller named with `returns`.
 
     The cause is the error of decoding.
 
     Args:
-        message: the text of the exception: the tool, the type, and what does not fit.
+        message: the text of the exception: the tool, the type, and what doesn't fit.
         result: the result as it arrived.
     """
 

@@ -5,11 +5,11 @@
    their hash tag, so that a cluster keeps them on one node, and a script gets every key it uses.
 3. The clock of the Redis server decides what is over: those of the workers differ.
 
-The keys, where NAME is the deployment, OWNER a digest of the owner, and ID the id of a task:
+The keys, where NAME is the deployment, OWNER a digest of the owner, and ID a task's id:
 
 - `mcp:{NAME}:task:OWNER:ID`, a hash: `serial`, `record`, and `result` if there is one. Redis
   removes it some time after its expiry, in case that no worker is left to do it.
-- `mcp:{NAME}:tasks:OWNER`, a sorted set: the ids of an owner, by creation time.
+- `mcp:{NAME}:tasks:OWNER`, a sorted set: an owner's ids, by creation time.
 - `mcp:{NAME}:tasks`, a sorted set: `OWNER:ID` of all tasks, by their expiry.
 - `mcp:{NAME}:task-usage`, a hash: `tasks:KEY` and `size:KEY`, the number and the bytes of the tasks
   of a quota key, and of all of them together, where KEY is `all`.
@@ -250,7 +250,7 @@ class RedisLayout:
         self.channel = self._prefix + "task-changes"
 
     def record_key(self, key: TaskKey) -> str:
-        """Return the key of the hash of a task."""
+        """Return the key of a task's hash."""
         return self.member_key(_member(key))
 
     def member_key(self, member: str) -> str:
@@ -323,7 +323,7 @@ class RedisLayout:
         return RedisCall(_REMOVE, self._keys(key), arguments)
 
     def page(self, owner: str, after: str, size: int) -> RedisCall:
-        """Return the call that returns the ids of a page, or nil if `after` is unknown."""
+        """Return the call that returns a page's ids, or nil if `after` is unknown."""
         return RedisCall(_PAGE, (self._owner_key(owner),), (after, str(size)))
 
     def expired(self, size: int) -> RedisCall:
@@ -351,7 +351,7 @@ def changed_key(message: bytes) -> TaskKey:
     """Return the key that a message of the channel names.
 
     Raises:
-        InvalidPayload: the message is not one of a store.
+        InvalidPayload: the message isn't one of a store.
     """
     return TaskKey(*_read_key(message))
 
@@ -367,7 +367,7 @@ def join_record(data: bytes, result: bytes | None) -> TaskRecord:
     """Return the record of which `split_record` returned the parts.
 
     Raises:
-        InvalidPayload: the data is no record, or the result is not its JSON object.
+        InvalidPayload: the data isn't a record, or the result isn't its JSON object.
     """
     record = decode_record(data)
     if result is None:

@@ -1,7 +1,7 @@
 """Which workers have stopped renewing their leases, as one process sees it.
 
 1. No wall clock plays a part: one that jumps must not end the lease of a worker that is alive. A
-   renewal is a number that differs from the one before, and a worker is lost if its number has not
+   renewal is a number that differs from the one before, and a worker is lost if its number hasn't
    changed for the time of its lease, by the monotonic clock of the process that looks.
 2. Only what was watched counts. The process that looks may itself have been stopped, together with
    all others or because the file was locked, so that one look adds at most a part of the lease.
@@ -19,7 +19,7 @@ __all__ = ["LeaseObserver", "WorkerLease"]
 # The part of a lease that one look adds at most. Workers renew at a third of it: each of them has
 # the time for a renewal between two looks.
 _MOST_OF_LEASE: Final = 0.5
-_ENOUGH: Final = 0.99  # sums of times are not exact
+_ENOUGH: Final = 0.99  # sums of times aren't exact
 
 
 class WorkerLease(NamedTuple):
@@ -27,7 +27,7 @@ class WorkerLease(NamedTuple):
 
     Attributes:
         worker: the name.
-        renewal: differs from the renewal before; None if the worker has not renewed its lease yet.
+        renewal: differs from the renewal before; None if the worker hasn't renewed its lease yet.
         seconds: how long the worker is believed to be alive; 0.0 if it has ended its lease.
     """
 
@@ -37,7 +37,7 @@ class WorkerLease(NamedTuple):
 
 
 class LeaseObserver:
-    """Remembers for how long each worker has not renewed its lease."""
+    """Remembers for how long each worker hasn't renewed its lease."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int | None, float]] = {}

@@ -2,7 +2,7 @@
 
 1. A record is never changed: `_states.transition` returns the next one, with a higher serial
    number.
-2. The owner is a part of the key. The task of another owner is not found, as one that never was.
+2. The owner is a part of the key. Another owner's task isn't found, as one that never was.
 3. A record has no access token, no header and no session id. The results and responses in it are
    data of the user: keep a store as private as they are.
 """
@@ -66,7 +66,7 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds on tasks. Sizes are in bytes, times in seconds.
 
     Raises:
-        ValueError: a limit is not positive or not finite, `client_share` is above 1, or `ttl` or
+        ValueError: a limit isn't positive or not finite, `client_share` is above 1, or `ttl` or
             `poll_interval` is longer than the longest.
     """
 
@@ -77,8 +77,8 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     total: int = 10_000
     # The part of `total` that one IP address may use without authorization (IPv6: one /64 network),
     # and the part of `stored_bytes` and `file_bytes` of an address or a principal. A quarter, as of
-    # the sessions of a client: it leaves room for others, and is enough for all clients of a proxy
-    # that is not in `trusted_proxies`, which count as one. 1 for no quotas.
+    # a client's sessions: it leaves room for others, and is enough for all clients of a proxy
+    # that isn't in `trusted_proxies`, which count as one. 1 for no quotas.
     client_share: float = 0.25
     # Memory of the tasks in one process: the arguments of those whose handlers run, decoded ones
     # included, and in a `MemoryTaskStore` also responses and results. A server on a small machine
@@ -87,14 +87,14 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     # The same of all tasks in a store that outlives the process. A disk has more room than memory,
     # and holds the results of a day.
     file_bytes: int = 256 * 1024 * 1024
-    # How long a task is kept after it was created, if its client does not say. Long enough to
+    # How long a task is kept after it was created, if its client doesn't say. Long enough to
     # fetch the result after a meal.
     ttl: float = 3600.0
     # The longest time that a client may ask for: a day, so that a result can be fetched tomorrow.
     max_ttl: float = 24 * 3600.0
     # Input requests of a task without a response. More are a loop that went wrong.
     open_requests: int = 16
-    # Input requests in the life of a task.
+    # Input requests in a task's life.
     requests: int = 100
     # The result or the error, encoded: as long as a message.
     result: int = 4 * 1024 * 1024
@@ -104,7 +104,7 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     # Characters of the status message.
     message: int = 1_000
     # Seconds between two status messages that are stored, so that the progress of a tight loop
-    # does not write to a database all the time.
+    # doesn't write to a database all the time.
     message_interval: float = 1.0
     # `tasks/result` requests of one connection that wait (2025-11-25). Each holds a place among
     # the requests in flight, which others need too.
@@ -166,7 +166,7 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
 
 
 class TaskKey(NamedTuple):
-    """The key of a task: `owner`, "" if there is only one, and `id`."""
+    """A task's key: `owner`, "" if there is only one, and `id`."""
 
     owner: str
     id: str
@@ -179,10 +179,10 @@ class TaskKey(NamedTuple):
 # Without the garbage collector: a store in memory keeps thousands, and a frozen record, made of
 # values, is in no cycle.
 class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The call of a task, stored if another worker may have to run it again.
+    """A task's call, stored if another worker may have to run it again.
 
     Attributes:
-        params: the params of the request, as JSON.
+        params: the request's params, as JSON.
         capabilities: those that the client declared.
         client: the name and version of the client, None if it did not say.
         principal: the authenticated user, "" without authorization.
@@ -206,7 +206,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         created: when the task was created.
         updated: when it was changed last, apart from its worker.
         ttl: how long the task is kept after it was created.
-        tool: the name of the tool.
+        tool: the tool's name.
         revision: the revision of the request that created the task.
         open_requests: the input requests that have no response, by key. Empty unless `status` is
             "input_required".
@@ -268,7 +268,7 @@ def encode_record(record: TaskRecord) -> bytes:
     """Encode `record` as JSON.
 
     Raises:
-        TypeError, ValueError: the record has a value that is no JSON. `transition` never adds one.
+        TypeError, ValueError: the record has a value that isn't JSON. `transition` never adds one.
     """
     return encode(record)
 
@@ -280,10 +280,10 @@ def decode_record(data: bytes) -> TaskRecord:
     elsewhere.
 
     Raises:
-        InvalidPayload: the data is no record, or one that no task can have.
+        InvalidPayload: the data isn't a record, or one that no task can have.
     """
     try:
-        # The decoder does not look into `Raw` members, which are sent to clients as they are.
+        # The decoder doesn't look into `Raw` members, which are sent to clients as they are.
         if not data.isascii():
             str(data, "utf-8")
     except UnicodeDecodeError as exc:

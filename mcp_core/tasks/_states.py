@@ -7,7 +7,7 @@
 3. A final state is final. What a handler returns after its task was cancelled, or a response to an
    input request that has one, changes nothing.
 4. A record can always be encoded. A text with half of a surrogate pair, or an error with `data`
-   that is no JSON, is refused here, not when a store or a response encodes it.
+   that isn't JSON, is refused here, not when a store or a response encodes it.
 
 Read the table as `TRANSITIONS[status][kind of action] -> next status`. A missing cell changes
 nothing. The one exception is `ReceiveResponse`: the status becomes "working" with the last open
@@ -138,7 +138,7 @@ def transition(
         TaskExpired: the record's time to live is over.
         LocalProtocolError: the handler has requested more input than `limits` allow, or a text has
             half of a surrogate pair.
-        TypeError, ValueError: an input request or `ErrorData.data` is no JSON.
+        TypeError, ValueError: an input request or `ErrorData.data` isn't JSON.
     """
     if now >= record.expires:
         raise TaskExpired
@@ -179,7 +179,7 @@ def _apply(
 
 def _end(record: TaskRecord, status: TaskStatus, message: str | None) -> TaskRecord:
     # The earlier message is about progress: "page 3 of 9" is no reason and no summary. The
-    # responses are not read again, and what the call has taken is free for others.
+    # responses aren't read again, and what the call has taken is free for others.
     return replace(
         record,
         status=status,

@@ -26,8 +26,8 @@ TaskLimitName: TypeAlias = Literal["per_key", "total", "key_bytes", "total_bytes
 class TaskStore(Protocol):
     """A place that keeps the records of tasks.
 
-    Every method raises `TaskStoreError` if the store cannot be reached or does not respond, and
-    `RuntimeError` if the store is not open. A method that raised, or whose caller was cancelled,
+    Every method raises `TaskStoreError` if the store cannot be reached or doesn't respond, and
+    `RuntimeError` if the store isn't open. A method that raised, or whose caller was cancelled,
     may have had its effect.
     """
 
@@ -51,7 +51,7 @@ class TaskStore(Protocol):
     ) -> Awaitable[TaskLimitName | None]:
         """Store the new `record`, as durably as the store can, before this returns.
 
-        Return None, or the first of `limits` that the record would exceed: then it is not stored.
+        Return None, or the first of `limits` that the record would exceed: then it isn't stored.
         The limits are checked in one step with storing. Raise `TaskStoreError` if there is a record
         of that key already.
         """
@@ -108,7 +108,7 @@ class TaskStore(Protocol):
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[TaskKey | None]]:
         """Return an iterator of the keys that this or another process has changed or removed.
 
-        Changes after entering are not missed. A key may come again, or come without a change. None
+        Changes after entering aren't missed. A key may come again, or come without a change. None
         means that there was a gap, so that every record may have changed. The iterator raises
         nothing: while the store cannot be reached it waits, and then yields what it has missed.
         """
@@ -123,4 +123,4 @@ class TaskQuotaExceeded(Exception):
 
 
 class TaskStoreError(Exception):
-    """The store of tasks cannot be reached, does not respond, or holds no valid record."""
+    """The store of tasks cannot be reached, doesn't respond, or holds no valid record."""

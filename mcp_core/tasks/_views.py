@@ -1,6 +1,6 @@
 """The state of a task as a peer sees it, in the two forms that MCP has.
 
-1. The form follows from the revision of the request. 2025-11-25 has the state nested in the
+1. The form follows from the request's revision. 2025-11-25 has the state nested in the
    response to the call, and `tasks/result` for the outcome. The extension of 2026-07-28 has the
    state flat, and the outcome inside the state.
 2. A tool result with `isError` is "failed" in 2025-11-25 and "completed" in the extension. In both
@@ -122,8 +122,8 @@ def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
     -32603.
 
     Raises:
-        LocalProtocolError: the task has not ended, or the record is without its result.
-        InvalidPayload: `_meta` of the result is no object.
+        LocalProtocolError: the task hasn't ended, or the record is without its result.
+        InvalidPayload: `_meta` of the result isn't an object.
     """
     if record.error is not None:
         return record.error

@@ -1,7 +1,7 @@
 """Byte streams, WebSockets and child processes as lines of a trace.
 
 Methods take the time of the line and what was captured, and return lines. They are called later
-than it was captured, in the order of the trace, where a conversation does not wait for them.
+than it was captured, in the order of the trace, where a conversation doesn't wait for them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class WebSocketChannel:
 
     Args:
         conversation: its number.
-        exchange: the number of the exchange that opened it; 0 if that was not recorded.
+        exchange: the number of the exchange that opened it; 0 if that wasn't recorded.
         limit: bytes of a message that are kept.
     """
 

@@ -24,7 +24,7 @@ class TraceEncoder:
         header: its header.
         redactor: hides secrets; None to write them.
         limit: bytes of each file. Later lines are counted, and not written.
-        on_line: called with each line, without secrets, also with those that are not written.
+        on_line: called with each line, without secrets, also with those that aren't written.
 
     Attributes:
         is_full: whether a line was lost because of the limit.
@@ -46,7 +46,7 @@ class TraceEncoder:
         self.is_full = False
 
     def begin(self) -> bytes:
-        """Return the header of a file: of the first one, or another one with the same limit."""
+        """Return a file's header: of the first one, or another one with the same limit."""
         data = encode_header(self._header)
         self._left = self._limit - _RESERVED - len(data)
         self._lost = 0

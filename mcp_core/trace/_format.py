@@ -1,7 +1,7 @@
-"""The format of a trace: one header and then one line of JSON for each thing that happened.
+"""A trace's format: one header and then one line of JSON for each thing that happened.
 
 1. A reader ignores unknown members and unknown values of `kind`. Later versions add both.
-2. One bad line is no bad trace: a reader yields a `DamagedLine` and goes on with the next line.
+2. One bad line isn't a bad trace: a reader yields a `DamagedLine` and goes on with the next line.
 3. Reading takes constant memory, for files and lines of any size.
 
 Documentation for other programs: docs/reference/trace-format.md.
@@ -52,7 +52,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 class InvalidTrace(McpTrioError, ValueError):
-    """A file that is not a trace, or a line that is not a line of a trace."""
+    """A file that isn't a trace, or a line that isn't a line of a trace."""
 
 
 class EmptyTrace(InvalidTrace):
@@ -146,9 +146,9 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         t: seconds since the header, of a monotonic clock, with 6 digits. It never goes back.
         conversation: its number, from 1.
         exchange: the number of the HTTP exchange in the trace, from 1; 0 for other transports.
-        sender: the side that sent it: the member `from`. None if it was not sent.
+        sender: the side that sent it: the member `from`. None if it wasn't sent.
         raw: a message exactly as it crossed, without its line break. A batch is one message.
-        data: a message that is not UTF-8, in place of `raw`: the member `b64`.
+        data: a message that isn't UTF-8, in place of `raw`: the member `b64`.
         truncated: set if `raw` or `data` is only the beginning of the message, because of the limit
             of the recording, or because the body of an HTTP message was cut off.
         http: the head of a request or a response.
@@ -156,12 +156,12 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         websocket: a close frame: the member `ws`.
         end: how a stream, or the body of an exchange, ended: `complete`, `reset`, `timeout` or
             `closed`; others are possible.
-        kind: of what was not sent: `spawn`, `exit`, `stderr`, `lost`, `note`; others are possible.
+        kind: of what wasn't sent: `spawn`, `exit`, `stderr`, `lost`, `note`; others are possible.
         status: of an `exit`: the exit status, negative for a signal.
         text: of a `stderr` or `note`, and the command of a `spawn`.
         count: of a `lost`: the number of lines that were not written.
         redacted: JSON pointers (RFC 6901) into the message of the values that were replaced by
-            another text. Pseudonyms do not count: equal values have equal pseudonyms.
+            another text. Pseudonyms don't count: equal values have equal pseudonyms.
     """
 
     t: float
@@ -183,7 +183,7 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
 
     @property
     def message(self) -> bytes | None:
-        """The bytes of the message, or None if the line has none."""
+        """The message's bytes, or None if the line has none."""
         return self.data if self.raw is None else self.raw.encode()
 
 
@@ -219,7 +219,7 @@ def read_header(data: bytes) -> TraceHeader:
     """Decode `data`, the first line of a trace, with or without its line feed.
 
     Raises:
-        InvalidTrace: it is not the header of a trace, or of a later version of the format.
+        InvalidTrace: it isn't the header of a trace, or of a later version of the format.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK).rstrip()
     if not data:
@@ -251,7 +251,7 @@ def read_line(data: bytes) -> TraceLine:
     """Decode `data`, a line after the header, with or without its line feed.
 
     Raises:
-        InvalidTrace: it is not a line of a trace.
+        InvalidTrace: it isn't a line of a trace.
     """
     try:
         return _decode_line(data)
@@ -269,7 +269,7 @@ class TraceReader:
 
     Attributes:
         header: the header, or None before it has arrived.
-        header_data: the bytes of the header, without its line break.
+        header_data: the header's bytes, without its line break.
         line_number: the number in the file of the line that `next_line` returned last, from 1.
         line_data: the bytes of that line, without its line break; of a line that is too long, the
             beginning.
@@ -294,7 +294,7 @@ class TraceReader:
         """Return the next line after the header, or None if more bytes are needed.
 
         Raises:
-            InvalidTrace: the first line is not the header of a trace, or the file is empty.
+            InvalidTrace: the first line isn't a trace's header, or the file is empty.
         """
         while (line := self._lines.next_line()) is not None:
             if isinstance(line, Excerpt):
@@ -327,7 +327,7 @@ class TraceReader:
         return DamagedLine(reason=reason, beginning=show_bytes(line))
 
     def _read_unfinished(self) -> TraceLine | DamagedLine | None:
-        """Return the last line of a file that does not end with a line feed."""
+        """Return the last line of a file that doesn't end with a line feed."""
         self._at_end = False
         rest = bytes(self._lines.unfinished)
         if self.header is None:
@@ -345,13 +345,13 @@ class TraceReader:
 def read_trace(
     chunks: Iterable[bytes],
 ) -> tuple[TraceHeader, Iterator[tuple[int, TraceLine | DamagedLine]]]:
-    """Return the header of a trace, and an iterator over the numbers and lines after it.
+    """Return a trace's header, and an iterator over the numbers and lines after it.
 
     Args:
-        chunks: the bytes of the file, in any pieces: an open binary file is fine.
+        chunks: the file's bytes, in any pieces: an open binary file is fine.
 
     Raises:
-        InvalidTrace: it is not a trace.
+        InvalidTrace: it isn't a trace.
     """
     trace = TraceReader()
     lines = _read_lines(trace, iter(chunks))

@@ -1,6 +1,6 @@
 """An HTTP exchange as lines of a trace.
 
-1. A request is one line. A response that is no event stream is one, too, at its end.
+1. A request is one line. A response that isn't an event stream is one, too, at its end.
 2. Of an event stream each event is a line, between one for the head and one for the end. Comments
    are left out.
 3. An exchange belongs to a conversation: that of a client, or the session that its headers name.
@@ -39,7 +39,7 @@ _MAX_SESSIONS: Final = (
 
 
 class ConversationNumbers:
-    """The numbers of the conversations of a trace.
+    """The numbers of a trace's conversations.
 
     `single` is True for a client, whose exchanges are all one conversation. A server has one for
     each session, and one for each request without a session.
@@ -81,7 +81,7 @@ class ConversationNumbers:
 
 
 class HttpChannel(Struct, gc=False, eq=False):
-    """One HTTP exchange. The garbage collector does not follow it: each exchange makes one.
+    """One HTTP exchange. The garbage collector doesn't follow it: each exchange makes one.
 
     Attributes:
         number: its number.
@@ -93,7 +93,7 @@ class HttpChannel(Struct, gc=False, eq=False):
     conversations: ConversationNumbers
     limit: int
     _conversation: int = 0
-    _request: HttpHead | None = None  # whose body is not complete
+    _request: HttpHead | None = None  # whose body isn't complete
     _response: HttpHead | None = None  # the same
     _body: MessageBuffer | None = None  # of one of them; never empty
     _events: SseDecoder | None = None
@@ -170,7 +170,7 @@ class HttpChannel(Struct, gc=False, eq=False):
             self._response = None
 
     def _add_to_response(self, t: float, data: bytes, lines: list[TraceLine]) -> None:
-        """Add `data` to the body of the response, and its events to `lines`."""
+        """Add `data` to the response's body, and its events to `lines`."""
         if self._skips:
             return
         if self._events is None:
@@ -250,7 +250,7 @@ class HttpChannel(Struct, gc=False, eq=False):
     # -- Lines -------------------------------------------------------------------------------------
 
     def skip(self) -> None:
-        """Drop the body of the response: a part of it was lost."""
+        """Drop the response's body: a part of it was lost."""
         self._skips = True
 
     def _add_to_body(self, data: bytes) -> None:

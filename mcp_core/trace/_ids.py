@@ -85,7 +85,7 @@ class GivenTexts:
     """A set of texts of any length, which takes the space of their hashes.
 
     Attributes:
-        is_complete: False if texts can have been given that are not in the set.
+        is_complete: False if texts can have been given that aren't in the set.
     """
 
     __slots__ = ("_hashes", "is_complete")

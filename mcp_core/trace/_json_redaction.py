@@ -71,7 +71,7 @@ def redacted_text(length: int) -> str:
 def values_of(text: str) -> Iterator[Value]:
     """Yield the values of a JSON text in their order, each container before what is in it."""
     path: list[str | int] = []
-    too_deep = 0  # open brackets that `path` does not have
+    too_deep = 0  # open brackets that `path` doesn't have
     for match in _TOKEN.finditer(text):
         mark = match["mark"]
         if match["colon"] is not None:

@@ -3,11 +3,11 @@
 1. Shapes stay: of a message only values change, and a value keeps its type.
 2. What pairs messages stays comparable: session ids, task ids, `requestState`, values of queries
    and parts of paths that look random become pseudonyms of the same length. Equal values have equal
-   pseudonyms in one file, by a key that is not written.
+   pseudonyms in one file, by a key that isn't written.
 3. Arguments and results of tools are kept: without them a trace says little. Name those that are
    secret with JSON pointers.
 
-This is a net, not a wall: a secret in plain words is not found.
+This is a net, not a wall: a secret in plain words isn't found.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Redactor"]
 
-# Bits below which an id is no secret: it can be guessed. Its pseudonym would not be unique.
+# Bits below which an id isn't a secret: it can be guessed. Its pseudonym would not be unique.
 _MIN_ID_BITS: Final = 32.0
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS: Final = "0123456789"
@@ -106,14 +106,14 @@ class Redactor:
         key: random bytes of this file, for pseudonyms. They must not be written.
         pointers: JSON pointers (RFC 6901) of values to hide in each message, such as
             `/params/arguments/password`.
-        secrets: known secrets, which are hidden everywhere. Those below 6 characters do not
+        secrets: known secrets, which are hidden everywhere. Those below 6 characters don't
             count.
 
     Attributes:
-        redacted: what is hidden, for the header of the trace.
+        redacted: what is hidden, for the trace's header.
 
     Raises:
-        ValueError: a pointer is not one.
+        ValueError: a pointer isn't one.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Redactor:
             line = self._without_body(line)
         raw = line.raw
         if raw is None and line.data is not None:
-            # Bytes that are not UTF-8 survive as halves of surrogate pairs.
+            # Bytes that aren't UTF-8 survive as halves of surrogate pairs.
             raw = line.data.decode("utf-8", "surrogateescape")
         elif raw is not None and line.sse is not None and line.sse.event == "endpoint":
             line = replace(line, raw=self.redact_url(raw))
@@ -292,7 +292,7 @@ class Redactor:
         return "/".join(parts)
 
     def _redact_query(self, query: str) -> str:
-        """Replace the values of a query, and all of a part that is no pair."""
+        """Replace the values of a query, and all of a part that isn't a pair."""
 
         def hide(match: re.Match[str]) -> str:
             name, equals, value = match[0].partition("=")
@@ -444,7 +444,7 @@ class Redactor:
             return None
 
         shown, redacted = replace_values(text, choose, self._has_known)
-        # What is left is in a name, or in a line that is no JSON.
+        # What is left is in a name, or in a line that isn't JSON.
         shown = self.hide_known(shown)
         return None if shown is text else (shown, redacted)
 
@@ -559,7 +559,7 @@ def _parse_pointer(pointer: str) -> tuple[str, ...]:
     """Return the names and indices of a JSON pointer.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it isn't one.
     """
     if not pointer.startswith("/"):
         raise ValueError(

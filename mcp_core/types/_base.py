@@ -4,7 +4,7 @@
 2. Attributes are snake_case, JSON names are those of the specification. Absent and null members are
    both read as None. Where the specification distinguishes them, an absent one is `UNSET`.
 3. Unknown members are dropped, except in the `_meta` of results and entities, which is a dict. JSON
-   Schemas are dicts. JSON whose type is not known here stays undecoded, as `msgspec.Raw`.
+   Schemas are dicts. JSON whose type isn't known here stays undecoded, as `msgspec.Raw`.
 """
 
 # No `from __future__ import annotations` in this package: msgspec evaluates annotations when a
@@ -209,7 +209,7 @@ class TasksCapability(Shape, kw_only=True):
 
 
 class ClientCapabilities(Shape, kw_only=True):
-    """The capabilities of a client. Page: schema.
+    """A client's capabilities. Page: schema.
 
     A client sends them once, with `initialize`, until 2025-11-25, and with each request since
     2026-07-28. `extensions` maps the identifier of an extension to its settings.
@@ -224,7 +224,7 @@ class ClientCapabilities(Shape, kw_only=True):
 
 
 class ServerCapabilities(Shape, kw_only=True):
-    """The capabilities of a server. Page: schema.
+    """A server's capabilities. Page: schema.
 
     `extensions` maps the identifier of an extension to its settings.
     """

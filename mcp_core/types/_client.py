@@ -63,7 +63,7 @@ class CreateMessageParams(RequestParams, kw_only=True):
 
 
 class CreateMessageResult(Result, kw_only=True):
-    """The message of the model.
+    """The model's message.
 
     `stop_reason` is "endTurn", "stopSequence", "maxTokens", "toolUse" or a value of the provider.
     """
@@ -118,7 +118,7 @@ ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitResult(Result, kw_only=True):
-    """The action of the user. `content` has the values of the form, with "accept" only."""
+    """The user's action. `content` has the values of the form, with "accept" only."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, ElicitValue] | None = None
@@ -230,11 +230,11 @@ class Root(Shape):
 
 
 class ListRootsParams(RequestParams, kw_only=True):
-    """A request for the roots of the client."""
+    """A request for the client's roots."""
 
 
 class ListRootsResult(Result, kw_only=True):
-    """The roots of the client."""
+    """The client's roots."""
 
     roots: list[Root]
 

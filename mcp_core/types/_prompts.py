@@ -1,6 +1,6 @@
 """Types for prompts, and for completion of arguments of prompts and resource templates.
 
-The arguments of a prompt are strings. Pages: server/prompts, server/utilities/completion.
+A prompt's arguments are strings. Pages: server/prompts, server/utilities/completion.
 """
 
 from typing import ClassVar, Literal
@@ -31,14 +31,14 @@ class ListPromptsResult(CacheableResult, kw_only=True):
 
 
 class GetPromptParams(InputResponseParams, kw_only=True):
-    """A request for the messages of a prompt."""
+    """A request for a prompt's messages."""
 
     name: str
     arguments: dict[str, str] | None = None
 
 
 class GetPromptResult(Result, kw_only=True):
-    """The messages of a prompt."""
+    """A prompt's messages."""
 
     messages: list[PromptMessage]
     description: str | None = None
@@ -92,6 +92,6 @@ class Completion(Shape):
 
 
 class CompleteResult(Result, kw_only=True):
-    """The completions of an argument."""
+    """An argument's completions."""
 
     completion: Completion

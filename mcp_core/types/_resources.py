@@ -40,7 +40,7 @@ class ResourceTemplate(Listed, kw_only=True):
 
 
 class ResourceContents(Shape, kw_only=True):
-    """The contents of a resource: either `text` or `blob`, which is base64.
+    """A resource's contents: either `text` or `blob`, which is base64.
 
     It is both TextResourceContents and BlobResourceContents of the specification.
 
@@ -93,7 +93,7 @@ class ReadResourceParams(InputResponseParams, kw_only=True):
 
 
 class ReadResourceResult(CacheableResult, kw_only=True):
-    """The contents of a resource, with several entries if the URI identifies a collection."""
+    """A resource's contents, with several entries if the URI identifies a collection."""
 
     contents: list[ResourceContents]
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 from ._base import Cursor, ErrorData, NotificationParams, RequestParams, Result, Shape
 from ._client import InputRequest
 
-# The state of a task. The last three are final.
+# A task's state. The last three are final.
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 # Integers in the schema. A peer that computes them may send `60000.0`, which is no reason to fail.
 Milliseconds: TypeAlias = int | float
@@ -23,7 +23,7 @@ Ttl: TypeAlias = Milliseconds | UnsetType | None
 
 
 class Task(Shape, kw_only=True):
-    """The state of a task.
+    """A task's state.
 
     `ttl` or `ttl_ms` is how long it is retained after `created_at`, None for unlimited.
     """
@@ -57,13 +57,13 @@ class CreateTaskResult(Result, kw_only=True):
 
 
 class GetTaskParams(RequestParams, kw_only=True):
-    """A request for the state of a task."""
+    """A request for a task's state."""
 
     task_id: str
 
 
 class GetTaskResult(Result, kw_only=True):
-    """The state of a task; in the extension also its outcome.
+    """A task's state; in the extension also its outcome.
 
     The outcome is `input_requests` in the status "input_required", `result` in "completed"
     (undecoded, of the type of the original request), and `error` in "failed".
@@ -84,7 +84,7 @@ class GetTaskResult(Result, kw_only=True):
 
 
 class GetTaskPayloadParams(RequestParams, kw_only=True):
-    """A request for the result of a task, answered when the task ends (2025-11-25 only)."""
+    """A request for a task's result, answered when the task ends (2025-11-25 only)."""
 
     task_id: str
 
@@ -130,7 +130,7 @@ class UpdateTaskResult(Result, kw_only=True):
 
 
 class TaskStatusParams(NotificationParams, kw_only=True):
-    """A notification that the state of a task has changed.
+    """A notification that a task's state has changed.
 
     Its method is `notifications/tasks/status`, in the extension `notifications/tasks`. The last
     three fields are those of `GetTaskResult` and belong to the extension.

@@ -20,7 +20,7 @@ class ToolAnnotations(Shape, gc=False, kw_only=True):
     """Hints of a server about a tool. Do not trust them unless you trust the server.
 
     Absent means: not read-only, destructive, not idempotent, open world. `destructive_hint` and
-    `idempotent_hint` apply only to tools that are not read-only.
+    `idempotent_hint` apply only to tools that aren't read-only.
     """
 
     title: str | None = None
@@ -72,7 +72,7 @@ class TaskMetadata(Shape, gc=False, kw_only=True):
     """A request to run the call as a task (2025-11-25 only).
 
     `ttl` is how long to retain the task, in milliseconds: None for as long as possible, UNSET for
-    the default of the receiver.
+    the receiver's default.
     """
 
     ttl: _Milliseconds | UnsetType | None = UNSET
@@ -90,7 +90,7 @@ class CallToolParams(InputResponseParams, kw_only=True):
 
 
 class CallToolResult(Result, kw_only=True):
-    """The result of a tool.
+    """A tool's result.
 
     `content` is for the model. `structured_content` is for programs: `UNSET` when absent, an object
     until 2025-11-25, any JSON value including null since 2026-07-28. `is_error` is True if the tool

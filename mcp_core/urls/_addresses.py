@@ -2,7 +2,7 @@
 
 1. A URL is `https`, or `http` on loopback if the MCP server is itself on loopback (development).
    The same holds for a URL that is fetched and for one that a browser opens.
-2. A host name is no proof of an address. The driver resolves it, asks `may_fetch` for each address,
+2. A host name proves no address. The driver resolves it, asks `may_fetch` for each address,
    and connects to an allowed address only. A second DNS answer (rebinding) then changes nothing.
 3. Behind a proxy, the proxy resolves the name. There only names that are never public can be
    refused (`is_internal_name`); all others are the proxy's decision.
@@ -55,7 +55,7 @@ _AUTHORITY: Final = compile_on_first_use(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 # in a number): 2130706433, 0x7f000001, 127.1 and 0177.0.0.1 are 127.0.0.1.
 _NUMBER: Final = compile_on_first_use(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 
-# IPv4 networks that are not the public internet (IANA special-purpose registry). A table of our
+# IPv4 networks that aren't the public internet (IANA special-purpose registry). A table of our
 # own: that of the standard library differs between Python releases.
 _NOT_PUBLIC_4: Final = tuple(
     ip_network(net)
@@ -76,7 +76,7 @@ _PRIVATE: Final = tuple(
 )
 # Services of clouds for their own machines, such as those that hand out credentials, beside the
 # link-local ones: Azure (in the public space), Alibaba, Oracle, Amazon, Google, Scaleway. A private
-# address among them does not belong to the private network in which a server was reached.
+# address among them doesn't belong to the private network in which a server was reached.
 _CLOUD_SERVICES: Final = tuple(
     ip_network(net)
     for net in (
@@ -117,7 +117,7 @@ def find_url_error(url: str, *, allow_loopback: bool) -> str | None:
 
 
 def find_syntax_error(url: str) -> str | None:
-    """Return why a text is not an unambiguous URL of a page (RFC 3986), or None.
+    """Return why a text isn't an unambiguous URL of a page (RFC 3986), or None.
 
     It has to be `http` or `https`, without credentials, and with a host that every reader reads
     alike, see `find_host_error`.
@@ -188,7 +188,7 @@ def origin_text(url: str) -> str:
 def same_origin_redirect(url: str, location: str) -> str | None:
     """Return the target of a redirect from `url`, or None if it is of another origin.
 
-    `location` is the header of the response, an absolute or a relative URL (RFC 9110, section
+    `location` is the response's header, an absolute or a relative URL (RFC 9110, section
     10.2.2). The result is absolute. None is also returned if it cannot be read.
     """
     try:
@@ -237,7 +237,7 @@ def is_local_host(host: str) -> bool:
 
 
 def is_public_address(address: str) -> bool:
-    """Return True if `address` is an IP address of the public internet; other texts are not.
+    """Return True if `address` is an IP address of the public internet; other texts aren't.
 
     Not public are: private, link-local, cloud metadata services, loopback, carrier-grade NAT,
     multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
@@ -253,7 +253,7 @@ def is_public_address(address: str) -> bool:
 def is_private_address(address: str) -> bool:
     """Return True if `address` is one of a private network (RFC 1918, RFC 6598, RFC 4193).
 
-    Loopback, link-local addresses and cloud metadata services are not private here, nor is a text
+    Loopback, link-local addresses and cloud metadata services aren't private here, nor is a text
     that isn't an IP address.
     """
     try:
@@ -267,8 +267,8 @@ def is_private_address(address: str) -> bool:
 def is_internal_name(host: str) -> bool:
     """Return True if `host` is a name of a private network: no public DNS resolves it.
 
-    These are names of one label, such as `vault`, and names that end in a label that is not public,
-    such as `metadata.google.internal`. An address is no name.
+    These are names of one label, such as `vault`, and names that end in a label that isn't public,
+    such as `metadata.google.internal`. An address isn't a name.
     """
     labels = host.lower().removesuffix(".").split(".")
     if ":" in host or labels[-1].isdigit():

@@ -2,7 +2,7 @@
 
 A user decides by the host whether to open a page. The host is therefore shown as it will be
 reached, and everything suspicious about it is a warning. What readers could read differently, such
-as `http://2130706433/`, is no page at all.
+as `http://2130706433/`, isn't a page at all.
 
 Sources: client/elicitation, Safe URL Handling; RFC 3986; RFC 5890 (IDNA); WHATWG URL, host parsing.
 """
@@ -53,8 +53,8 @@ class PageUrl(Struct, frozen=True):
         """Return the URL of a page that `text` is, as a server wrote it.
 
         Raises:
-            ValueError: it is no URL of `http` or `https`, contains credentials, or has a host that
-                is not what it seems to be. The message is to be appended to a name of the URL.
+            ValueError: it isn't an `http` or `https` URL, contains credentials, or has a host that
+                isn't what it seems to be. The message is to be appended to a name of the URL.
         """
         error = find_syntax_error(text)
         if error:
@@ -80,7 +80,7 @@ def _decode_punycode(host: str) -> str:
     """Return `host` with decoded labels.
 
     Raises:
-        ValueError: a label is no Punycode, or contains characters that no name may have.
+        ValueError: a label isn't a Punycode, or contains characters that no name may have.
     """
     labels = []
     for label in host.split("."):

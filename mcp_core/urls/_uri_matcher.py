@@ -1,6 +1,6 @@
 r"""Matching of URIs against a URI template: the inverse of the expansion of RFC 6570.
 
-The RFC does not define it, and most templates are ambiguous: does `x-y-z` match `{a}-{b}` as `x`
+The RFC doesn't define it, and most templates are ambiguous: does `x-y-z` match `{a}-{b}` as `x`
 and `y-z`, or as `x-y` and `z`?
 
 1. **An ambiguous template is rejected when it is declared.** A template is compiled to parts whose
@@ -12,9 +12,9 @@ and `y-z`, or as `x-y` and `z`?
    with a separator (`/` or `\`), with a control character, with a drive letter (`C:`) at its start,
    or to `..`. Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no
    separator at its start. `{#x}` may be an absolute path. Values are checked after they are
-   percent-decoded, which is done once. Those of `unchecked` variables are not checked.
+   percent-decoded, which is done once. Those of `unchecked` variables aren't checked.
 
-A value does not tell what it leads to: a symbolic link, for example, is not visible in a URI.
+A value doesn't tell what it leads to: a symbolic link, for example, isn't visible in a URI.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Values = dict[str, str | list[str]]
 
 
 class _NoMatch(Exception):
-    """The URI does not match. Never leaves this file."""
+    """The URI doesn't match. Never leaves this file."""
 
 
 def _find_end(uri: str, position: int, stops: str) -> int:
@@ -201,7 +201,7 @@ class QueryPart(Struct, frozen=True):
     """`{?x,y}`, `{&x,y}` or `{;x,y}`: pairs of name and value, in any order.
 
     A value may be empty. A name occurs at most once, unless it is exploded; its variable is absent
-    if the URI does not have it. An exploded variable is a list that may be empty.
+    if the URI doesn't have it. An exploded variable is a list that may be empty.
     """
 
     first: str
@@ -249,7 +249,7 @@ class UriMatcher:
         optional: the names of the variables that a matching URI may leave out.
 
     Raises:
-        InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it does not have
+        InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it doesn't have
             a variable of `unchecked`.
     """
 
@@ -269,7 +269,7 @@ class UriMatcher:
     def match(self, uri: str) -> Values | None:
         """Return the decoded values of `uri` by name, lists for exploded variables.
 
-        Return None if it does not match, or a value is refused.
+        Return None if it doesn't match, or a value is refused.
         """
         values = self._read(uri)
         return None if values is None or self._find_error(values) is not None else values

@@ -1,7 +1,7 @@
 """URI templates of RFC 6570, level 4: parsing, and expansion with values.
 
 The operators are rows of a table, that of appendix A of the RFC. The inverse of expansion, which
-the RFC does not define, is `UriMatcher`.
+the RFC doesn't define, is `UriMatcher`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORBIDDEN_LITERAL = compile_on_first_use(r"[\x00-\x20\x7f-\x9f\"<>\\^`|]")
 
 
 class InvalidUriTemplate(McpTrioError, ValueError):
-    """A text that is not a URI template, or a template that cannot be matched."""
+    """A text that isn't a URI template, or a template that cannot be matched."""
 
 
 class Operator(Struct, frozen=True):
@@ -94,7 +94,7 @@ class UriTemplate:
         variables: the names of the variables, each once, in order.
 
     Raises:
-        InvalidUriTemplate: RFC 6570 does not allow the text.
+        InvalidUriTemplate: RFC 6570 doesn't allow the text.
     """
 
     __slots__ = ("parts", "text", "variables")

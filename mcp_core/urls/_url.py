@@ -38,7 +38,7 @@ def effective_port(parts: SplitResult) -> int:
     `parts` is the URL as `urllib.parse.urlsplit` returns it (RFC 9110, section 4.2).
 
     Raises:
-        ValueError: the port is not a number up to 65535.
+        ValueError: the port isn't a number up to 65535.
     """
     return parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
 
@@ -89,11 +89,11 @@ class Url(Struct, frozen=True):
     def parse(cls, text: str) -> Url:
         """Return the URL of a server that `text` is, as a browser would accept it.
 
-        A fragment is ignored. Names that are not ASCII become IDNA, and other characters are
+        A fragment is ignored. Names that aren't ASCII become IDNA, and other characters are
         percent-encoded.
 
         Raises:
-            ValueError: it is not `http://` or `https://` with a host, or it contains credentials.
+            ValueError: it isn't `http://` or `https://` with a host, or it contains credentials.
         """
         parts = _split(text)
         if parts.scheme not in DEFAULT_PORTS or _FORBIDDEN.search(text):

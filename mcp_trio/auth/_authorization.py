@@ -3,7 +3,7 @@
 1. One flow runs at a time. A call that had to wait still runs its own flow, because the core then
    knows the tokens that the first one obtained.
 2. A flow runs in the client's nursery, not in the task of the call that needs it: a cancelled call
-   does not end a login. A token request that was sent is completed, and its token stored, even if
+   doesn't end a login. A token request that was sent is completed, and its token stored, even if
    the client is closed: otherwise the token would be lost.
 3. Nothing that a flow sends or receives is logged, except its own warnings and the reason of a
    failure, which contain no secrets.
@@ -117,7 +117,7 @@ class LoginConfig:
 
 
 def login_config(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
-    """Return the settings for an option `auth` that is not False."""
+    """Return the settings for an option `auth` that isn't False."""
     if isinstance(auth, bool):
         return LoginConfig()
     return LoginConfig(profile=auth) if isinstance(auth, ClientProfile) else auth
@@ -168,7 +168,7 @@ class ClientAuthorization:
     def set_server_address(self, address: str | None) -> None:
         """Set the IP address at which the MCP server was connected to.
 
-        `address` is None if it is not known, as behind a proxy.
+        `address` is None if it isn't known, as behind a proxy.
         """
         self._server_address_known = True
         self._authorizer.set_server_address(address)
@@ -365,7 +365,7 @@ class ClientAuthorization:
             self._release_lock = None
 
     async def _access_storage(self, step: Load | Save) -> bytes | None:
-        """Load or save. A failing storage is logged, and does not end a login.
+        """Load or save. A failing storage is logged, and doesn't end a login.
 
         Raises:
             AuthorizationFailed: `load` raised it. A locked keychain may have tokens: without them

@@ -47,7 +47,7 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     proxy: str | None = ENVIRONMENT,
 ) -> HttpResponse:
-    """Send `request` and return the response, of any status. Redirects are not followed.
+    """Send `request` and return the response, of any status. Redirects aren't followed.
 
     The whole request has 15 seconds, and the response body at most 64 KiB.
 

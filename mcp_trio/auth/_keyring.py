@@ -1,4 +1,4 @@
-"""Storage of tokens in the keychain of the system, through the package `keyring`.
+"""Storage of tokens in the system's keychain, through the package `keyring`.
 
 1. Each value is a secret of its own, in base64: keychains store text, and some change line ends.
 2. Values leave this process only into a keychain: a backend that writes plain files is refused,
@@ -46,7 +46,7 @@ _READS: Final = 3  # times that a split value is read, while other processes rep
 
 
 class KeyringStorage(LockableStorage):
-    """A `TokenStorage` in the keychain of the system, by the package `keyring`.
+    """A `TokenStorage` in the system's keychain, by the package `keyring`.
 
     That is the Keychain on macOS, the Credential Manager on Windows, and on Linux a Secret Service,
     such as those of GNOME and KDE. It needs the extra: `pip install 'mcp-trio[keyring]'`.
@@ -64,7 +64,7 @@ class KeyringStorage(LockableStorage):
     `FileStorage`.
 
     Raises:
-        ImportError: `keyring` is not installed.
+        ImportError: `keyring` isn't installed.
     """
 
     def __init__(self, service: str = "mcp-trio") -> None:
@@ -101,7 +101,7 @@ class KeyringStorage(LockableStorage):
                         return b64decode(joined if parts else text, validate=True)
                 except ValueError:
                     break
-        # The key is no secret: it has the URL of the MCP server or authorization server.
+        # The key isn't a secret: it has the URL of the MCP server or authorization server.
         _log.warning("the keychain has only a part of %s, which is not used; log in again", key)
         return None
 

@@ -1,17 +1,17 @@
 """Open the login page in a browser, and receive its redirect on a loopback port (RFC 8252).
 
 1. The core has checked the URL, and decides on every request (`LoopbackLogin`). The browser gets
-   the URL of its start page as one argument, without a shell. The login URL itself is not in the
+   the URL of its start page as one argument, without a shell. The login URL itself isn't in the
    arguments of a process, which other users of the machine can see.
 2. On Linux the start page is served on the port, to programs of this user only. Other systems of
-   the POSIX family do not tell whose program connects: there it is a file that only the user can
-   read. On Windows other users do not see the arguments.
+   the POSIX family don't tell whose program connects: there it is a file that only the user can
+   read. On Windows other users don't see the arguments.
 3. The port is open on loopback only, and only during a login. Every program on this machine, and
-   every page in a browser, can reach it: a request that is not the redirect gets a 404, and the
+   every page in a browser, can reach it: a request that isn't the redirect gets a 404, and the
    waiting continues. At the limit of connections the oldest is closed, so that idle ones block
    nothing.
-4. The redirect URL contains a secret: it is not logged, and the page shown afterwards has nothing
-   of it. A request that is not the redirect is logged, without its contents.
+4. The redirect URL contains a secret: it isn't logged, and the page shown afterwards has nothing
+   of it. A request that isn't the redirect is logged, without its contents.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class LoopbackListener:
 
 
 async def _read_request(stream: trio.SocketStream, http: h11.Connection) -> h11.Request | None:
-    """Read the head of a request. Return None if the head is invalid or does not arrive."""
+    """Read a request's head. Return None if the head is invalid or doesn't arrive."""
     try:
         while (event := http.next_event()) is h11.NEED_DATA:
             http.receive_data(bytes(await stream.receive_some(4096)))
@@ -241,7 +241,7 @@ async def _respond(
 async def _send_response(
     stream: trio.SocketStream, http: h11.Connection, response: HttpResponse | None
 ) -> None:
-    """Send a response, None for none. A redirect is valid even if its response does not arrive."""
+    """Send a response, None for none. A redirect is valid even if its response doesn't arrive."""
     if response is None:
         return
     headers = [(name.encode(), value.encode()) for name, value in response.headers]

@@ -22,7 +22,7 @@ _TABLES: Final = {
     socket.AF_INET6: Path("/proc/net/tcp6"),
 }
 _LISTENING: Final = "0A"
-# The table is not read atomically, so an entry may be missed while others come and go.
+# The table isn't read atomically, so an entry may be missed while others come and go.
 _ATTEMPTS: Final = 3
 _ROOT: Final = 0  # relays between machines, as in WSL, run as root, who can read everything anyway
 
@@ -46,7 +46,7 @@ def can_find_users(listener: SocketType) -> bool:
 def is_same_user(connection: SocketType) -> bool:
     """Return True if the peer of an accepted connection runs as this user, or as root.
 
-    It is also True if the peer cannot be found: then it is not in this network namespace, or this
+    It is also True if the peer cannot be found: then it isn't in this network namespace, or this
     is another system than Linux.
     """
     if not hasattr(os, "geteuid"):

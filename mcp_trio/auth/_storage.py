@@ -1,11 +1,11 @@
 """Storage of tokens between runs: in memory, in files of the user, or as the user implements it.
 
-That in the keychain of the system is in `_keyring.py`.
+That in the system's keychain is in `_keyring.py`.
 
-1. A value is bytes under a key. The name of its file is a hash of the key.
+1. A value is bytes under a key. Its file's name is a hash of the key.
 2. A file is readable by its owner only, from its creation on, and is replaced atomically: a reader,
    or a crash, never leaves half a file.
-3. A file that other users could have read or written is not used, and neither is a directory in
+3. A file that other users could have read or written isn't used, and neither is a directory in
    which they could replace files.
 """
 
@@ -98,7 +98,7 @@ class MemoryStorage:
 class FileStorage(LockableStorage):
     """A `TokenStorage` with one file per value, which only the user may read and write.
 
-    The files are not encrypted. Processes of the user can share them.
+    The files aren't encrypted. Processes of the user can share them.
 
     Args:
         directory: where the files are; created when needed, with its parents. By default
@@ -124,7 +124,7 @@ class FileStorage(LockableStorage):
         """Return the value that was saved under `key`, at most its first 1 MiB, or None.
 
         Raises:
-            PermissionError: other users may read, write or replace the file, or it is no regular
+            PermissionError: other users may read, write or replace the file, or it isn't a regular
                 file.
             OSError: it cannot be read.
         """
@@ -196,7 +196,7 @@ class FileStorage(LockableStorage):
         """Check that only this user may create, replace and delete files in the directory.
 
         Raises:
-            FileNotFoundError: it does not exist.
+            FileNotFoundError: it doesn't exist.
             PermissionError: others may, or it belongs to another user.
         """
         if not _HAS_OWNERS:

@@ -5,7 +5,7 @@
    that fits, otherwise as text.
 2. A value of the wrong type is rejected here, with an example of a correct one. Other constraints
    are left to the server.
-3. A JSON object is not checked at all: with it the user can send what this file would reject.
+3. A JSON object isn't checked at all: with it the user can send what this file would reject.
 
 Of JSON Schema only what determines types is evaluated: `type`, `enum`, `const`, the combining
 keywords and references within the schema. Unknown keywords allow everything.
@@ -68,7 +68,7 @@ def parse_arguments(words: Sequence[str], schema: _Schema, owner: str) -> dict[s
         owner: what takes the arguments, for error messages, such as "the tool price".
 
     Raises:
-        CliError: a word is not an argument or does not match the schema, or a required argument is
+        CliError: a word isn't an argument or doesn't match the schema, or a required argument is
             missing.
     """
     typed: dict[str, Any] = {}
@@ -116,7 +116,7 @@ def parse_object(word: str) -> dict[str, Any]:
     """Decode a word that begins with `{`.
 
     Raises:
-        CliError: it is not a JSON object, or cannot be sent as UTF-8.
+        CliError: it isn't a JSON object, or cannot be sent as UTF-8.
     """
     try:
         found = _decode_json(word)
@@ -135,7 +135,7 @@ def parse_object(word: str) -> dict[str, Any]:
 
 def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
     properties = as_mapping(schema.get("properties"))
-    # A schema that lists properties and does not mention others allows these. Here, another name is
+    # A schema that lists properties and doesn't mention others allows these. Here, another name is
     # more likely a mistake.
     others = schema.get("additionalProperties", not properties)
     if key not in properties and others is False:
@@ -161,7 +161,7 @@ def parse_value(text: str, allowed: frozenset[str]) -> Any:
     """Convert `text` to a value of an allowed JSON type; `NO_MATCH` if it has none of these types.
 
     Raises:
-        CliError: the text is not UTF-8.
+        CliError: the text isn't UTF-8.
     """
     try:
         value = _decode_json(text)
@@ -178,8 +178,8 @@ def _decode_json(text: str) -> Any:
     """Decode strict JSON: without NaN and Infinity, and without numbers that become infinite.
 
     Raises:
-        ValueError: the text is not strict JSON.
-        CliError: the text is not UTF-8.
+        ValueError: the text isn't strict JSON.
+        CliError: the text isn't UTF-8.
     """
     try:
         text.encode()

@@ -1,8 +1,8 @@
 """Change a configuration file: show the change, ask, write, and retry if the file has changed.
 
-1. The change is planned for the text of the file, and tried, before the user is asked. A file that
+1. The change is planned for the file's text, and tried, before the user is asked. A file that
    cannot be changed is reported then, and nothing is written.
-2. The file of a project may be a symbolic link that came with it. It's followed within the project
+2. A project's file may be a symbolic link that came with it. It's followed within the project
    only, and the path shown is always the one that is written.
 3. If another program changes the file meanwhile, it is read and the change planned anew. The user
    is asked again only if the change is another one.
@@ -116,7 +116,7 @@ class ConfigUpdate(abc.ABC):
 
         Raises:
             ConfigFileError: the text cannot be changed without losing something.
-            ImportError: the file is TOML, and tomlkit is not installed.
+            ImportError: the file is TOML, and tomlkit isn't installed.
         """
         if any(change.client.syntax is None for change in changes):
             require_tomlkit()
@@ -204,7 +204,7 @@ def path_of_client(client: ClientFormat, scope: ConfigScope) -> Path:
     """Return the configuration file of another program, for this user and directory.
 
     Raises:
-        CliError: the program has no such file, or it is not known where it is.
+        CliError: the program has no such file, or it isn't known where it is.
     """
     try:
         return Path(
@@ -226,7 +226,7 @@ def read_config_file(path: Path) -> tuple[FileSnapshot, str]:
     """Read a configuration file, which need not exist, and return it with its text.
 
     Raises:
-        CliError: it cannot be read, or is not UTF-8.
+        CliError: it cannot be read, or isn't UTF-8.
     """
     try:
         snapshot = read_snapshot(path)
@@ -241,7 +241,7 @@ def decode_config(data: bytes) -> str:
     """Return the text of a configuration file.
 
     Raises:
-        ConfigFileError: it is not UTF-8.
+        ConfigFileError: it isn't UTF-8.
     """
     try:
         return data.decode()

@@ -58,7 +58,7 @@ class CliError(Exception):
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> CliError:
-    """Build the error for a tool, a prompt or a template that the server does not have."""
+    """Build the error for a tool, a prompt or a template that the server doesn't have."""
     has = f"its {kind}s are {join_names(known)}" if known else "it has none"
     return CliError(f"the server has no {kind} {name}; {has}.{suggestion(name, known)}")
 

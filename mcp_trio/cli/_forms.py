@@ -85,14 +85,14 @@ class _FormDeclined(Exception):
 
 
 class InvalidInput(Exception):
-    """Input that is not a valid value; the text says why."""
+    """Input that isn't a valid value; the text says why."""
 
 
 def parse_field(form: FormSchema, name: str, text: str) -> t.ElicitValue:
     """Convert `text` to a value of the field `name`.
 
     Raises:
-        InvalidInput: the text is no value of the field's type, or not an allowed one.
+        InvalidInput: the text isn't a value of the field's type, or not an allowed one.
     """
     kind = _kind_of(form.properties[name])
     value = kind.read(text)
@@ -103,7 +103,7 @@ def parse_field(form: FormSchema, name: str, text: str) -> t.ElicitValue:
 
 
 def valid_default(form: FormSchema, name: str) -> t.ElicitValue | None:
-    """Return the default of a field, or None if it has none or an invalid one."""
+    """Return a field's default, or None if it has none or an invalid one."""
     default: t.ElicitValue | None = form.properties[name].default
     return None if default is None or form.find_error(name, default) else default
 
@@ -132,13 +132,13 @@ def fill_in(source: str, message: str, form: FormSchema, print_line: PrintLine) 
 def ask_to_open_page(source: str, message: str, url: str, print_line: PrintLine) -> Dialogue:
     """Ask the user to open a page.
 
-    The command does not open it: it cannot know which browser would start, perhaps in this very
+    The command doesn't open it: it cannot know which browser would start, perhaps in this very
     terminal. The user sees the whole address and opens it in a browser that they trust.
 
     Args:
         source: the server, as it is named to the user.
         message: why the server asks.
-        url: the address of the page.
+        url: the page's address.
         print_line: prints a line.
     """
     _print_request(source, message, print_line)

@@ -206,7 +206,7 @@ def refuse_yes(parser: argparse.ArgumentParser, cure: str) -> None:
 
 
 class _Refused(argparse.Action):
-    """An option that a command does not have, although others do."""
+    """An option that a command doesn't have, although others do."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
         parser.error(f"there is no {self.option_strings[0]} here: {self.const}")

@@ -1,6 +1,6 @@
 """The command line: subcommands, their options and help.
 
-1. Each subcommand has a parser of its own: subparsers of argparse do not allow options between
+1. Each subcommand has a parser of its own: subparsers of argparse don't allow options between
    positional arguments.
 2. An error that argparse cannot detect, such as a missing `--`, shows a command line that works.
 
@@ -110,7 +110,7 @@ def parse(words: Sequence[str]) -> Command:
 
     Raises:
         SystemExit: argparse has printed help or an error.
-        CliError: the command line is invalid in a way that argparse does not detect.
+        CliError: the command line is invalid in a way that argparse doesn't detect.
     """
     if words and words[0] in _COMMANDS:
         return _COMMANDS[words[0]](words[1:])

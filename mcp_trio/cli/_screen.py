@@ -6,7 +6,7 @@
    characters in it are shown as escapes such as `\\n`. A text of several lines is quoted, with `|`
    before each. On a terminal a long line is folded with a hanging indent, so that a server never
    decides what stands in the first column.
-3. A result is not quoted, so that it can be copied, and a pipe or file gets it unchanged.
+3. A result isn't quoted, so that it can be copied, and a pipe or file gets it unchanged.
 4. A content block becomes text. An image or a sound becomes one line that describes it.
 """
 
@@ -55,7 +55,7 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a server's text. Their other hidden characters are not yet escaped."""
+    """Return the lines of a server's text. Their other hidden characters aren't yet escaped."""
     return [line.expandtabs() for line in text.replace("\r\n", "\n").split("\n")]
 
 
@@ -183,7 +183,7 @@ class Screen:
             self._file.buffer.flush()
         except OSError as exc:
             self._discard_output(self._file)
-            # A closed pipe is no error: the reader may have enough, as `head` does. The command
+            # A closed pipe isn't an error: the reader may have enough, as `head` does. The command
             # runs to its end without output.
             if not isinstance(exc, BrokenPipeError):
                 raise CliError(

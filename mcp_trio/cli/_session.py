@@ -1,11 +1,11 @@
-"""A session with the server of a command: connect or start it, use it, close it in order.
+"""A session with a command's server: connect or start it, use it, close it in order.
 
 1. Ctrl+C and SIGTERM cancel the running call. The server gets `notifications/cancelled`, and one
    that we started is ended in order. A second signal ends the command at once.
 2. Connecting and each request have a timeout. If a user at the terminal may be asked during a
    call, that call has no maximum time.
-3. At a URL without a path, `/mcp` is tried if the root is not an MCP endpoint.
-4. stderr of a server that we started is passed through as it arrives, so errors do not repeat it.
+3. At a URL without a path, `/mcp` is tried if the root isn't an MCP endpoint.
+4. stderr of a server that we started is passed through as it arrives, so errors don't repeat it.
    On a terminal each line of it is quoted, with escapes for control characters: it could imitate
    this command, and would mix with prompts.
 """
@@ -85,7 +85,7 @@ _STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows t
 _FILE_HINT: Final = "Its stderr, if any, is above"
 # The path of `mcp-trio run --http`, of the official SDKs and of most other servers.
 _USUAL_PATH: Final = "/mcp"
-# Error statuses of a path where nothing is served, or where POST is not.
+# Error statuses of a path where nothing is served, or where POST isn't.
 _NO_ENDPOINT: Final = frozenset({404, 405, 410, 501})
 _URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
 ARROWS: Final = {"sent": ("→ ", "cyan"), "received": ("← ", "green")}
@@ -131,7 +131,7 @@ class Target:
         known_peer: an earlier peer of the server, which is then not probed.
         timeout: seconds, for connecting and for each request.
         log_level: the lowest level of the server's log messages that are shown; None shows none.
-        stderr: shared by all parts that write to stderr, so that lines and prompts do not mix.
+        stderr: shared by all parts that write to stderr, so that lines and prompts don't mix.
         trace: called with each message.
         recording: the file in which the session is recorded.
         user: answers elicitation requests; None declares no elicitation.
@@ -197,7 +197,7 @@ class Target:
 
     @property
     def not_mcp_hint(self) -> str:
-        """A hint for errors that suggest that this is not an MCP server."""
+        """A hint for errors that suggest that this isn't an MCP server."""
         if self.file:
             return _FILE_HINT
         return _URL_HINT if isinstance(self.server, str) else _STDIO_HINT
@@ -253,7 +253,7 @@ class Target:
             await self.configured.require_approved(kind, name)
 
     def connect(self, connecting: trio.CancelScope) -> AbstractAsyncContextManager[Client]:
-        """Connect to the server for the duration of a block.
+        """Connect to the server for a block's duration.
 
         `connecting` has the timeout, which is paused while a user is asked.
         """
@@ -311,7 +311,7 @@ class Target:
 
     @property
     def client_options(self) -> ClientOptions:
-        """The options of the client."""
+        """The client's options."""
         options: ClientOptions = {
             "versions": self.versions,
             "known_peer": self.known_peer,
@@ -429,7 +429,7 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
         except CliError as second:
             if guess_endpoint(target.server, second.__cause__) is None:
                 raise
-            raise exc from exc.__cause__  # nor is this one, and the user has not named it
+            raise exc from exc.__cause__  # nor is this one, and the user hasn't named it
 
 
 def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -443,7 +443,7 @@ def guess_endpoint(
 ) -> tuple[str, str] | None:
     """Return the URL at which to try again, and the reason in some words.
 
-    None unless `server` is a URL without a path, and its response, which caused `error`, was not
+    None unless `server` is a URL without a path, and its response, which caused `error`, wasn't
     that of an MCP endpoint. The origin is the same, so it may get the same headers.
     """
     cause = None if error is None else error.__cause__

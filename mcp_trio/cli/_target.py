@@ -1,7 +1,7 @@
 """The server that a command line names, and what the options say about it.
 
 1. The last word is a URL if it begins with `http://`, `https://`, `ws://` or `wss://`, and a file
-   if it ends in `.py` or `.py:NAME` and is not KEY=VALUE.
+   if it ends in `.py` or `.py:NAME` and isn't KEY=VALUE.
 2. The words after `--` are the command that starts the server. They are split off before argparse
    sees them, so options of the server are never taken for ours.
 3. `--server` and `--config` name a server of the configuration files. So does a merged name, such
@@ -217,17 +217,17 @@ def configured_target(
     merged: str = "",
     kind: Literal["tool", "prompt"] = "tool",
 ) -> Target:
-    """Return a server of the configuration files as the target of a command.
+    """Return a server of the configuration files as a command's target.
 
     Args:
-        parser: for errors about options that do not fit each other.
-        found: the options of the command.
-        server: the name of the server, or None for the one of `merged`, or else the only one.
+        parser: for errors about options that don't fit each other.
+        found: the command's options.
+        server: the server's name, or None for the one of `merged`, or else the only one.
         merged: the merged name of a tool or a prompt, or "".
         kind: what `merged` names.
 
     Raises:
-        CliError: there is no such server, or an option is not for it.
+        CliError: there is no such server, or an option isn't for it.
     """
     from .hosts._configured import ConfiguredSession, choose_servers
     from .hosts._consent import TerminalConsent
@@ -290,7 +290,7 @@ def require_utf_8(word: str) -> None:
     """Check that a word is UTF-8.
 
     Raises:
-        CliError: it is not.
+        CliError: it isn't.
     """
     try:
         word.encode()

@@ -4,7 +4,7 @@
    cancelled, and would take the next line from the program that reads the terminal after us.
 2. Editing a line and ending it is left to the terminal's line discipline.
 
-The module does not know what is asked.
+The module doesn't know what is asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Terminal:
         self._fd = keyboard.fileno()
         self._encoding = keyboard.encoding
         self._dialogue_lock = trio.Lock()
-        self._is_hidden = False  # what is typed is not shown
+        self._is_hidden = False  # what is typed isn't shown
 
     async def run_dialogue(
         self, begin: Callable[[PrintLine], DialogueSteps[T]], *, echo: bool = True
@@ -54,7 +54,7 @@ class Terminal:
                 return await self._run(begin)
 
     async def _run(self, begin: Callable[[PrintLine], DialogueSteps[T]]) -> T:
-        # Discard what was typed before the question was shown: it is not an answer to it. The
+        # Discard what was typed before the question was shown: it isn't an answer to it. The
         # first read reports a closed terminal.
         with suppress(termios.error):
             termios.tcflush(self._fd, termios.TCIFLUSH)

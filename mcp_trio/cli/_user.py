@@ -2,8 +2,8 @@
 
 1. Only what can be answered is declared: forms need a terminal or `--answer`, pages a terminal.
 2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. A
-   server that repeats a form because of a wrong answer therefore does not loop.
-3. A form that cannot be answered is cancelled, so the server does not wait. The exit status
+   server that repeats a form because of a wrong answer therefore doesn't loop.
+3. A form that cannot be answered is cancelled, so the server doesn't wait. The exit status
    reports it.
 """
 
@@ -40,11 +40,11 @@ class User:
     """The answers of the user to one server.
 
     Args:
-        server: the name of the server, to be shown.
+        server: the server's name, to be shown.
         given: the values of `--answer`.
         stderr: for questions and errors.
 
-    `terminal` is the terminal of the user, or None, and `at_terminal` is True if there is one. Set
+    `terminal` is the user's terminal, or None, and `at_terminal` is True if there is one. Set
     `answers_later` to declare forms without one, for a task that another command will follow.
     `answers_invalid` is True after a form for which `given` had no valid answer; the reason was
     written to `stderr`.
@@ -160,7 +160,7 @@ def _parse_field(form: FormSchema, name: str, text: str) -> Any:
 
 
 def open_terminal(stderr: Screen) -> Terminal | None:
-    """Return the terminal of the user; None if stdin or stderr is something else."""
+    """Return the user's terminal; None if stdin or stderr is something else."""
     if sys.platform == "win32":  # has no `termios`, and cannot wait for a terminal
         return None
     if sys.stdin is None or not sys.stdin.isatty() or not stderr.terminal:

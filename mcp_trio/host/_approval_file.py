@@ -1,4 +1,4 @@
-"""The file with the approvals of the user: read, and changed under a lock, by any number of hosts.
+"""The file with the user's approvals: read, and changed under a lock, by any number of hosts.
 
 1. It is trusted only if no other user could have written it: owner and modes of the file and of all
    directories above it are checked at each use. Windows has no such checks.
@@ -47,7 +47,7 @@ _WRITABLE_BY_OTHERS: Final = 0o022  # permission bits
 
 
 class UnsafeApprovals(InvalidApprovals):
-    """Stored approvals that another user may have written. They are not used.
+    """Stored approvals that another user may have written. They aren't used.
 
     `path` is the file, `cause` says what is wrong, and `cure` what to do.
     """
@@ -109,7 +109,7 @@ class ApprovalFile:
         """Replace the stored approvals by what `function` makes of them, and return these.
 
         No other process changes them meanwhile. If `function` raises, or returns equal approvals,
-        nothing is written. Rules for a call or a session are not stored.
+        nothing is written. Rules for a call or a session aren't stored.
 
         Args:
             function: gets the stored approvals. It is called once, and should not take long:
@@ -171,7 +171,7 @@ class ApprovalFile:
 
         Raises:
             UnsafeApprovals: they can.
-            OSError: it cannot be looked at, or does not exist.
+            OSError: it cannot be looked at, or doesn't exist.
         """
         if HAS_OWNERS:
             unsafe = find_unsafe_path(self.path.parent, owners={_ROOT, os.geteuid()})

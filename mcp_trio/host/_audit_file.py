@@ -2,9 +2,9 @@
 
 1. A line is one write to a file that was opened for appending, so processes can share it, and no
    line is cut by that of another one.
-2. The file is not rotated here. It is opened again when it was renamed or removed, as `logrotate`
+2. The file isn't rotated here. It is opened again when it was renamed or removed, as `logrotate`
    does it, so no signal and no `copytruncate` is needed.
-3. A call does not fail because it cannot be recorded. Such failures are counted, and the first one
+3. A call doesn't fail because it cannot be recorded. Such failures are counted, and the first one
    is logged.
 """
 
@@ -45,7 +45,7 @@ class AuditFile:
         path: the file, in a directory that exists.
 
     Raises:
-        OSError: it cannot be opened for reading and writing, or is no regular file. A symbolic
+        OSError: it cannot be opened for reading and writing, or isn't a regular file. A symbolic
             link is refused.
 
     *Resource handling*: `close` closes the file; it is open until then.
@@ -142,7 +142,7 @@ def _encode(record: AuditRecord) -> bytes:
         if len(line) <= _MAX_LINE:
             return line
     except (TypeError, ValueError):
-        pass  # arguments that are no JSON, or half of a surrogate pair
+        pass  # arguments that aren't JSON, or half of a surrogate pair
     changes: dict[str, Any] = {
         name: _short(getattr(record, name))
         for name in ("server", "tool", "approved_by", "definition", "arguments_digest", "error")

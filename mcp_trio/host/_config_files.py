@@ -8,7 +8,7 @@
    servers would count that it means to exclude.
 3. A project's or local file that was found, not named, is read only if no other user could have
    written it: in a shared directory anyone can leave one. Git treats repositories alike.
-4. Reading blocks: call `read` in a worker thread. A program that does not replace its file at once
+4. Reading blocks: call `read` in a worker thread. A program that doesn't replace its file at once
    may be in the middle of writing it; then half a file is read, which is a problem too.
 """
 
@@ -62,7 +62,7 @@ _NAMED_CURE: Final = (
 _LOCAL_NAME: Final = ".mcp.local.json"
 _PROJECT_NAME: Final = ".mcp.json"
 _USER_NAME: Final = "mcp.json"
-# Directories in which other programs keep the file of a project.
+# Directories in which other programs keep a project's file.
 _PROGRAM_DIRECTORIES: Final = frozenset({".codex", ".cursor", ".gemini", ".vscode"})
 
 
@@ -89,7 +89,7 @@ class ConfigFiles:
 
     @property
     def home(self) -> Path | None:
-        """The home directory of the user, or None if it is not known."""
+        """The home directory of the user, or None if it isn't known."""
         try:
             return home_directory(self.environ)
         except RuntimeError:
@@ -101,7 +101,7 @@ class ConfigFiles:
         Problems of a file that cannot be read have no server. The other files count.
 
         Raises:
-            InvalidConfig: a managed file cannot be read, has a problem that is not one of a single
+            InvalidConfig: a managed file cannot be read, has a problem that isn't one of a single
                 server, or could have been written by others than administrators.
         """
         found: list[tuple[ServerScope, ConfigFile]] = []
@@ -130,7 +130,7 @@ class ConfigFiles:
         """Return the values of variables in these files.
 
         Args:
-            inputs: the answers of the user, by the id of the input.
+            inputs: the user's answers, by the id of the input.
         """
         home = self.home
         return ConfigVariables(
@@ -174,7 +174,7 @@ class ConfigFiles:
         raise _file_error(path, escape_text(problem))
 
     def _read_file(self, scope: ServerScope, path: Path) -> bytes | None:
-        """Return the content of a file, or None if the file does not exist.
+        """Return a file's content, or None if the file doesn't exist.
 
         Raises:
             InvalidConfig: it cannot be read, or is not to be trusted.
@@ -235,10 +235,10 @@ def find_config_files(
 def single_config_file(
     path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
 ) -> ConfigFiles:
-    """Return the place of one file, which is treated as the file of a project.
+    """Return the place of one file, which is treated as a project's file.
 
     The managed file counts as well: it would restrict nothing if an option could leave it out. The
-    project is the directory of the file, or the one above for a file such as `.vscode/mcp.json`.
+    project is the file's directory, or the one above for a file such as `.vscode/mcp.json`.
 
     Args:
         path: the file. That it is missing is a problem when it is read.

@@ -43,10 +43,10 @@ def kept_sources(
 
     An editor may be in the middle of writing it, or its user in the middle of a change. The
     administrator's file of now decides about them as about the others. One whose entry has a
-    restriction that cannot be read does not stay: it would go on without it.
+    restriction that cannot be read doesn't stay: it would go on without it.
 
     Args:
-        present: the sources of the host.
+        present: the host's sources.
         servers: what the files have now.
         found: the names of the servers that count now.
     """
@@ -76,9 +76,9 @@ class ConfiguredServer(ServerSource):
     """A server of a configuration file.
 
     Args:
-        files: the places of the files.
+        files: the files' places.
         servers: the servers that count in these files.
-        name: the name of the server.
+        name: the server's name.
         shared: the options that all sources of the host share.
     """
 
@@ -112,7 +112,7 @@ class ConfiguredServer(ServerSource):
         return self._scoped.server.find_tool_denial(tool)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
-        # Not those of other servers of the file: they may be secrets of one that is not approved.
+        # Not those of other servers of the file: they may be secrets of one that isn't approved.
         known = self._scoped.inputs
         used = {use.name for use in find_variables(self._scoped.server) if use.kind == "input"}
         return {id: each for id, each in known.items() if id in used}
@@ -135,7 +135,7 @@ class ConfiguredServer(ServerSource):
         launch: ServerLaunch | None,
     ) -> AsyncIterator[AbstractClient]:
         def expand() -> ExpandedLaunch:
-            # What was approved is what runs: it is not looked for again after that.
+            # What was approved is what runs: it isn't looked for again after that.
             return self._prepare(launch).expand(inputs)
 
         expanded = await trio.to_thread.run_sync(expand)
@@ -167,7 +167,7 @@ class ConfiguredServer(ServerSource):
         return connect_http(launch.url, headers=launch.headers, auth=auth, **options)
 
     def is_allowed_by(self, policy: ServerPolicy | None) -> bool:
-        """Return True if the lists of an administrator do not deny the server, unexpanded."""
+        """Return True if an administrator's lists don't deny the server, unexpanded."""
         return policy is None or find_denial(policy, self._scoped.server) is None
 
     def with_policy(self, policy: ServerPolicy | None) -> ConfiguredServer:

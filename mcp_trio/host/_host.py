@@ -89,7 +89,7 @@ class Host(AbstractHost):
 
     Args:
         config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
-            process; or the path of a configuration file, which is read as the file of a project; or
+            process; or the path of a configuration file, which is read as a project's file; or
             `ConfigFiles`; or a list of `ServerSource`s of your own. By default `find_config_files`
             of the current directory: `.mcp.json` of the project, and the files of the user and the
             administrator.
@@ -98,11 +98,11 @@ class Host(AbstractHost):
             `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
         stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
             the server and the line.
-        trace: as of a client, with the name of the server before the direction.
+        trace: as of a client, with the server's name before the direction.
         record: the directory in which the connection to each server is recorded, in a file of its
             own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
             created if need be. The file of the last connection to the same server is kept as
-            `git.mcp.jsonl.previous`. A `ServerSource` of yours is not recorded. Default None.
+            `git.mcp.jsonl.previous`. A `ServerSource` of yours isn't recorded. Default None.
         options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
             configuration files, so that approvals of `mcp-trio servers approve` count.
 

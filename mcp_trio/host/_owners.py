@@ -3,7 +3,7 @@
 1. Each directory on the way has to belong to a trusted user, and no other may write to it: who may
    rename a directory decides what is found below it. Symbolic links on the way are followed, and
    have to belong to a trusted user too.
-2. In a directory with the sticky bit, such as /tmp, others cannot rename what is not theirs. So it
+2. In a directory with the sticky bit, such as /tmp, others cannot rename what isn't theirs. So it
    may be on the way; only the last directory must not be one.
 3. A group that has a trusted user as its only member isn't another user. Many systems give each
    user such a group, and create directories that it may write to.
@@ -39,7 +39,7 @@ class UnsafePath(NamedTuple):
 
 
 def own_ids(environ: Mapping[str, str]) -> frozenset[int]:
-    """Return the ids of this user: the effective one, and for root the user who called sudo.
+    """Return this user's ids: the effective one, and for root the user who called sudo.
 
     Git decides in the same way whose repositories are one's own (`safe.directory`). Only root
     believes the variable `SUDO_UID`.
@@ -66,7 +66,7 @@ def find_unsafe_path(
             the path now may be another one.
 
     Raises:
-        OSError: the path cannot be looked at, or does not exist.
+        OSError: the path cannot be looked at, or doesn't exist.
     """
     if not HAS_OWNERS:
         return None

@@ -4,7 +4,7 @@
    Only the texts with these paths are expanded, and `PATH`. Nothing is started or connected to.
 2. `PreparedLaunch.expand`, after the approval, expands the rest. It takes the paths of the first
    step, so what was approved is what runs, also if `PATH` has changed since.
-3. A program of a project or local file starts in the directory of the project, others in the home
+3. A program of a project or local file starts in the project's directory, others in the home
    directory of the user, where relative paths count from, too. VS Code does the same; Claude Code
    starts all servers where it was started itself. But programs such as `npx` and `python -m` load
    code from their directory, and the code of a project is not to run in a server of the user.
@@ -87,8 +87,8 @@ class PreparedLaunch:
     """A configured server whose program was found. `prepare_launch` makes it.
 
     Args:
-        name: the name of the server.
-        scope: the scope of its file.
+        name: the server's name.
+        scope: its file's scope.
         file: the absolute path of its file: approvals are kept by this and the name.
         server: the server, unexpanded.
         launch: what is shown, approved and digested.
@@ -114,7 +114,7 @@ class PreparedLaunch:
         """Return the values to start the server or to connect to it. Call it after the approval.
 
         Args:
-            inputs: the answers of the user, by the id of the input.
+            inputs: the user's answers, by the id of the input.
 
         Raises:
             InvalidConfig: a variable has no value, a text cannot be used with its values, the
@@ -154,13 +154,13 @@ def prepare_launch(
     directory. A `~` at the beginning of the command, `cwd` and `envFile` is the home directory.
 
     Args:
-        files: the places of the files.
+        files: the files' places.
         servers: what `files.read()` has returned.
         name: the name of a server in `servers`.
         launch: what was approved. Then nothing is looked for, and this is used.
 
     Raises:
-        InvalidConfig: the program, its directory or its file of variables is not there, their
+        InvalidConfig: the program, its directory or its file of variables isn't there, their
             texts cannot be expanded or have an input, which is entered after the approval, or the
             launch is too large to be shown for it.
         KeyError: there is no such server.
@@ -328,7 +328,7 @@ def _is_path(name: str) -> bool:
 
 
 def _read_env_file(server: ServerConfig, path: str) -> dict[str, str]:
-    """Return the variables of a file; none for an empty path.
+    """Return a file's variables; none for an empty path.
 
     Raises:
         InvalidConfig: it cannot be read, with the place in the file or in the configuration.

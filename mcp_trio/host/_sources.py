@@ -1,4 +1,4 @@
-"""The servers of a host: those that the program names, and those of configuration files."""
+"""A host's servers: those that the program names, and those of configuration files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = ["HostStderr", "HostTrace", "MemoryOfServer", "SourceOptions", "Target
 # A server as a program names it: as for `connect`.
 Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
 
-# The destination of the stderr of started servers. A function gets the name of the server, and a
+# The destination of the stderr of started servers. A function gets the server's name, and a
 # line.
 HostStderr: TypeAlias = Literal["forward", "discard"] | Callable[[str, str], object]
 
-# Called for each message, with the name of the server, the direction and the bytes.
+# Called for each message, with the server's name, the direction and the bytes.
 HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], object]
 
 
@@ -72,7 +72,7 @@ class SourceOptions(NamedTuple):
     def client_options(
         self, server: str, options: ClientConfigOptions, secrets: frozenset[str] = frozenset()
     ) -> ClientOptions:
-        """Return the options of the client of a server: `options`, `trace` and `record`.
+        """Return the options of a server's client: `options`, `trace` and `record`.
 
         The recording hides `secrets`.
         """

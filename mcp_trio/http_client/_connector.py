@@ -54,7 +54,7 @@ class Proxy(NamedTuple):
         Scheme, credentials and port are optional.
 
         Raises:
-            ValueError: the URL is invalid. The message does not contain the password.
+            ValueError: the URL is invalid. The message doesn't contain the password.
         """
         proxy, credentials = Url.parse_proxy(url)
         headers: Headers = []

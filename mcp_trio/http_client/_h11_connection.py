@@ -160,7 +160,7 @@ class H11ClientConnection:
         An error sets `_problem` and ends the response.
 
         Raises:
-            ConnectionLost: the first bytes do not begin a response.
+            ConnectionLost: the first bytes don't begin a response.
         """
         self._eof = not data
         if data and not self.received:
@@ -266,7 +266,7 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
             elif isinstance(event, h11.Response):
                 response = Head(event.status_code, list(event.headers))
                 if response.status < _FIRST_ERROR_STATUS:
-                    break  # the body is not an error message, and it may never end
+                    break  # the body isn't an error message, and it may never end
             elif isinstance(event, h11.Data):
                 body += event.data
             elif not isinstance(event, h11.InformationalResponse):

@@ -8,7 +8,7 @@ noticed. A writer task sends, so that a cancelled request cannot leave half a fr
    it is, so that the server has to wait.
 2. A cancelled request resets its stream only, and an error in a response ends its stream only. An
    error in the frames ends the connection.
-3. After GOAWAY the connection takes no new requests. Requests that the server has not processed
+3. After GOAWAY the connection takes no new requests. Requests that the server hasn't processed
    can be sent elsewhere; the others complete here.
 """
 
@@ -61,7 +61,7 @@ _STREAM_WINDOW: Final = 1024 * 1024
 _CONNECTION_WINDOW: Final = 16 * 1024 * 1024
 # Concurrent requests, even if the server allows more: few servers are tested with more.
 _MAX_CONCURRENT: Final = 256
-# Bytes of our HPACK table. A server may allow more, but we do not keep more.
+# Bytes of our HPACK table. A server may allow more, but we don't keep more.
 _HEADER_TABLE_SIZE: Final = 4 * 1024
 _SETTINGS: Final = {
     SettingCodes.ENABLE_PUSH: 0,
@@ -120,7 +120,7 @@ class H2ClientConnection:
     """A client connection on `stream`, which is closed at the end.
 
     Await `open` first. Then up to `capacity` tasks may await `run` at a time. Call `aclose` in any
-    case: the tasks of the connection are shielded, so that frames can still be sent after a
+    case: the connection's tasks are shielded, so that frames can still be sent after a
     cancellation, and only `aclose` ends them.
 
     `scheme` is that of the request URLs. `response_count` is the number of complete responses.
@@ -145,10 +145,10 @@ class H2ClientConnection:
         self._goaway: GoAway | None = None
         self._fault = ""  # the error in the received bytes
         self._last_received = 0.0  # time of the last received data
-        self._suspect = False  # it may be dead; any received data proves that it is not
+        self._suspect = False  # it may be dead; any received data proves that it isn't
         self._closing = False  # close when everything is written
         self._over = False
-        # Bytes of paused responses by which the window of the connection is still to be extended.
+        # Bytes of paused responses by which the connection's window is still to be extended.
         self._paused_bytes = 0
         self._data_queued = trio.lowlevel.ParkingLot()
         self._scope = trio.CancelScope(shield=True)
@@ -171,7 +171,7 @@ class H2ClientConnection:
         """Start the connection's tasks in `nursery`, and wait for the server's settings.
 
         Raises:
-            ConnectFailed: the server does not speak HTTP/2. The stream is closed.
+            ConnectFailed: the server doesn't speak HTTP/2. The stream is closed.
         """
         self._http.initiate_connection()
         self._http.increment_flow_control_window(_CONNECTION_WINDOW - INITIAL_WINDOW)
@@ -183,14 +183,14 @@ class H2ClientConnection:
     async def run(self, head: RequestHead, body: bytes, on_actions: OnActions) -> bool:
         """Send a request, and pass its response to `on_actions` in pieces, until `End`.
 
-        If `on_actions` returns an event, the flow-control window of this response is not extended
+        If `on_actions` returns an event, the flow-control window of this response isn't extended
         before it is set.
 
         Returns:
             True if the connection may be used again.
 
         Raises:
-            NotProcessed: the server has not processed the request; it can be sent again.
+            NotProcessed: the server hasn't processed the request; it can be sent again.
             ConnectionLost: the response is incomplete. What has arrived was passed to `on_actions`.
             ValueError: the request is invalid in HTTP; nothing was sent.
         """
@@ -279,7 +279,7 @@ class H2ClientConnection:
     def _send_bodies(self) -> None:
         """Send body bytes as far as the windows allow, one frame per stream in turn.
 
-        A body that the server does not read blocks no other.
+        A body that the server doesn't read blocks no other.
         """
         http = self._http
         left = _WRITE_SIZE
@@ -418,7 +418,7 @@ class H2ClientConnection:
                 current = stream
                 actions = []
             if kind is StreamReset:
-                # The client opened the stream, so this reset does not count as a flood of resets.
+                # The client opened the stream, so this reset doesn't count as a flood of resets.
                 self._watch.stream_completed()
                 problem: ConnectionLost | None = _reset_by_server(event.error_code)
             else:
@@ -440,14 +440,14 @@ class H2ClientConnection:
             self._http.acknowledge_received_data(size, event.stream_id)
             return
         stream.unacknowledged += size
-        # The window of the connection is extended all the same: other responses need it.
+        # The connection's window is extended all the same: other responses need it.
         self._paused_bytes += size
         if self._paused_bytes >= _STREAM_WINDOW:
             self._http.increment_flow_control_window(self._paused_bytes)
             self._paused_bytes = 0
 
     def _resume(self, stream: _H2ClientStream) -> None:
-        """End the pause of a stream: extend its window by what has arrived in the meantime."""
+        """End a stream's pause: extend its window by what has arrived in the meantime."""
         stream.resumed = None
         size = stream.unacknowledged
         stream.unacknowledged = 0

@@ -41,10 +41,10 @@ class NurseryAuthorizer(AuthFlowRunner, Protocol):
     """Obtains access tokens in tasks of a nursery. `mcp_trio.auth` has one."""
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Set the nursery of its tasks, before the first request."""
+        """Set its tasks' nursery, before the first request."""
 
     def set_server_address(self, address: str | None) -> None:
-        """Set the IP address of the connected server, None if it is not known."""
+        """Set the IP address of the connected server, None if it isn't known."""
 
 
 class HttpTransport:
@@ -55,7 +55,7 @@ class HttpTransport:
     responses, if given.
 
     *Resource handling*: `aclose` closes every connection. *Error handling*: a broken connection
-    does not end the conversation; the failure is passed to `http`.
+    doesn't end the conversation; the failure is passed to `http`.
     """
 
     def __init__(

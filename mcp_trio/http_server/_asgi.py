@@ -5,7 +5,7 @@
    run.
 2. Nothing of a run is left for the next: the same application may be served again.
 
-An application does not know the address that it is served at, so `Host` and `Origin` are checked by
+An application doesn't know the address that it is served at, so `Host` and `Origin` are checked by
 names alone. Translation between ASGI messages and HTTP is in `mcp_core.http`.
 """
 
@@ -59,7 +59,7 @@ def asgi(
 
     Args:
         server: the server. Its lifespan is entered when that of the application starts.
-        path: the path of the endpoint.
+        path: the endpoint's path.
         auth: what authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None
             (the default) for no authorization. Its metadata has paths from the root. If the
             application is mounted elsewhere, serve `metadata` at each of `metadata_paths`
@@ -78,12 +78,12 @@ def asgi(
     hypercorn), or streams that clients keep open delay the shutdown.
     *Error handling*: nothing that a client sends or a handler raises ends the application. If the
     lifespan fails, the ASGI server gets `lifespan.startup.failed` or `lifespan.shutdown.failed`;
-    also if `auth` gives scopes to a name that does not exist, `sse_path` is taken, or the file of
+    also if `auth` gives scopes to a name that doesn't exist, `sse_path` is taken, or the file of
     `record` cannot be opened.
 
     Raises:
         TypeError: an option is unknown.
-        ValueError: one of `hosts` is not a name, one of `origins` not an origin as browsers write
+        ValueError: one of `hosts` isn't a name, one of `origins` not an origin as browsers write
             it, or one of `trusted_proxies` not an address; or `sse_path` begins without a slash or
             lacks sessions.
 

@@ -2,7 +2,7 @@
 
 A task reads as long as the connection is open, even while a handler runs, so that a disconnecting
 client is noticed. The same task writes the output that its own reading caused, which for most calls
-is the whole response. Later output is written by the task of the handler, or by a new task.
+is the whole response. Later output is written by the handler's task, or by a new task.
 
 1. Everything except reading and writing happens in `_resume`. It never waits, and one task runs it
    at a time: the one that writes.
@@ -47,7 +47,7 @@ __all__ = [
     "HttpServerConnection",
 ]
 
-# Bytes read ahead while earlier requests are unanswered. Normal clients do not send that much.
+# Bytes read ahead while earlier requests are unanswered. Normal clients don't send that much.
 _MAX_UNUSED: Final = 64 * 1024
 # Bytes of one write, which has WRITE_SECONDS. A client must therefore read at least 8 KiB a second.
 WRITE_SIZE: Final = 256 * 1024
@@ -77,7 +77,7 @@ class AccessLogEntry(Struct, frozen=True, gc=False):
     as it was passed to the connection. `rpc_method` is the MCP method, such as `"tools/call"`;
     empty if unknown or not MCP.
 
-    Hidden characters in the texts of the client, such as line feeds, are escaped: an entry can be
+    Hidden characters in the client's texts, such as line feeds, are escaped: an entry can be
     written as one line.
     """
 
@@ -141,7 +141,7 @@ class HttpServerConnection(abc.ABC):
 
     @abc.abstractmethod
     def _abandon_exchanges(self) -> None:
-        """Tell the exchanges that are not complete that the client has disconnected."""
+        """Tell the exchanges that aren't complete that the client has disconnected."""
 
     @abc.abstractmethod
     def _set_deadline(self, now: float) -> None:
@@ -158,7 +158,7 @@ class HttpServerConnection(abc.ABC):
     async def serve(self) -> None:
         """Serve the connection until either side ends it, then close the stream.
 
-        Exchanges that are not complete by then see the client as disconnected.
+        Exchanges that aren't complete by then see the client as disconnected.
         """
         try:
             self._head_deadline = trio.current_time() + HEAD_SECONDS
@@ -262,7 +262,7 @@ class HttpServerConnection(abc.ABC):
         self._deadline.move(trio.current_time() + LINGER_SECONDS)
         if self._lingers:
             # A client that sends to a closed socket gets a reset, which deletes the response that
-            # it has not read yet.
+            # it hasn't read yet.
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 await self._stream.send_eof()
             unwanted = len(self._incoming)

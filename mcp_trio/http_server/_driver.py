@@ -143,7 +143,7 @@ class HttpServerDriver:
 
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[Callable[[], object]]:
-        """Give a function that ends the wait in the body of the context, and the body."""
+        """Give a function that ends the wait in the context's body, and the body."""
         with trio.CancelScope() as scope:
             yield scope.cancel
 
@@ -190,7 +190,7 @@ class HttpServerDriver:
                 start_job(job, self._nursery, runtime.after)
             elif isinstance(event, ConnectionClosed):
                 self._leave(service)
-        except Exception:  # noqa: BLE001 - rule 3; what a handler raises does not come here
+        except Exception:  # noqa: BLE001 - rule 3; what a handler raises doesn't come here
             _log.exception("internal error while handling %r", event)
             if isinstance(event, RequestReceived):
                 code = event.peer.dialect.codes[Fault.INTERNAL]

@@ -79,7 +79,7 @@ class H11ServerConnection(HttpServerConnection):
         super().__init__(driver, stream, on_exchange, incoming, address)
         self._heads = HeadReader()
         self._empty_lines = 0  # skipped before the next request
-        self._searched = 0  # bytes of an incomplete head in which its end was not found
+        self._searched = 0  # bytes of an incomplete head in which its end wasn't found
         self._switched = False  # the connection has become a WebSocket
         # The current exchange.
         self._exchange: Exchange | None = None
@@ -109,7 +109,7 @@ class H11ServerConnection(HttpServerConnection):
 
     # -- Called from outside ---------------------------------------------------------------------
 
-    # As the token of its exchange: the exchange has output.
+    # As its exchange's token: the exchange has output.
     wake = HttpServerConnection._schedule_write
 
     def shutdown(self) -> None:
@@ -187,7 +187,7 @@ class H11ServerConnection(HttpServerConnection):
             self._resuming = False
 
     def _begin(self, now: float) -> bool:
-        """Start the next exchange if its request head is complete. Return False if it is not."""
+        """Start the next exchange if its request head is complete. Return False if it isn't."""
         incoming = self._incoming
         if incoming[0] == _CR:
             lines = empty_lines(incoming, MAX_EMPTY_LINES - self._empty_lines)
@@ -397,7 +397,7 @@ class H11ServerConnection(HttpServerConnection):
                 framing = _CHUNKED if self._chunked else b""
         else:
             # The response is complete, so its length is known. Content-Length differs by response
-            # and is not part of the cached lines.
+            # and isn't part of the cached lines.
             lines, _ = status_lines(
                 status, tuple([header for header in headers if header[0] != _LENGTH])
             )

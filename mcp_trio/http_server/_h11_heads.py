@@ -43,8 +43,8 @@ _MONTHS: Final = tuple(b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(
 _PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
 # Heads that one connection caches: about as many as a client has kinds of requests.
 _MAX_CACHED: Final = 8
-_MAX_CACHED_SIZE: Final = 4 * 1024  # bytes; longer heads are not cached
-# The length of a body, as nearly every client writes it. Heads that match, and differ only in these
+_MAX_CACHED_SIZE: Final = 4 * 1024  # bytes; longer heads aren't cached
+# A body's length, as nearly every client writes it. Heads that match, and differ only in these
 # digits, parse alike.
 _CONTENT_LENGTH: Final = re.compile(rb"\r\n[Cc]ontent-[Ll]ength: ([1-9][0-9]{0,8})(?=\r\n)")
 # Bytes: h11's own limit for a chunk's first line and the trailer. The size of a head is checked
@@ -53,7 +53,7 @@ _MAX_INCOMPLETE: Final = 64 * 1024
 
 
 class BadRequest(Exception):
-    """Received bytes that are not a valid request. Answer with `status`, then close."""
+    """Received bytes that aren't a valid request. Answer with `status`, then close."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -167,7 +167,7 @@ def chunk_parser(block: bytes) -> h11.Connection:
 def status_lines(status: int, headers: Sequence[tuple[bytes, bytes]]) -> tuple[bytes, bool]:
     """Return the status line and header lines of a response, and whether they have Content-Length.
 
-    The blank line that ends the head is not included.
+    The blank line that ends the head isn't included.
 
     Raises:
         h11.LocalProtocolError: a header is invalid.

@@ -91,7 +91,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class H2ServerConnection(HttpServerConnection):
-    """An HTTP/2 connection. Its streams are the tokens of its exchanges.
+    """An HTTP/2 connection. Its streams are its exchanges' tokens.
 
     See `HttpServerConnection`.
     """
@@ -281,7 +281,7 @@ class H2ServerConnection(HttpServerConnection):
             self._h2.late_frames = 0
             if self._fail_if_flooded():
                 return
-        # A request that is reset in the same bytes is not started.
+        # A request that is reset in the same bytes isn't started.
         self._reset_in_batch = {event.stream_id for event in events if type(event) is StreamReset}
         handlers = self._event_handlers
         for event in events:
@@ -386,7 +386,7 @@ class H2ServerConnection(HttpServerConnection):
             self._send_goaway()
 
     def _run_stream(self, stream: H2ServerStream, now: float) -> None:
-        """Feed the exchange of a stream, and pull its output if the last one is sent (rule 1)."""
+        """Feed a stream's exchange, and pull its output if the last one is sent (rule 1)."""
         exchange = stream.exchange
         if exchange is None:
             return
@@ -492,9 +492,9 @@ class H2ServerConnection(HttpServerConnection):
         self._forget_stream(stream)
 
     def _detach(self, stream: H2ServerStream, now: float) -> None:
-        """Detach the exchange of a stream. Every end of a stream calls this.
+        """Detach a stream's exchange. Every end of a stream calls this.
 
-        An exchange that is not complete sees the client as disconnected.
+        An exchange that isn't complete sees the client as disconnected.
         """
         self._unread.discard(stream)
         stream.unsent = b""
@@ -655,7 +655,7 @@ class H2ServerConnection(HttpServerConnection):
             self._send_actions(stream, [Head(status, headers), Body(text), End()], now)
 
     def _reject_stream(self, id: int, code: ErrorCodes, now: float) -> None:
-        """Reset the stream of a request that is not allowed."""
+        """Reset the stream of a request that isn't allowed."""
         self._reset(id, code)
         self._count_reset(now)
 

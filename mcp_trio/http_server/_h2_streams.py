@@ -1,7 +1,7 @@
 """The streams of an HTTP/2 server connection, and the encoding of their heads.
 
 1. Repeated request heads are decoded once, as in HTTP/1.1. Each connection has its own cache. A
-   cached result is valid only while the HPACK table has not changed since.
+   cached result is valid only while the HPACK table hasn't changed since.
 2. Response heads are sent without indexing (RFC 7541 6.2.2). They are short, so a table would save
    little. In return, no client can make us keep a large table, and compressed lengths reveal
    nothing.
@@ -36,7 +36,7 @@ _SETTINGS: Final = {
 }
 # Heads that one connection caches: about as many as a client has kinds of requests.
 _MAX_CACHED: Final = 8
-_MAX_CACHED_BLOCK: Final = 1024  # bytes of a compressed head; longer ones are not cached
+_MAX_CACHED_BLOCK: Final = 1024  # bytes of a compressed head; longer ones aren't cached
 _MAX_CACHED_HEAD: Final = 4 * 1024  # bytes of its values after decompression
 # Indexes in HPACK's static table (RFC 7541, appendix A), of complete headers and of names.
 _STATUS_INDEX: Final = {b"200": 8, b"204": 9, b"400": 12, b"404": 13, b"500": 14}
@@ -157,7 +157,7 @@ class H2ServerProtocol(H2Protocol):
 
 
 class H2ServerStream:
-    """One request and its response on a connection. It is the token of its exchange."""
+    """One request and its response on a connection. It is its exchange's token."""
 
     __slots__ = (
         "auth_scope",
@@ -195,9 +195,9 @@ class H2ServerStream:
         # The request.
         self.expects_continue = False  # the client waits for "100 Continue"
         self.request_complete = False  # all of the request has arrived
-        self.body: bytes | bytearray = b""  # received bytes that the exchange has not got yet
+        self.body: bytes | bytearray = b""  # received bytes that the exchange hasn't got yet
         self.body_bytes = 0  # the number of bytes that it has got
-        self.body_left = -1  # bytes still to come, or -1 if the head does not declare a length
+        self.body_left = -1  # bytes still to come, or -1 if the head doesn't declare a length
         # Bytes of the body received, and of the response sent, since the deadline was set.
         self.received = 0
         self.sent = 0
@@ -226,7 +226,7 @@ def response_head_fields(status: int, headers: Headers) -> Headers:
     Raises:
         ValueError: a header is invalid.
     """
-    # Content-Length differs by response, so it is not part of the cached fields.
+    # Content-Length differs by response, so it isn't part of the cached fields.
     length = [header for header in headers if header[0] == b"content-length"]
     others = tuple(headers)
     if length:

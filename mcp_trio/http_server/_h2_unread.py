@@ -1,10 +1,10 @@
 """How much of its responses the client of one HTTP/2 connection leaves unread, over all streams.
 
-1. Above the limit long responses stay in their exchanges, and further requests are not processed.
+1. Above the limit long responses stay in their exchanges, and further requests aren't processed.
    They go on as soon as the client reads, responses first. After WRITE_SECONDS they get an error.
 2. Responses of handlers that run by then can still add to it. Far above the limit the client has to
    read WRITE_SIZE bytes every two seconds, or errors take the place of responses.
-3. The longest response does not count: one that is read slowly must not hold up other requests.
+3. The longest response doesn't count: one that is read slowly must not hold up other requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LONG", "UnreadResponses"]
 
-# Bytes; a response of more than that is long. Shorter ones of all streams are not much, and a
+# Bytes; a response of more than that is long. Shorter ones of all streams aren't much, and a
 # handler that reports progress waits before it has queued as much.
 LONG: Final = 256 * 1024
 _OVERFLOW: Final = 4  # times the limit
@@ -75,7 +75,7 @@ class UnreadResponses:
     def holds_request(self, stream: H2ServerStream, now: float) -> bool:
         """Return True if the request of `stream` has to wait; then it is in `requests`."""
         if self.sending <= self._limit and not self._long_queued:
-            return False  # as nearly always: short ones do not add up to the limit
+            return False  # as nearly always: short ones don't add up to the limit
         if not self._exceeds(1):
             return False
         self.requests.setdefault(stream, now + WRITE_SECONDS)
@@ -161,7 +161,7 @@ class UnreadResponses:
     # -- How much it is ----------------------------------------------------------------------------
 
     def _sending_exceeds(self) -> bool:
-        """Return True if too much was taken from exchanges and is not sent."""
+        """Return True if too much was taken from exchanges and isn't sent."""
         if self.sending <= self._limit:
             return False
         sizes = [len(stream.unsent) - stream.unsent_offset for stream in self._streams]

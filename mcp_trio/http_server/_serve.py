@@ -164,11 +164,11 @@ async def serve_http(
     Raises:
         OSError: the server cannot listen on the address, and the text names the cure; or the file
             of `record` cannot be opened.
-        RuntimeError: the caller is not a task of trio.
+        RuntimeError: the caller isn't a task of trio.
         ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
             differ only in a slash at the end; `sse_path` begins without a slash, lacks sessions, is
             taken, or is for several servers; `auth` has other paths than `server`, or gives scopes
-            to the name of a tool, a prompt or a method that does not exist; or the metadata of two
+            to a tool's name, a prompt or a method that doesn't exist; or the metadata of two
             resource servers would be at the same path, because their resources differ only in the
             host.
 
@@ -224,7 +224,7 @@ async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
     """Listen on an address, on several sockets if the host has several addresses.
 
     Raises:
-        CannotListen: that is not possible.
+        CannotListen: that isn't possible.
     """
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)

@@ -1,4 +1,4 @@
-"""Open the recorder of a conversation, and close it in a thread."""
+"""Open a conversation's recorder, and close it in a thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def open_recorder(
     on_line: Callable[[TraceLine], object] | None = None,
     secrets: Iterable[str] = (),
 ) -> AsyncIterator[Recorder | None]:
-    """Open the recorder of a conversation, or give None if `record` is None.
+    """Open a conversation's recorder, or give None if `record` is None.
 
     The arguments are those of `Recorder`. At the end, the file is closed within two seconds, also
     if the block is cancelled.

@@ -87,7 +87,7 @@ class Grace(NamedTuple):
     """Seconds that a child gets to exit before SIGKILL.
 
     `stdin` counts from the closing of its stdin, `terminate` from the SIGTERM that follows; each
-    is 2 by default. A child that exits sooner is not waited for any longer.
+    is 2 by default. A child that exits sooner isn't waited for any longer.
     """
 
     stdin: float = 2.0
@@ -293,7 +293,7 @@ class ChildProcess:
 
     @property
     def unread(self) -> int:
-        """The bytes sent to its stdin that it has not read; 0 if the system does not say."""
+        """The bytes sent to its stdin that it hasn't read; 0 if the system doesn't say."""
         with suppress(ValueError, OSError, ImportError):  # ValueError: stdin is closed
             import fcntl  # neither of the two is there on Windows
             import termios
@@ -430,7 +430,7 @@ class ChildProcess:
                 await trio.sleep(_SCAN_INTERVAL)
         for pid in self._tree_signals:  # as process 1 we have to reap them, too
             with suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  does not wait
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222  doesn't wait
 
     async def _group_gone(self) -> bool:
         """Wait until no process of the group runs. Return False if none did."""
@@ -440,7 +440,7 @@ class ChildProcess:
             dead = _only_zombies(self.pid)
             # As process 1 of a container we inherit orphans and have to reap them.
             with suppress(ChildProcessError):
-                while os.waitpid(-self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222  does not wait
+                while os.waitpid(-self.pid, os.WNOHANG)[0]:  # noqa: ASYNC222  doesn't wait
                     pass
             if dead:
                 break
@@ -502,7 +502,7 @@ def _read_process_file(path: str) -> bytes:
 
 
 def _only_zombies(group: int) -> bool:
-    """Return True if every process left in the group is a zombie that process 1 has not reaped.
+    """Return True if every process left in the group is a zombie that process 1 hasn't reaped.
 
     Known on Linux only; False elsewhere.
     """
@@ -524,7 +524,7 @@ class _StdoutStream(ReceiveStream):
         self._pipe = pipe
         self._wait_for_end = wait_for_end
         self._ended = False
-        # It must still be read after the owner of this stream has closed it.
+        # It must still be read after this stream's owner has closed it.
         self._duplicate = trio.lowlevel.FdStream(os.dup(pipe.fileno()))
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -582,7 +582,7 @@ class _StderrForwarder:
     """A copier of a child's stderr to ours that neither blocks the event loop nor changes flags.
 
     A descriptor that polls as writable accepts `PIPE_BUF` bytes without blocking. Bytes that our
-    stderr does not accept within a second are dropped. From then on, bytes that it does not accept
+    stderr doesn't accept within a second are dropped. From then on, bytes that it doesn't accept
     at once are dropped, until it accepts some again.
 
     A terminal gets escapes in place of control characters. It owns the descriptor `fd`.

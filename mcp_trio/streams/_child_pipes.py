@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
     class SendPipe(SendStream):
-        """A stream that trio makes of the stdin of a process."""
+        """A stream that trio makes of a process's stdin."""
 
         def close(self) -> None: ...
 
@@ -103,7 +103,7 @@ class UnpolledStdoutStream(ReceiveStream):
 class ThreadStderrForwarder:
     """A copier of a child's stderr to a descriptor, which it owns, by a thread.
 
-    Bytes that it does not accept within a second are dropped. From then on, bytes are dropped until
+    Bytes that it doesn't accept within a second are dropped. From then on, bytes are dropped until
     the thread has written its chunk. A terminal gets escapes in place of control characters.
     """
 

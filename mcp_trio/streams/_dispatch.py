@@ -76,7 +76,7 @@ class Dispatch:
         self._service.stop()
 
     async def end(self) -> None:
-        """Wait until the handlers, which are cancelled, have ended. Report those that do not."""
+        """Wait until the handlers, which are cancelled, have ended. Report those that don't."""
         if self._service.idle:
             return
         # Shielded: the nursery waits for them anyway, and so the log says for which.

@@ -82,7 +82,7 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
         stderr: the descriptor that gets the output of other code.
 
     Raises:
-        ConnectFailed: a descriptor is not open.
+        ConnectFailed: a descriptor isn't open.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """

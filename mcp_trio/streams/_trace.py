@@ -2,7 +2,7 @@
 
 1. Bytes pass unchanged and without delay. Tracing costs a split into lines: no task, and no copy
    that is kept.
-2. The callback gets every line on the stream, including lines that are not JSON-RPC messages and
+2. The callback gets every line on the stream, including lines that aren't JSON-RPC messages and
    messages that the connection will drop.
 3. A callback that raises is logged and never called again. The conversation continues.
 """
@@ -50,7 +50,7 @@ class TraceCallback:
 class TracedStream(trio.abc.Stream):
     """A wrapper of `stream` that calls `trace` for each line: its direction, and its bytes.
 
-    The bytes have no line break, and empty lines are not reported. A sent line is reported just
+    The bytes have no line break, and empty lines aren't reported. A sent line is reported just
     before it is written, a received one before the reader gets it. Closing this closes `stream`.
     """
 

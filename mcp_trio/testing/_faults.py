@@ -37,7 +37,7 @@ def find_faults(
 
     The case is played on a fresh process, up to three times until a fault is found. A play that
     cannot show anything is an error: one in which the server sends no response, or refuses the
-    conversation. So a test that calls this does not pass because its server is missing. Do not call
+    conversation. So a test that calls this doesn't pass because its server is missing. Do not call
     it inside `trio.run`: it has its own.
 
     Args:
@@ -48,13 +48,13 @@ def find_faults(
         response_timeout: seconds that the server may take for a response.
 
     Returns:
-        a sentence for each fault, by the id of the requirement, such as `RPC-7`. The end of the
+        a sentence for each fault, by the requirement's id, such as `RPC-7`. The end of the
         process after its first response is `crash`. Empty if there is no fault.
 
     Raises:
-        ConnectFailed: the server does not start, cannot be reached, refuses the conversation, or
+        ConnectFailed: the server doesn't start, cannot be reached, refuses the conversation, or
             ends or stays silent before its first response.
-        ValueError: a step has a name that this version does not know.
+        ValueError: a step has a name that this version doesn't know.
     """
     from mcp_trio.oracle.fuzz._play import STEP_NAMES
 
@@ -67,7 +67,7 @@ def _check_names(steps: Sequence[tuple[Any, ...]], known: Collection[str]) -> No
     """Check that no step would be left out: what is left of a case can show nothing.
 
     Raises:
-        ValueError: a name is not known.
+        ValueError: a name isn't known.
     """
     for step in steps:
         if not step or step[0] not in known:
@@ -202,13 +202,13 @@ def find_client_faults(
         response_timeout: seconds that the client may take for the response to a ping.
 
     Returns:
-        a sentence for each fault, by the id of the requirement, such as `RPC-7`. The end of the
-        process by a signal is `crash`; a process that does not end is `hang`. Empty if there is no
+        a sentence for each fault, by the requirement's id, such as `RPC-7`. The end of the
+        process by a signal is `crash`; a process that doesn't end is `hang`. Empty if there is no
         fault.
 
     Raises:
-        ConnectFailed: the client does not start, or sends no request.
-        ValueError: a step has a name that this version does not know.
+        ConnectFailed: the client doesn't start, or sends no request.
+        ValueError: a step has a name that this version doesn't know.
     """
     played = list(steps)
     _check_names(played, ("serve", "answer", "push", "http"))

@@ -62,7 +62,7 @@ async def fuzz_server(
     """Play drawn conversations with a server, as `mcp-trio fuzz` does.
 
     Args:
-        target: the words of a command, or a URL on this machine.
+        target: a command's words, or a URL on this machine.
         directory: for the files of what is found.
         seconds: of drawing; None for no limit. Shrinking takes at most 60 s more.
         cases: at most so many are played; None for no limit.

@@ -1,4 +1,4 @@
-"""A client whose conversation is judged by the rules of the specification."""
+"""A client whose conversation is judged by the specification's rules."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def connect_judged(
 
     Raises:
         FoundFaults: a message of either side certainly breaks a rule. What the messages cannot show
-            is no fault.
+            isn't a fault.
         NothingJudged: the block has sent and received no message.
     """
     with tempfile.TemporaryDirectory(prefix="mcp-trio-") as place:
@@ -95,7 +95,7 @@ def judge_trace(path: str | os.PathLike[str], *, level: FindingsLevel = "should"
 
     Raises:
         FoundFaults: a message certainly breaks a rule.
-        InvalidTrace: the file is not a trace.
+        InvalidTrace: the file isn't a trace.
         NothingJudged: there is no message in it that can be judged.
         OSError: it cannot be read.
     """

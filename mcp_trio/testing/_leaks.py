@@ -223,7 +223,7 @@ def threads() -> dict[threading.Thread, str]:
 
 
 def children() -> dict[int, str]:
-    """Return our child processes that are not reaped, by process id, inherited ones included."""
+    """Return our child processes that aren't reaped, by process id, inherited ones included."""
     if _has_no_children():
         return {}
     return _children_by_proc() if Path("/proc/self/stat").exists() else _children_by_ps()

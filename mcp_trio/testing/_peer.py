@@ -3,7 +3,7 @@
 1. It shares no code with the implementation under test, so that a bug cannot cancel itself out.
    Messages are plain dicts and `json`. Of the core it uses only the list of revisions, and whether
    each has a handshake.
-2. An expected message must be the very next one. If the order does not matter, take messages as
+2. An expected message must be the very next one. If the order doesn't matter, take messages as
    they come, with `receive` or `async for`.
 3. A failure is an `AssertionError` that names what was expected, what came instead, and the
    messages so far. Every wait has a timeout.
@@ -56,7 +56,7 @@ class ScriptedPeer:
 
     An expected message may take 20 seconds, or an hour of a `trio.testing.MockClock`; so may the
     sending of one. Every method that waits for a message raises `AssertionError` if none comes in
-    that time, if another one comes, or if a line is not a message. If the stream breaks, sending
+    that time, if another one comes, or if a line isn't a message. If the stream breaks, sending
     and receiving raise `trio.BrokenResourceError`. One task at a time may send, and one receive.
 
     Args:
@@ -72,7 +72,7 @@ class ScriptedPeer:
     *Resource handling*: only `aclose` closes the stream.
 
     Raises:
-        ValueError: `version` is not a revision of MCP.
+        ValueError: `version` isn't a revision of MCP.
     """
 
     def __init__(self, stream: trio.abc.Stream, version: str = LATEST) -> None:
@@ -104,7 +104,7 @@ class ScriptedPeer:
         Text and bytes are sent as they are, and a newline after them; dicts and lists as JSON.
 
         Raises:
-            AssertionError: they could not be sent in time, because the other end does not read.
+            AssertionError: they could not be sent in time, because the other end doesn't read.
         """
         lines = [_line(message) for message in messages]
         self.transcript += [("sent", line) for line in lines]
@@ -292,7 +292,7 @@ class ScriptedPeer:
         """Return the next message, of any kind.
 
         Raises:
-            AssertionError: none has come, or the line is not a JSON object.
+            AssertionError: none has come, or the line isn't a JSON object.
         """
         return await self._message("a message")
 
@@ -351,7 +351,7 @@ class ScriptedPeer:
 
         In a revision without a handshake that is `server/discover`. In the others a client of
         several revisions may send that first, and gets the error "Method not found". A client that
-        was given a `known_peer` sends neither: do not call this method then.
+        was given a `known_peer` sends neither: don't call this method then.
 
         Args:
             capabilities: those to declare; default tools, resources, prompts, completions and

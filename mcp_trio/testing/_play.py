@@ -49,7 +49,7 @@ async def play_client(
 
     Raises:
         AssertionError: the server did not complete the handshake.
-        ValueError: `version` is not a revision of MCP.
+        ValueError: `version` isn't a revision of MCP.
     """
     client_end, server_end = memory_pair()
     peer = ScriptedPeer(client_end, version)
@@ -91,7 +91,7 @@ async def play_server(
         AssertionError: the client did not complete the handshake. Its exception is the cause.
         ConnectFailed: the client refused a response of the server, such as for its `limits`.
         TypeError: an option is unknown.
-        ValueError: an option is out of its range, or `version` is not a revision of MCP.
+        ValueError: an option is out of its range, or `version` isn't a revision of MCP.
     """
     options.setdefault("versions", [version])
     client_end, server_end = memory_pair()

@@ -1,6 +1,6 @@
 """The pytest plugin for tests of any MCP server: its conversations are recorded and judged.
 
-Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.oracle`; it is not an entry
+Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.oracle`; it isn't an entry
 point, so it is never loaded unasked:
 
     pytest_plugins = ["mcp_trio.testing.oracle"]
@@ -14,7 +14,7 @@ The server under test is named on the command line, `pytest --mcp-target "node s
 
 The fixtures:
 
-- `mcp_target`: the words of the command, or the URL.
+- `mcp_target`: the command's words, or the URL.
 - `mcp_judged`: a function that connects to it. The test fails if the conversation breaks a rule of
   the specification: `async with mcp_judged() as client: await client.list_tools()`.
 - `mcp_wire`: a function that gives a `ScriptedPeer`, which sends and expects single messages, valid
@@ -25,7 +25,7 @@ The fixtures:
 - `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
   and `serve_*`.
 
-A test that requests `mcp_judged` or `mcp_fuzz` and does not use it fails: nothing was judged.
+A test that requests `mcp_judged` or `mcp_fuzz` and doesn't use it fails: nothing was judged.
 
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
 and named in its report. Those of other tests are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
@@ -107,7 +107,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def mcp_target(request: pytest.FixtureRequest) -> McpTarget:
-    """Return the server under test, of `--mcp-target`: the words of a command, or a URL."""
+    """Return the server under test, of `--mcp-target`: a command's words, or a URL."""
     target = request.config.getoption("--mcp-target")
     if not target:
         pytest.fail(
@@ -157,7 +157,7 @@ def mcp_fuzz(
     """Return an asynchronous function that fuzzes the server under test.
 
     Its options are those of `fuzz_server`, all by keyword. What it finds is kept in a directory of
-    the test, in that of the traces. A test that does not await it fails.
+    the test, in that of the traces. A test that doesn't await it fails.
     """
     directory, name = _place_of_traces(request)
     is_used = False
@@ -180,7 +180,7 @@ def mcp_judged(
 ) -> Iterator[Callable[..., AbstractAsyncContextManager[Client]]]:
     """Return a function that connects to the server under test and judges the conversation.
 
-    Its options are those of `connect_judged`, all by keyword. A test that does not connect fails.
+    Its options are those of `connect_judged`, all by keyword. A test that doesn't connect fails.
     """
     is_used = False
 
@@ -215,7 +215,7 @@ def mcp_wire(
 
     Its arguments are the revision, `mcp_core.LATEST` by default, and `handshake`, whether to
     initialize first, True by default. The target has to be a command or a `Server`, which runs in
-    memory and is not recorded.
+    memory and isn't recorded.
     """
     return partial(_open_wire, mcp_target, mcp_record)
 

@@ -1,6 +1,6 @@
 """The pytest plugin with the fixture `no_leaks`, which fails a test that leaks resources.
 
-Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.pytest_plugin`; it is not an
+Enable it in the topmost `conftest.py`, or with `-p mcp_trio.testing.pytest_plugin`; it isn't an
 entry point, so it is never loaded unasked:
 
     pytest_plugins = ["mcp_trio.testing.pytest_plugin"]
@@ -12,7 +12,7 @@ Then request `no_leaks` in a test, or enable it for every test in `pyproject.tom
 
 At the end of the test, after its other fixtures, there must be no new descriptor, child process,
 thread, or system task of its trio run. Every `mcp_core.Connection` that was made while trio or
-asyncio ran must be closed and empty. A test that has already failed is not checked. The mark
+asyncio ran must be closed and empty. A test that has already failed isn't checked. The mark
 `may_leave` allows a test one or more of these kinds: `@pytest.mark.may_leave("descriptor")`.
 """
 

@@ -1,8 +1,8 @@
-"""Access to one MCP server: the token of each request, and the reaction to a rejected one.
+"""Access to one MCP server: each request's token, and the reaction to a rejected one.
 
 1. Tokens go only to the origin of the MCP server, in a header and never in a URL.
 2. A rejection starts at most one flow, and flows cannot loop. A token that was rejected before it
-   was ever accepted is not replaced by the same means: after a refresh comes a login, after a login
+   was ever accepted isn't replaced by the same means: after a refresh comes a login, after a login
    an error.
 3. A rejection belongs to the state in which its request was sent. If another flow ended since, its
    outcome counts: the request is sent again with the new token, or fails with that flow's
@@ -225,7 +225,7 @@ class Authorizer:
     def load(self) -> Flow[None]:
         """Load the stored tokens. Run this flow before all others.
 
-        Tokens that cannot be read or do not fit the profile are ignored, with a warning.
+        Tokens that cannot be read or don't fit the profile are ignored, with a warning.
         """
         data: bytes | None = yield Load(tokens_key(self._resource))
         if data is None:
@@ -250,7 +250,7 @@ class Authorizer:
         return tokens.refresh is not None or not self._profile.interactive
 
     def renew(self) -> Flow[bool]:
-        """Get a new token without a user. Return False if that was not possible.
+        """Get a new token without a user. Return False if that wasn't possible.
 
         A failure raises no exception: the next rejection of the token decides what happens.
         """
@@ -298,7 +298,7 @@ class Authorizer:
         self._last_failure = None
 
     def _handle_unauthorized(self, challenge: AuthChallenge) -> Flow[None]:
-        """Handle a 401: get a token by the cheapest means that was not tried yet."""
+        """Handle a 401: get a token by the cheapest means that wasn't tried yet."""
         auth_server = yield from self._discover(challenge)
         if (yield from self._adopt_stored(auth_server)):
             return
@@ -363,7 +363,7 @@ class Authorizer:
                 challenge.scopes,
             )
         yield from self._log_in(auth_server, self._scopes_to_request(challenge, auth_server))
-        # A failed login is not counted: its exception ends the request, and a new request is
+        # A failed login isn't counted: its exception ends the request, and a new request is
         # deliberate.
         _put_bounded(self._step_ups, operation, count + 1)
         if requested_before:
@@ -573,7 +573,7 @@ class Authorizer:
         return True
 
     def _use(self, tokens: Tokens) -> str | None:
-        """Use `tokens` from now on. Return None, or the reason why they do not fit."""
+        """Use `tokens` from now on. Return None, or the reason why they don't fit."""
         profile = self._profile
         if not (names_server(tokens.resource, self._url) or names_host(tokens.resource, self._url)):
             return "they are for another MCP server"
@@ -599,7 +599,7 @@ class Authorizer:
     def _adopt_stored(self, auth_server: AuthorizationServer) -> Flow[bool]:
         """Adopt tokens that another process has stored. Return True if they are usable now.
 
-        The other process has renewed them, or its user has logged in. Newer tokens that are not
+        The other process has renewed them, or its user has logged in. Newer tokens that aren't
         usable now are adopted too, for their refresh token: using an old one twice may invalidate
         both. For the same reason the storage stays locked until this flow ends.
         """
@@ -636,7 +636,7 @@ class Authorizer:
         scopes: tuple[str, ...],
         source: _TokenSource,
     ) -> Flow[None]:
-        """Use and store the tokens of a response."""
+        """Use and store a response's tokens."""
         previous = self._tokens
         tokens = tokens_from_response(
             reply,
@@ -739,13 +739,13 @@ class AuthAttempt:
         """Return the headers to send with one HTTP request, `method` of the absolute `url`.
 
         Call it for every HTTP request: a DPoP proof must not be sent twice. The result is empty if
-        `url` is not at the origin of the MCP server.
+        `url` isn't at the origin of the MCP server.
         """
         self._epoch = self._authorizer._epoch
         return self._authorizer._headers(method, url)
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        """Process the head of a response. Return True if `handle_challenge()` should be run.
+        """Process a response's head. Return True if `handle_challenge()` should be run.
 
         Call it once for each response, of any `status`, to a request with `headers()` for `url`.
         The names of `headers` are in lower case.

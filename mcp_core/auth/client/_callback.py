@@ -51,7 +51,7 @@ _MAX_FIELDS: Final = 50
 _SECRET_SIZE: Final = 32
 
 # Further parameters that would change the meaning of a request (RFC 6749, RFC 9101, OAuth 2.0
-# Multiple Response Type Encoding Practices). We do not send them, and the endpoint must not add
+# Multiple Response Type Encoding Practices). We don't send them, and the endpoint must not add
 # them.
 _RESERVED_PARAMETERS: Final = frozenset({"scope", "request", "request_uri", "response_mode"})
 
@@ -80,7 +80,7 @@ def new_authorization_request(
     """Create the record of a new authorization request.
 
     Raises:
-        AuthorizationFailed: the authorization server does not announce PKCE with S256, without
+        AuthorizationFailed: the authorization server doesn't announce PKCE with S256, without
             which a stolen code could be redeemed.
     """
     if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ()):
@@ -232,7 +232,7 @@ def _login_error(error: str, description: str | None) -> AuthorizationFailed:
 def _url_query(url: str) -> str:
     """Return the query of a callback URL.
 
-    Raise `AuthorizationFailed` if it is no URL or too long.
+    Raise `AuthorizationFailed` if it isn't a URL or too long.
     """
     if len(url) > _MAX_CALLBACK:
         raise AuthorizationFailed(
@@ -255,7 +255,7 @@ def _parse_query(query: str) -> list[tuple[str, str]]:
 
 
 def _single_value(parameters: list[tuple[str, str]], name: str) -> str | None:
-    """Return the value of a parameter, None if absent.
+    """Return a parameter's value, None if absent.
 
     Raise `AuthorizationFailed` if it is repeated.
     """
@@ -279,6 +279,6 @@ def new_secret(entropy: Callable[[int], bytes]) -> Secret:
 def code_challenge(verifier: Secret) -> str:
     """Return the code challenge of `verifier` by S256 (RFC 7636 section 4.2).
 
-    The method `plain` is not implemented.
+    The method `plain` isn't implemented.
     """
     return base64url(sha256(verifier.reveal().encode()).digest())

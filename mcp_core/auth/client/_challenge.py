@@ -28,7 +28,7 @@ _SEPARATORS: Final = re.compile(r"[ \t,]*")
 _PARAM: Final = re.compile(
     rf"({_TCHAR}+)[ \t]*=[ \t]*(?:\"((?:[^\"\\]|\\.)*)\"|({_TCHAR}+))", re.DOTALL
 )
-# A parameter whose quoted string does not end.
+# A parameter whose quoted string doesn't end.
 _UNTERMINATED: Final = re.compile(rf"{_TCHAR}+[ \t]*=[ \t]*\"")
 _SCHEME: Final = re.compile(rf"{_TCHAR}+")
 _TOKEN68: Final = re.compile(r"[ ]+([A-Za-z0-9\-._~+/]+=*)[ \t]*(?:,|$)")

@@ -1,6 +1,6 @@
 """Discovery: from the URL of an MCP server to the metadata of its authorization server.
 
-1. A 4xx response means that the document is not there: the next URL is tried. A 5xx, a 429 or no
+1. A 4xx response means that the document isn't there: the next URL is tried. A 5xx, a 429 or no
    response ends the search with an error, because a network fault must not lead to another server
    than the one that was meant.
 2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.

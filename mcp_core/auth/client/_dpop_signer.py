@@ -47,7 +47,7 @@ def new_seed(entropy: Callable[[int], bytes]) -> Secret:
 
 
 class DpopSigner:
-    """A signer of DPoP proofs with one key, which also stores the nonces of each origin.
+    """A signer of DPoP proofs with one key, which also stores each origin's nonces.
 
     Args:
         seed: as returned by `new_seed`.
@@ -55,7 +55,7 @@ class DpopSigner:
         wall_time: returns seconds since 1970, for their timestamps.
 
     Raises:
-        AuthorizationFailed: joserfc is not installed, or the seed is invalid.
+        AuthorizationFailed: joserfc isn't installed, or the seed is invalid.
     """
 
     __slots__ = ("_entropy", "_key", "_nonces", "_wall_time", "seed")

@@ -1,7 +1,7 @@
 """The pages of a listener on loopback during one login: the start page, and the redirect.
 
 1. The login URL contains `state`. An attacker who knows it can finish the login with another
-   account. The arguments of a process are visible to other users, so the browser is started with
+   account. A process's arguments are visible to other users, so the browser is started with
    the URL of a start page, which leads to the login page and works once.
 2. The redirect is accepted once, and only with the `state` of this login. Any other request gets a
    404 and changes nothing.
@@ -80,7 +80,7 @@ class LoopbackLogin:
     def respond(self, method: str, target: str) -> HttpResponse:
         """Return the response to a request of a browser, with `method` and `target`.
 
-        `target` is path and query. If it is the redirect of this login, `callback` is its URL then.
+        `target` is path and query. If it is this login's redirect, `callback` is its URL then.
         """
         status = 404
         text = _NOT_FOUND

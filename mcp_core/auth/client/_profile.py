@@ -46,7 +46,7 @@ class EnterpriseManaged(RedactedStruct, frozen=True):
     `client_id` and `client_secret` are those of the identity provider.
 
     Raises:
-        ValueError: `client_secret` is not a `Secret`.
+        ValueError: `client_secret` isn't a `Secret`.
     """
 
     id_token: Callable[[], str]

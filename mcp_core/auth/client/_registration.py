@@ -5,7 +5,7 @@
 2. What one authorization server issued is stored under and with its issuer, and never sent to
    another. Configured credentials belong to the configured issuer. A client_id without a secret may
    lack one: then it belongs to the first authorization server in use, whichever MCP server named
-   it. The URL of a metadata document is no secret and may go to every server.
+   it. The URL of a metadata document isn't a secret and may go to every server.
 3. A stored registration is used only if it fits: same redirect URI, not expired, all scopes.
 
 Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2 and 3, OpenID
@@ -98,7 +98,7 @@ def identify(
     `now` is in seconds since 1970.
 
     Raises:
-        AuthRequired: the client is not registered and cannot register itself.
+        AuthRequired: the client isn't registered and cannot register itself.
         AuthorizationFailed: the registration failed, or the configured credentials belong to
             another authorization server.
     """
@@ -140,7 +140,7 @@ def known_identity(
 ) -> ClientIdentity | None:
     """Return the client's identity at `server` as far as no request is needed, or None.
 
-    With `tokens` the result is the identity to which they were issued, or None if it is not
+    With `tokens` the result is the identity to which they were issued, or None if it isn't
     available.
     """
     identity: ClientIdentity | None = None
@@ -203,7 +203,7 @@ def _auth_method(profile: ClientProfile, server: AuthorizationServerMetadata) ->
 def _decode_registration(
     data: bytes | None, issuer: str, redirect_uri: str, scopes: Sequence[str], now: float
 ) -> ClientIdentity | None:
-    """Decode a stored registration. Return None if it cannot be read or does not fit."""
+    """Decode a stored registration. Return None if it cannot be read or doesn't fit."""
     if data is None:
         return None
     try:

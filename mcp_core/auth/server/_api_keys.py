@@ -4,7 +4,7 @@
    so the time of a response tells neither a key nor whose it is.
 2. A challenge has no `resource_metadata`, and no metadata is published: there is no authorization
    server that a client could ask.
-3. No text contains a key. Errors about a mapping do not even show its names, because a user may
+3. No text contains a key. Errors about a mapping don't even show its names, because a user may
    have swapped names and keys.
 
 Source: RFC 6750.
@@ -45,15 +45,15 @@ class ApiKeys(ProtectedResource):
     The time of a check grows with the number of keys: 1,000 take about 0.05 ms.
 
     Args:
-        keys: by the name of its owner, who becomes the principal, a key or several, such as an old
+        keys: by its owner's name, who becomes the principal, a key or several, such as an old
             and a new one. A key is a text of 16 characters or more of `A-Z a-z 0-9 - . _ ~ + /`,
             a `Secret`, or its SHA-256 digest as `"sha256:<64 lower-case hexadecimal digits>"`.
-        granted_scopes: by the name of an owner, the scopes of its keys. None by default.
+        granted_scopes: by an owner's name, the scopes of its keys. None by default.
         scopes: the scopes that every request needs.
-        tool_scopes: further scopes by the name of a tool: a mapping or a function, as for
+        tool_scopes: further scopes by a tool's name: a mapping or a function, as for
             `OAuthResourceServer`.
         resource_scopes: further scopes by the URI or URI template of a resource.
-        prompt_scopes: further scopes by the name of a prompt.
+        prompt_scopes: further scopes by a prompt's name.
         method_scopes: further scopes by method.
         satisfies: returns True if the scopes of a key include another scope. Default: a scope must
             be listed.
@@ -101,7 +101,7 @@ class ApiKeys(ProtectedResource):
         return f"<ApiKeys: {len(self._grants)}>"
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request. Return the grant of its key, or a denial.
+        """Authorize a request's head. Return its key's grant, or a denial.
 
         This is a flow without any step. Its parameters are as for `OAuthResourceServer.admit`.
         """
@@ -127,7 +127,7 @@ def _digest(key: Key) -> bytes:
     """Return the SHA-256 digest of a key, which may be given as such.
 
     Raises:
-        ValueError: it cannot be a key. The text does not show it.
+        ValueError: it cannot be a key. The text doesn't show it.
     """
     text = Secret(key).reveal()
     hashed = _DIGEST.fullmatch(text)

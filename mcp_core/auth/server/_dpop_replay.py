@@ -4,7 +4,7 @@
    issued within the same few seconds are one group, and are stored and forgotten together.
 2. If the cache is full, the principal with the most proofs loses its oldest groups. Their proofs
    could be accepted again now, so every proof of this principal that is as old is refused from then
-   on. Other principals do not notice.
+   on. Other principals don't notice.
 3. If no principal has many, there are more clients than can be stored. The oldest groups of all are
    then forgotten, and proofs as old are refused: the lifetime of proofs gets shorter for all.
 
@@ -59,7 +59,7 @@ class ReplayCache:
         # The first period in which new proofs are accepted: of a principal, and of all.
         self._floors: dict[str, int] = {}
         self._floor = 0
-        self._first = 0  # the period of the oldest proof that is not too old
+        self._first = 0  # the period of the oldest proof that isn't too old
 
     def __len__(self) -> int:
         return self._count
@@ -67,7 +67,7 @@ class ReplayCache:
     def add(self, principal: str, digest: bytes, issued_at: float, now: float) -> bool:
         """Store a proof. Return False if it was used before.
 
-        The times are in seconds since 1970. The proof is not older than `max_age`.
+        The times are in seconds since 1970. The proof isn't older than `max_age`.
 
         Raises:
             TooManyProofs: the principal used so many proofs that those of this time are forgotten.

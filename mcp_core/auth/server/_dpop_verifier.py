@@ -42,7 +42,7 @@ __all__ = ["DpopNonceRequired", "DpopVerifier", "InvalidDpopProof", "same_url"]
 # Seconds for which a proof is accepted: for the time in transit, and for a client whose clock is
 # behind.
 _MAX_AGE: Final = 60.0
-# Seconds by which the clock of a client may be ahead. As in Keycloak: a proof of the future has to
+# Seconds by which a client's clock may be ahead. As in Keycloak: a proof of the future has to
 # be stored for longer.
 _MAX_AHEAD: Final = 15.0
 _NONCE_PERIOD: Final = 300  # seconds; a nonce is accepted for up to twice as long
@@ -55,7 +55,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 class InvalidDpopProof(InvalidToken):
-    """A DPoP proof that is not valid. The token may be valid."""
+    """A DPoP proof that isn't valid. The token may be valid."""
 
 
 class DpopNonceRequired(InvalidDpopProof):
@@ -126,7 +126,7 @@ class DpopVerifier:
         `urls` are the URLs by which this one request may be known. `now` is in seconds since 1970.
 
         Raises:
-            InvalidDpopProof: the proof is not valid, or was used before.
+            InvalidDpopProof: the proof isn't valid, or was used before.
             TooManyProofs: the principal uses too many proofs.
             VerifierUnavailable: there are more clients than proofs can be stored for.
         """
@@ -200,7 +200,7 @@ def same_url(one: str, other: str) -> bool:
 
 
 def _normalize(url: str) -> tuple[tuple[str, str, int], str] | None:
-    """Return the normalized origin and path of a URL, or None if it is not valid."""
+    """Return the normalized origin and path of a URL, or None if it isn't valid."""
     bare = re.split("[?#]", url, maxsplit=1)[0]
     if find_url_error(bare, allow_loopback=True) is not None:
         return None

@@ -1,8 +1,8 @@
 """The grant of an access token, read from the claims in the token or in an introspection response.
 
 1. A claim that is present but invalid rejects the token. Null counts as absent, because servers
-   write it. Claims that are not needed are not read.
-2. A `Grant` does not contain the token, so it cannot leak it; nor does the text of an exception.
+   write it. Claims that aren't needed aren't read.
+2. A `Grant` doesn't contain the token, so it cannot leak it; nor does the text of an exception.
 3. Nothing here decides whether the claims are authentic. The caller has verified that.
 
 Sources: RFC 7519, 7662, 7800, 8693, 9068.
@@ -41,7 +41,7 @@ class VerifierUnavailable(McpTrioError):
     """A failure to decide whether a token is valid.
 
     The authorization server did not respond, or its response was unusable, or it was asked too
-    often. This is not the client's mistake: it keeps the token and tries again.
+    often. This isn't the client's mistake: it keeps the token and tries again.
 
     Args:
         texts: what failed, usually one text. It is for the log, not for the client.
@@ -59,15 +59,15 @@ class Grant(Struct, frozen=True):
     Attributes:
         principal: the owner of sessions, tasks and states. It is unique across issuers and never
             empty.
-        client_id: the program that sends the request, None if it is not known.
+        client_id: the program that sends the request, None if it isn't known.
         scopes: the scopes that the token has.
         expires_at: when the token expires, in seconds since 1970, None for never.
-        claims: all claims of the token. The repr does not show them.
+        claims: all claims of the token. The repr doesn't show them.
         jkt: the thumbprint of the key that the token is bound to (RFC 9449), or None.
         leeway: the seconds for which the grant is accepted after it expired, because clocks differ.
 
     Raises:
-        ValueError: `principal` is empty, or `scopes` is no frozenset.
+        ValueError: `principal` is empty, or `scopes` isn't a frozenset.
     """
 
     principal: str
@@ -109,7 +109,7 @@ class TokenVerifier(Protocol):
         header. `now` is in seconds since 1970.
 
         Raises:
-            InvalidToken: the token is not valid.
+            InvalidToken: the token isn't valid.
             VerifierUnavailable: that cannot be decided now.
         """
 
@@ -127,7 +127,7 @@ def read_claims(payload: bytes) -> dict[str, Any]:
     A repeated name is rejected, because parsers disagree about its meaning (RFC 7519, section 4).
 
     Raises:
-        InvalidToken: it is not a JSON object, or a name is repeated.
+        InvalidToken: it isn't a JSON object, or a name is repeated.
     """
     try:
         members = parse_members(payload)
@@ -175,7 +175,7 @@ def grant_from_claims(
     by which clocks may differ.
 
     Raises:
-        InvalidToken: a claim is invalid, the audience is another one, or the token is not valid
+        InvalidToken: a claim is invalid, the audience is another one, or the token isn't valid
             now.
     """
     _check_audience(claims, audience)

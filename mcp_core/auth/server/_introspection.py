@@ -1,12 +1,12 @@
 """Opaque access tokens: the verifier asks the authorization server about each one (RFC 7662).
 
-1. `"active": true` alone is not enough: audience and times are checked as in any other token. A
+1. `"active": true` alone isn't enough: audience and times are checked as in any other token. A
    server that issues tokens for several resources reports all of them as active.
 2. Only positive results are cached, for some seconds and not beyond the expiry. A revoked token is
    therefore accepted until its cache entry expires.
 3. No response, or an unusable one, is `VerifierUnavailable` (503): it says nothing about the token.
 4. A stranger can invent any number of tokens. Only some that were never valid are introspected at
-   the same time; the others get 503. Tokens that were valid before do not have to wait for that.
+   the same time; the others get 503. Tokens that were valid before don't have to wait for that.
 
 Length and characters of the token were checked by `OAuthResourceServer`; it has no other format.
 """
@@ -56,7 +56,7 @@ class IntrospectionVerifier:
         leeway: the seconds by which clocks may differ.
 
     Raises:
-        ValueError: `endpoint` is not a URL to which a secret may be sent.
+        ValueError: `endpoint` isn't a URL to which a secret may be sent.
     """
 
     __slots__ = (
@@ -101,7 +101,7 @@ class IntrospectionVerifier:
         # Introspections in progress, by digest. Flows for the same token yield the same step, which
         # the driver runs once.
         self._steps: dict[bytes, Fetch] = {}
-        self._unknown = 0  # of them, those for tokens that are not in the cache
+        self._unknown = 0  # of them, those for tokens that aren't in the cache
 
     def __repr__(self) -> str:
         return f"<IntrospectionVerifier of {self._issuer}, {len(self._cache)} tokens remembered>"
@@ -127,7 +127,7 @@ class IntrospectionVerifier:
         return grant
 
     def _introspect_unknown(self, token: str, digest: bytes) -> Flow[dict[str, Any]]:
-        """Introspect a token that was not valid before, unless there are too many of them."""
+        """Introspect a token that wasn't valid before, unless there are too many of them."""
         if digest in self._steps:
             return (yield from self._introspect(token, digest))
         if self._unknown >= _MAX_UNKNOWN:
@@ -139,7 +139,7 @@ class IntrospectionVerifier:
             self._unknown -= 1
 
     def _introspect(self, token: str, digest: bytes) -> Flow[dict[str, Any]]:
-        """Send an introspection request and return the claims of the response."""
+        """Send an introspection request and return the response's claims."""
         step = self._steps.get(digest)
         if step is None:
             step = self._steps[digest] = Fetch(self._request(token))

@@ -4,7 +4,7 @@
    configured one, or the one in the metadata of the configured issuer. Unknown keys cause one fetch
    in half a minute, with a few in reserve; after a failure one in ten seconds.
 2. If a key could not be looked up, the result is `VerifierUnavailable` (503), not `InvalidToken`
-   (401): the token may be valid. So tokens of strangers, which name keys that do not exist, delay
+   (401): the token may be valid. So tokens of strangers, which name keys that don't exist, delay
    the use of a new key by at most half a minute, and no valid token is called invalid.
 3. Flows that wait for the keys at the same time yield the same `Fetch` object. The driver runs it
    once and sends the reply to all of them. If the flow that started the fetch is closed, the others
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteKeys", "StaticKeys"]
 
 # Fetches for unknown keys. Once in 30 s is also the default of jose and nimbus-jose-jwt. With the
-# reserve, a few tokens of strangers do not delay the use of a new key at all.
+# reserve, a few tokens of strangers don't delay the use of a new key at all.
 _UNKNOWN_KEY_RATE: Final = Rate(per_second=1 / 30, burst=3)
 _RETRY_INTERVAL: Final = 10.0  # seconds until a failed fetch is repeated
 _MAX_AGE: Final = 3600.0  # seconds after which the keys are fetched again
@@ -49,7 +49,7 @@ _UNCHECKED_KEY: Final = (
 
 
 class StaticKeys:
-    """Keys that do not change."""
+    """Keys that don't change."""
 
     __slots__ = ("_keys",)
 
@@ -196,7 +196,7 @@ class RemoteKeys:
         self._pending_step = None
 
     def _fetch_keys(self) -> Flow[Sequence[Key]]:
-        """Fetch the keys, after the metadata of the issuer if the URL is not configured."""
+        """Fetch the keys, after the issuer's metadata if the URL isn't configured."""
         uri = self._uri
         named_by = None
         if uri is None:

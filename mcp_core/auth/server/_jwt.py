@@ -70,7 +70,7 @@ class JwtVerifier:
     Raises:
         ValueError: there are several sources of keys, the keys are invalid, or an algorithm does
             not go with them.
-        ImportError: joserfc is not installed: pip install 'mcp-trio[auth]'.
+        ImportError: joserfc isn't installed: pip install 'mcp-trio[auth]'.
     """
 
     __slots__ = ("_algorithms", "_audience", "_issuer", "_keys", "_leeway")

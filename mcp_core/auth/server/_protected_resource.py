@@ -1,6 +1,6 @@
 """The part that all kinds of authorization share: credentials, scopes, and challenges.
 
-1. The head of a request is authorized first (`admit`): it must have exactly one valid token, in
+1. A request's head is authorized first (`admit`): it must have exactly one valid token, in
    `Authorization`. Then each message is authorized when it is read (`check`), because only then the
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
@@ -56,7 +56,7 @@ class AuthDenial(Struct, frozen=True):
     Attributes:
         status: the HTTP status: 400, 401, 403, 429 or 503.
         message: why, for the client.
-        headers: the headers of the response, with the challenges. Their names are in lower case.
+        headers: the response's headers, with the challenges. Their names are in lower case.
         reason: why, for the log. It has no part of a token.
     """
 
@@ -67,7 +67,7 @@ class AuthDenial(Struct, frozen=True):
 
 
 class PresentedCredentials(RedactedStruct, frozen=True):
-    """The credentials of a request: a token sent as Bearer or DPoP, the latter with a proof."""
+    """A request's credentials: a token sent as Bearer or DPoP, the latter with a proof."""
 
     token: Secret
     scheme: str = BEARER
@@ -88,7 +88,7 @@ AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
 
 
 class ProtectedResource(abc.ABC):
-    """The part of authorization that does not depend on how a token is verified.
+    """The part of authorization that doesn't depend on how a token is verified.
 
     The arguments are those of `OAuthResourceServer`.
 
@@ -135,11 +135,11 @@ class ProtectedResource(abc.ABC):
     ) -> None:
         """Check that each name that is given scopes exists: a misspelled one protects nothing.
 
-        The entries of mappings are checked, but for resources. Functions are not.
+        The entries of mappings are checked, but for resources. Functions aren't.
 
         Args:
             tools: the names of the tools that the server has.
-            prompts: the names of its prompts.
+            prompts: its prompts' names.
             methods: its methods beside those of the specification.
 
         Raises:
@@ -185,13 +185,13 @@ class ProtectedResource(abc.ABC):
 
     @abc.abstractmethod
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request. Return the grant of its token, or a denial.
+        """Authorize a request's head. Return its token's grant, or a denial.
 
         This is a flow, which usually ends without a step. The driver executes the steps. Scopes are
         checked here too, except for a POST: for its messages call `check`.
 
         Args:
-            method: the method of the request, such as `b"POST"`.
+            method: the request's method, such as `b"POST"`.
             target: path and query, as in the first line of the request.
             headers: its headers, as pairs of name and value.
             now: the time in seconds since 1970.
@@ -246,7 +246,7 @@ class ProtectedResource(abc.ABC):
     ) -> AuthDenial | None:
         """Authorize one message. Return None if `grant` covers it, or a denial.
 
-        `method` is the method of a request, `params` its decoded params. Without them the message
+        `method` is a request's method, `params` its decoded params. Without them the message
         needs no more than every request does: a notification, a response, a stream. With `now`, in
         seconds since 1970, the expiry is checked too: a body may arrive long after its head.
         """
@@ -255,7 +255,7 @@ class ProtectedResource(abc.ABC):
     def scopes_for(self, method: str | None, params: Any = None) -> tuple[str, ...]:
         """Return all scopes that a message needs, each once.
 
-        `method` is the method of a request, `params` its decoded params. Without them the message
+        `method` is a request's method, `params` its decoded params. Without them the message
         needs no more than every request does.
         """
         return self._required.of(method, params)
@@ -282,7 +282,7 @@ class ProtectedResource(abc.ABC):
         return AuthDenial(denial.status, denial.message, denial.headers, reason)
 
     def _refuse(self, problem: str, scheme: str = BEARER) -> AuthDenial:
-        """Build the denial of a token that was sent and is not valid (RFC 6750, 3.1)."""
+        """Build the denial of a token that was sent and isn't valid (RFC 6750, 3.1)."""
         text = f"the {self._credential} was refused: {problem}"
         challenges = self.challenge("invalid_token", text, scheme=scheme)
         return AuthDenial(401, text, challenges, printable(problem))

@@ -61,7 +61,7 @@ class OAuthResourceServer(ProtectedResource):
             token to a `Grant` or None. Such a function is responsible for everything: signature,
             expiry, and that the token is for this server.
         scopes: the scopes that every request needs.
-        tool_scopes: further scopes by the name of a tool: a mapping or a function. The function is
+        tool_scopes: further scopes by a tool's name: a mapping or a function. The function is
             also called with names that clients invent.
         resource_scopes: further scopes to read or subscribe to a resource, by its URI or by its URI
             template: a mapping or a function. A resource needs the scopes of each entry whose URI
@@ -82,7 +82,7 @@ class OAuthResourceServer(ProtectedResource):
             this server. A nonce is accepted for at most ten minutes.
 
     Raises:
-        ValueError: `resource` or an issuer is not a usable URL, or not in canonical form; or a
+        ValueError: `resource` or an issuer isn't a usable URL, or not in canonical form; or a
             scope is invalid.
         ImportError: `dpop` without joserfc: pip install 'mcp-trio[auth]'.
     """
@@ -160,7 +160,7 @@ class OAuthResourceServer(ProtectedResource):
     # -- The head of a request ---------------------------------------------------------------------
 
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
-        """Authorize the head of a request. Return the grant of its token, or a denial.
+        """Authorize a request's head. Return its token's grant, or a denial.
 
         This is a flow, which usually ends without a step. An exception of the application's
         verifier, other than `InvalidToken` and `VerifierUnavailable`, passes through: the request
@@ -169,7 +169,7 @@ class OAuthResourceServer(ProtectedResource):
         Scopes are checked here too, except for a POST: for its messages call `check`.
 
         Args:
-            method: the method of the request, such as `b"POST"`.
+            method: the request's method, such as `b"POST"`.
             target: path and query, as in the first line of the request.
             headers: its headers, as pairs of name and value.
             now: the time in seconds since 1970.

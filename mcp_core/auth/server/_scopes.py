@@ -77,7 +77,7 @@ class RequiredScopes:
     def check_names(
         self, tools: Collection[str], prompts: Collection[str], methods: Collection[str]
     ) -> None:
-        """Raise `ValueError` for an entry whose name does not exist.
+        """Raise `ValueError` for an entry whose name doesn't exist.
 
         The arguments are those of `ProtectedResource.check_names`.
         """
@@ -187,7 +187,7 @@ def _by_uri(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
         if templates:
             decoded = _canonical(uri)
             for text, matcher, canonical, more in templates:
-                # Written out as it is, the URI matches the template of a declaration; decoded it
+                # Written out as it is, the URI matches a declaration's template; decoded it
                 # may be a resource that another template leads to.
                 if uri == text or matcher.has_form(uri) or canonical.has_form(decoded):
                     needed += more

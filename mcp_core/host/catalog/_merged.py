@@ -1,8 +1,8 @@
-"""The lists of all servers of a host, under names that do not collide.
+"""The lists of all servers of a host, under names that don't collide.
 
 1. The lists have what was approved and can be used now. What a server offers beyond that is in its
    `ServerCatalog`.
-2. The names of a server that is not connected stay: a call of its tool then says why it fails,
+2. The names of a server that isn't connected stay: a call of its tool then says why it fails,
    rather than that there is no such tool.
 3. Only what was approved has a claim on a name: else a server could take away the tool of another
    one by listing a tool with the same merged name.
@@ -41,7 +41,7 @@ class HostTool(Struct, frozen=True):
 
     Attributes:
         name: the merged name, for a model and for `call`.
-        server: the name of the server.
+        server: the server's name.
         tool: the tool as the server describes it, with its own name.
     """
 
@@ -65,7 +65,7 @@ class HostPrompt(Struct, frozen=True):
 
     Attributes:
         name: the merged name, for `get_prompt`.
-        server: the name of the server.
+        server: the server's name.
         prompt: the prompt as the server describes it, with its own name.
     """
 
@@ -78,9 +78,9 @@ class HostResource(Struct, frozen=True):
     """A resource that a host can read.
 
     Attributes:
-        uri: the URI for `read`: that of the server if no other server has it and it is no label,
+        uri: the URI for `read`: that of the server if no other server has it and it isn't a label,
             else one that begins with `mcp-gateway://`.
-        server: the name of the server.
+        server: the server's name.
         resource: the resource as the server describes it, with its own URI.
     """
 
@@ -98,7 +98,7 @@ class HostResourceTemplate(Struct, frozen=True):
     """A resource template of a server.
 
     Attributes:
-        server: the name of the server. `read` takes `@<server>:` and the expanded template.
+        server: the server's name. `read` takes `@<server>:` and the expanded template.
         template: the template as the server describes it.
     """
 
@@ -161,10 +161,10 @@ class HostCatalog:
     # -- Changes ---------------------------------------------------------------------------------
 
     def update(self, catalog: ServerCatalog, *, is_available: bool) -> None:
-        """Take the lists of a server, which may be a new one or have changed.
+        """Take a server's lists, which may be a new one or have changed.
 
         Args:
-            catalog: the lists of the server.
+            catalog: the server's lists.
             is_available: False if the server cannot be called now; the lists then leave it out.
         """
         server = catalog.server
@@ -179,7 +179,7 @@ class HostCatalog:
         """Change whether a server can be called now.
 
         Args:
-            server: the name of the server.
+            server: the server's name.
             is_available: whether it can.
         """
         if is_available:
@@ -248,7 +248,7 @@ class HostCatalog:
     def find_tool(self, merged: str) -> QualifiedName | None:
         """Return the tool with the name `merged`, or None.
 
-        It is one that was not approved only if no approved tool has the name.
+        It is one that wasn't approved only if no approved tool has the name.
 
         Raises:
             NameCollision: several approved tools have it, or several that were not approved.
@@ -258,7 +258,7 @@ class HostCatalog:
     def find_prompt(self, merged: str) -> QualifiedName | None:
         """Return the prompt with the name `merged`, or None.
 
-        It is one that was not approved only if no approved prompt has the name.
+        It is one that wasn't approved only if no approved prompt has the name.
 
         Raises:
             NameCollision: several approved prompts have it, or several that were not approved.

@@ -2,7 +2,7 @@
 
 1. A list that could not be read keeps the entries that it had, and names the problem. So one list
    that fails takes no other with it.
-2. Definitions are compared with the pins whenever a list changes. What is not pinned as it is must
+2. Definitions are compared with the pins whenever a list changes. What isn't pinned as it is must
    not be used, and must not be shown to a model: its description can carry the attack.
 3. The first definitions of a server that is approved are pinned once its lists are quiet: some
    servers add tools a moment after they were connected to.
@@ -30,7 +30,7 @@ from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
 
 __all__ = ["CatalogLimits", "CatalogList", "ServerCatalog"]
 
-# The lists of a server.
+# A server's lists.
 CatalogList: TypeAlias = Literal["tools", "prompts", "resources", "resource templates"]
 
 _KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
@@ -46,7 +46,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class CatalogLimits(Struct, frozen=True, kw_only=True):
-    """Upper bounds on what one server may list. A longer list is a problem, and is not used.
+    """Upper bounds on what one server may list. A longer list is a problem, and isn't used.
 
     Attributes:
         tools: the number of tools; the largest servers of November 2026 have about 200.
@@ -70,14 +70,14 @@ class ServerCatalog:
     """The lists of one server, its pins, and the differences between both.
 
     Args:
-        server: the name of the server.
+        server: the server's name.
         pins: the definitions that were approved, or None before the first sight.
         needs_pins: False for a server of this program, whose definitions are all approved.
         limits: the longest lists.
 
     Attributes:
-        server: the name of the server.
-        problems: why a list is not up to date, by list. Safe for a terminal.
+        server: the server's name.
+        problems: why a list isn't up to date, by list. Safe for a terminal.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ServerCatalog:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """All resources. They are contents rather than definitions, and are not pinned."""
+        """All resources. They are contents rather than definitions, and aren't pinned."""
         return self._lists.get("resources", ())
 
     @property
@@ -220,7 +220,7 @@ class ServerCatalog:
         return True
 
     def state(self, kind: DefinitionKind, name: str) -> PinState:
-        """Return whether a definition is pinned as it is, has changed, is new, or is not offered.
+        """Return whether a definition is pinned as it is, has changed, is new, or isn't offered.
 
         Args:
             kind: a tool, a prompt, a resource template, or the instructions.
@@ -229,15 +229,15 @@ class ServerCatalog:
         return self._states.get((kind, name), "absent")
 
     def definition(self, kind: DefinitionKind, name: str) -> Definition | None:
-        """Return the definition that is offered now, or None if it is not offered.
+        """Return the definition that is offered now, or None if it isn't offered.
 
-        None also for a server of this program: its definitions are not computed. `kind` and `name`
+        None also for a server of this program: its definitions aren't computed. `kind` and `name`
         are as for `state`.
         """
         return self._current.get((kind, name))
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool `name` of the server, or None if it is not offered."""
+        """Return the tool `name` of the server, or None if it isn't offered."""
         return self._tools.get(name)
 
     def approved_tools(self) -> list[Tool]:

@@ -36,7 +36,7 @@ _UP_TO_QUOTE: Final = {
     for quote in _QUOTES
 }
 _COMMENT_OR_NOTHING: Final = re.compile(r"\s*(?:#.*)?")
-# One piece of the text before a comment: `#` inside quotes does not begin a comment, and a quote
+# One piece of the text before a comment: `#` inside quotes doesn't begin a comment, and a quote
 # without an end holds the rest of the line.
 _PIECE: Final = re.compile(
     "|".join(
@@ -50,10 +50,10 @@ _PIECE: Final = re.compile(
 
 
 def parse_env_file(data: bytes, *, file: str) -> dict[str, str]:
-    """Return the variables of a file, by name. If one is there twice, the last value counts.
+    """Return a file's variables, by name. If one is there twice, the last value counts.
 
     Args:
-        data: the content of the file, in UTF-8.
+        data: the file's content, in UTF-8.
         file: its path, for places.
 
     A value ends at a `#` outside quotes, and loses the white space around it. Quotes around it are
@@ -61,7 +61,7 @@ def parse_env_file(data: bytes, *, file: str) -> dict[str, str]:
     backslashes stay. A value that begins with a quote may go on over several lines.
 
     Raises:
-        InvalidConfig: the file is larger than 1 MiB or is not UTF-8, a line has no variable, a name
+        InvalidConfig: the file is larger than 1 MiB or isn't UTF-8, a line has no variable, a name
             has other characters than letters, digits and `_.-`, a value has a NUL character, or
             its quote has no end. The text has the line, and never a value.
     """
@@ -81,7 +81,7 @@ def parse_env_file(data: bytes, *, file: str) -> dict[str, str]:
             raise _error(file, number, "is no variable: write NAME=value, or # before a comment")
         name = match["name"]
         if not _NAME.fullmatch(name):
-            # It may be part of a value that was pasted here, so it is not shown.
+            # It may be part of a value that was pasted here, so it isn't shown.
             problem = "the name of a variable may have letters, digits, _, . and - only"
             raise _error(file, number, problem)
         value = _read_line(match["value"])
@@ -97,7 +97,7 @@ def parse_env_file(data: bytes, *, file: str) -> dict[str, str]:
 
 
 def _read_line(text: str) -> str | None:
-    """Return the value of a line, or None if it begins with a quote that has no end here."""
+    """Return a line's value, or None if it begins with a quote that has no end here."""
     value = _before_comment(text).strip()
     if not text or text[0] not in _QUOTES:
         return value

@@ -240,7 +240,7 @@ class _Translation:
         )
 
     def _text(self, text: str, *path: str | int) -> str:
-        """Return a text with its variables in the syntax of the target."""
+        """Return a text with its variables in the target's syntax."""
         if self._server.variables == "none":
             if _TARGET_VARIABLE.search(text):
                 where = member_text(path)

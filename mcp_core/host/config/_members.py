@@ -67,7 +67,7 @@ class MemberReader:
         self.places[members] = self._tree.place((*self._path, *members))
 
     def text(self, name: str) -> str | None:
-        """Read a text that is not empty."""
+        """Read a text that isn't empty."""
         value = self.rest.pop(name, None)
         if value is None:
             return None

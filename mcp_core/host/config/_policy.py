@@ -61,7 +61,7 @@ class PolicyEntry:
     """One entry of a list of servers. Exactly one of the three first fields is set.
 
     Args:
-        name: the name of a server, compared as it is.
+        name: a server's name, compared as it is.
         command: the program and its arguments, all of them in order.
         url: an address, where `*` stands for any text.
         place: where the entry stands.
@@ -87,7 +87,7 @@ class ServerPolicy:
 
 
 class _Address(NamedTuple):
-    """The address of a server; `url` is None if it cannot be connected to."""
+    """A server's address; `url` is None if it cannot be connected to."""
 
     scheme: str
     url: Url | None
@@ -104,7 +104,7 @@ def read_policy(data: bytes | str, *, file: str, max_size: int = MAX_CONFIG_SIZE
     """Return the lists `allowedMcpServers` and `deniedMcpServers` of a managed file.
 
     Args:
-        data: the content of the file.
+        data: the file's content.
         file: its path, for places.
         max_size: the largest size, in bytes; 4 MiB by default.
 
@@ -186,14 +186,14 @@ def find_denial(
 ) -> str | None:
     """Return why a server must not be used, as a phrase for people, or None if it may be used.
 
-    A `ServerConfig` with variables is denied only if their values do not matter. Ask again with the
+    A `ServerConfig` with variables is denied only if their values don't matter. Ask again with the
     `ExpandedServer` before it is started or connected to.
 
     Args:
         policy: the lists.
         server: the server.
         file_variables: the names of the variables in its `env_file`, None before that is read. An
-            `ExpandedServer` with such a file is not allowed by its command then.
+            `ExpandedServer` with such a file isn't allowed by its command then.
     """
     expanded = server if isinstance(server, ExpandedServer) else None
     config = server.config if isinstance(server, ExpandedServer) else server
@@ -235,7 +235,7 @@ def _is_stdio(config: ServerConfig) -> bool:
 
 
 def _find_redirection(config: ServerConfig, file_variables: Iterable[str]) -> str | None:
-    """Return why the command of a server can run other code than its words say, or None.
+    """Return why a server's command can run other code than its words say, or None.
 
     The variables that the child gets from our environment without being named are those of the
     user in any case.
@@ -306,7 +306,7 @@ def _parse_pattern(pattern: str) -> _UrlPattern | None:
 def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
     """Return True if an address matches a pattern, part by part.
 
-    `*` in a host ends at the host: `https://*.example.com/*` does not match an address that has
+    `*` in a host ends at the host: `https://*.example.com/*` doesn't match an address that has
     such a text in its path.
     """
     url, wanted = address.url, _parse_pattern(pattern)

@@ -45,7 +45,7 @@ class ConfigPlace:
     """A place in a configuration file.
 
     Args:
-        file: the path of the file, as the caller gave it.
+        file: the file's path, as the caller gave it.
         line: the line, counted from 1.
         column: the character in the line, counted from 1.
         member: the path of the member, such as `mcpServers.github.url`; empty for the file itself.
@@ -67,7 +67,7 @@ class ConfigProblem:
 
     Args:
         place: where it is.
-        problem: the cause, and the cure where it is not obvious. It shows no values of the file.
+        problem: the cause, and the cure where it isn't obvious. It shows no values of the file.
         server: the name of the server that cannot be used because of it; None for the whole file.
         restricts: whether it is about a member that turns the server off or restricts it. A server
             that runs must not go on without that.

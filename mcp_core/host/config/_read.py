@@ -120,14 +120,14 @@ def read_config(
     """Return the servers and inputs of a configuration file, and what is wrong with it.
 
     Args:
-        data: the content of the file. An empty file has no servers.
+        data: the file's content. An empty file has no servers.
         file: its path, for places and to find the format.
         format: the name of its format in `CLIENT_FORMATS`. Without it the path decides, and else
             the content: JSON with `servers` is that of VS Code, other JSON that of Claude Code.
         max_size: the largest size, in bytes; 4 MiB by default. A MiB takes a second or more.
 
     Raises:
-        InvalidConfig: the file is too large, is not UTF-8, or is not JSON or TOML as the program
+        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON or TOML as the program
             that owns it reads them.
         ValueError: there is no such format.
     """
@@ -309,7 +309,7 @@ class _FileReader:
     def _read_transport(
         self, reader: MemberReader, command: str | None, addresses: Mapping[str, str]
     ) -> ServerTransport | None:
-        """Return the transport of a server, or None after adding why it has none."""
+        """Return a server's transport, or None after adding why it has none."""
         urls = self._dialect.urls
         kind = reader.text("type") if self._client.syntax is not None else None
         members = [*(["command"] if command is not None else []), *addresses]

@@ -1,8 +1,8 @@
-"""Members of a server's entry that restrict it: lists of tools, and what is not understood.
+"""Members of a server's entry that restrict it: lists of tools, and what isn't understood.
 
 1. What loosens, such as `autoApprove` and `trust`, is for other programs, and is left alone.
-2. A member whose name restricts, and that is not read, is found by its words, at any depth. Its
-   author relies on it, so the server is not used without it.
+2. A member whose name restricts, and that isn't read, is found by its words, at any depth. Its
+   author relies on it, so the server isn't used without it.
 3. Lists have names of tools as the server has them, compared exactly. A pattern, a merged name or
    arguments after a name would match no tool, and a list that denies would be silently empty.
 
@@ -71,7 +71,7 @@ _VERBS: Final = _DENYING | _ALLOWING | _DENYING_TOOLS | _ALLOWING_TOOLS | _TOOLS
 # Values of a member about questions with which no more is asked than a host does by itself.
 _UNASKED: Final = ("never", "none", "auto", "approve", "approved", "allow", "default")
 _MAX_DEPTH: Final = 100  # deeper ones are a problem of their own
-# A text that looks like more than one tool, or has a variable, which is not replaced in lists.
+# A text that looks like more than one tool, or has a variable, which isn't replaced in lists.
 _NO_PLAIN_NAME: Final = re.compile(r"[*?()\[\]{}|^$]")
 
 
@@ -81,7 +81,7 @@ def read_tool_list(reader: MemberReader, member: str, server: str) -> tuple[str,
     Args:
         reader: the entry.
         member: the list.
-        server: the name of the server.
+        server: the server's name.
     """
     if reader.rest.get(member) is None:
         reader.rest.pop(member, None)
@@ -122,7 +122,7 @@ def asks_always(extra: Mapping[str, Any]) -> bool:
 
 
 def check_restrictions(reader: MemberReader, lists: tuple[str, str], *, asks: bool) -> None:
-    """Add a problem for each member that was not read and restricts the server.
+    """Add a problem for each member that wasn't read and restricts the server.
 
     Args:
         reader: the entry, without what was read.
@@ -173,7 +173,7 @@ def _restricts(
     if words & _HARMLESS:
         return False
     if len(path) > 1 and _words(path[-2]) <= _TOOLS and not is_bare:
-        return value is False  # the name of a tool, with its settings
+        return value is False  # a tool's name, with its settings
     is_something = value not in (None, False, "", 0, [], {})
     if words & _DENYING or {"read", "only"} <= words or (about_tools and words & _DENYING_TOOLS):
         return is_something

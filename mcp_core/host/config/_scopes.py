@@ -21,7 +21,7 @@ __all__ = ["MergedServers", "OmittedServer", "ScopedServer", "ServerScope", "mer
 # projects.
 ServerScope: TypeAlias = Literal["managed", "local", "project", "user"]
 _PRECEDENCE: Final[tuple[ServerScope, ...]] = ("managed", "local", "project", "user")
-# From the most trusted. The files of a project may have come with it; the local one seldom has.
+# From the most trusted. A project's files may have come with it; the local one seldom has.
 _TRUST: Final[tuple[ServerScope, ...]] = ("managed", "user", "local", "project")
 
 
@@ -31,8 +31,8 @@ class ScopedServer:
 
     Args:
         server: the server.
-        scope: the scope of its file.
-        inputs: the inputs of its file.
+        scope: its file's scope.
+        inputs: its file's inputs.
         replaces: the files of a more trusted scope, such as the user's own, that have another
             server of this name, with their scopes. A command that names it may mean that one. It is
             another one if its launch differs, or if it has a problem and so cannot be compared.
@@ -46,11 +46,11 @@ class ScopedServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedServer:
-    """A configured server that does not count.
+    """A configured server that doesn't count.
 
     Args:
         server: the server.
-        scope: the scope of its file.
+        scope: its file's scope.
         reason: "shadowed" by another of its name, "exclusive" if a managed file allows only its
             own servers, or "denied" by the policy.
         explanation: the same for people, with the place that decides.
@@ -70,7 +70,7 @@ class MergedServers:
         servers: those that count, by name.
         omitted: the others, with the reason.
         problems: what is wrong with the files, in the order of precedence.
-        policy: the lists of the administrator, or None.
+        policy: the administrator's lists, or None.
         is_exclusive: True if only the servers of the administrator's file count.
     """
 
@@ -94,7 +94,7 @@ class MergedServers:
             file_variables: the names of the variables in its `env_file`, as for `find_denial`.
 
         Raises:
-            InvalidConfig: a variable is not set, a text cannot be used, or the policy denies the
+            InvalidConfig: a variable isn't set, a text cannot be used, or the policy denies the
                 server with these values.
             KeyError: there is no such server.
         """
@@ -117,11 +117,11 @@ def merge_servers(
 
     Args:
         files: the files with their scopes.
-        policy: the lists of the administrator. They apply to managed servers too. A denied server
-            is not replaced by one of the same name in a lower scope.
+        policy: the administrator's lists. They apply to managed servers too. A denied server
+            isn't replaced by one of the same name in a lower scope.
 
     Raises:
-        InvalidConfig: a managed file has a problem that is not one of a single server. Without its
+        InvalidConfig: a managed file has a problem that isn't one of a single server. Without its
             servers others would count that it means to exclude.
     """
     ordered = sorted(files, key=lambda each: _PRECEDENCE.index(each[0]))

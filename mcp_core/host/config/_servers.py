@@ -35,7 +35,7 @@ def no_members() -> Mapping[str, Any]:
 class ServerConfig:
     """One server of a configuration file, as the file has it. `read_config` makes them.
 
-    Variables are not expanded: `expand_server` does that. Members that do not apply to the
+    Variables aren't expanded: `expand_server` does that. Members that don't apply to the
     transport, such as headers of a stdio server, stay as they are.
 
     Args:
@@ -44,11 +44,11 @@ class ServerConfig:
         place: where it stands in the file.
         variables: how its texts write variables.
         command: the program of a stdio server, else None.
-        args: the arguments of the program.
+        args: the program's arguments.
         env: variables of the program, with their values.
         forwarded: names of variables that the program gets from our environment, if they are set.
         env_file: a file with further variables of the program, or None.
-        cwd: the directory of the program; None for ours.
+        cwd: the program's directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
         header_variables: headers whose values are those of environment variables, by name.
@@ -60,7 +60,7 @@ class ServerConfig:
         denied_tools: the tools that may not be used, allowed ones included.
         asks_always: whether the file says that each call is asked about, even if the server says
             about its tool.
-        extra: the members that are not listed here, as they were read. Do not change them.
+        extra: the members that aren't listed here, as they were read. Do not change them.
         places: where texts with `$`, and names of variables, stand in the file: by field, and by
             index or name in it.
     """
@@ -91,7 +91,7 @@ class ServerConfig:
     )
 
     def place_of(self, *path: str | int) -> ConfigPlace:
-        """Return the place of a text, or that of the server if it is not known.
+        """Return the place of a text, or that of the server if it isn't known.
 
         Args:
             path: the field, and the index or name in it.
@@ -109,7 +109,7 @@ class ServerConfig:
         return self.place_of("denied_tools" if self.allowed_tools is None else "allowed_tools")
 
     def find_tool_denial(self, tool: str) -> str | None:
-        """Return why the file does not let a tool be used, as a phrase for people, or None.
+        """Return why the file doesn't let a tool be used, as a phrase for people, or None.
 
         Args:
             tool: the name of the tool at the server.
@@ -151,12 +151,12 @@ class ConfigFile:
     """A configuration file as read: its sound servers, and what is wrong with the others.
 
     Args:
-        file: the path of the file, as the caller gave it.
+        file: the file's path, as the caller gave it.
         format: the name of its format in `CLIENT_FORMATS`.
         servers: the servers that can be used, by name.
         inputs: the inputs, by id.
         broken: the names of servers that have a problem. They shadow servers of other files like
-            any other, so that a typing error does not start a different server.
+            any other, so that a typing error doesn't start a different server.
         problems: what is wrong, in the order of the file.
         has_servers: whether the file has the member for servers at all, even an empty one.
     """

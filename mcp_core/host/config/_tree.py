@@ -117,13 +117,13 @@ def parse_tree(
     """Return the value of a file with the places of its members.
 
     Args:
-        data: the content of the file.
+        data: the file's content.
         file: its path, for places.
         syntax: the JSON of the file; None for TOML.
         max_size: the largest size, in bytes; in characters for a text.
 
     Raises:
-        InvalidConfig: the file is too large, is not UTF-8, or is not JSON or TOML.
+        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON or TOML.
     """
     if len(data) > max_size:
         problem = f"the file is larger than {max_size / (1 << 20):g} MiB"
@@ -142,7 +142,7 @@ def decode_file(data: bytes, file: str) -> str:
     """Return the text of a file in UTF-8.
 
     Raises:
-        InvalidConfig: it is not UTF-8. The place is that of the first wrong byte.
+        InvalidConfig: it isn't UTF-8. The place is that of the first wrong byte.
     """
     try:
         return data.decode()

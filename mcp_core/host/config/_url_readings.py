@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 __all__ = ["plain_host", "read_host", "read_target"]
 
-# A longer address, or one that can be read in more ways, is not compared. Those of servers have
+# A longer address, or one that can be read in more ways, isn't compared. Those of servers have
 # about 100 characters and one reading.
 _MAX_LENGTH: Final = 4096
 _MAX_READINGS: Final = 64
@@ -50,7 +50,7 @@ def plain_host(host: str) -> str:
 
 
 def read_host(host: str) -> frozenset[str]:
-    """Return the readings of a host, each as `plain_host` has it.
+    """Return a host's readings, each as `plain_host` has it.
 
     Args:
         host: the host without its port.

@@ -1,8 +1,8 @@
 """Expand the variables of a configured server.
 
-1. A text is expanded once: what a variable stands for is not expanded again. So there are no
+1. A text is expanded once: what a variable stands for isn't expanded again. So there are no
    cycles, and a value of the environment cannot name further variables.
-2. A variable that is not set and has no default is a problem. Claude Code would send the text
+2. A variable that isn't set and has no default is a problem. Claude Code would send the text
    `${NAME}` to the server instead, and Gemini CLI an empty one.
 3. No value appears in a problem or a `repr`.
 
@@ -73,9 +73,9 @@ class ConfigVariables:
 
     Args:
         environ: the environment.
-        inputs: the answers of the user, by the id of the input.
-        workspace_folder: the directory of the project, or None.
-        home: the home directory of the user; None if it is not known.
+        inputs: the user's answers, by the id of the input.
+        workspace_folder: the project's directory, or None.
+        home: the home directory of the user; None if it isn't known.
         path_separator: the separator of paths on this system.
     """
 
@@ -112,7 +112,7 @@ class VariableUse:
 class ExpandedServer:
     """A configured server whose variables have their values: what is started or connected to.
 
-    Members that do not apply to the transport are empty.
+    Members that don't apply to the transport are empty.
 
     Args:
         config: the server as the file has it.
@@ -154,7 +154,7 @@ def find_variables(
 
     Args:
         server: the server.
-        inputs: the inputs of its file, which say what is secret.
+        inputs: its file's inputs, which say what is secret.
     """
     return tuple(_find_uses(server, inputs or {}))
 
@@ -237,16 +237,16 @@ def expand_server(
     variables: ConfigVariables,
     inputs: Mapping[str, ConfigInput] | None = None,
 ) -> ExpandedServer:
-    """Return a server with its variables expanded. It is not asked whether it may be used.
+    """Return a server with its variables expanded. It isn't asked whether it may be used.
 
     Args:
         server: the server.
         variables: the values.
-        inputs: the inputs of its file. An input without an answer is a problem.
+        inputs: its file's inputs. An input without an answer is a problem.
 
     Raises:
-        InvalidConfig: a variable is not set and has no default, or a text cannot be used with the
-            values that it got, such as an address that is no URL. All problems are in it.
+        InvalidConfig: a variable isn't set and has no default, or a text cannot be used with the
+            values that it got, such as an address that isn't a URL. All problems are in it.
     """
     return _Expansion(server, variables, inputs or {}).run()
 
@@ -323,7 +323,7 @@ class _Expansion:
         kind, name, default = reference
         value = self._lookups[kind](name)
         if value is None:
-            value = default  # the file has it, so it is no secret
+            value = default  # the file has it, so it isn't a secret
         elif kind != "predefined" and (path[0] in _SENT or is_known_variable(name, value)):
             self._secrets.add(value)  # also in arguments, such as --as=${API_TOKEN}
         if value is None:
@@ -350,7 +350,7 @@ class _Expansion:
         """Add what is wrong with the texts now that they are complete."""
         for path, text in texts.items():
             # Halves of surrogate pairs stay in commands: Python has bytes of the environment that
-            # are not UTF-8 as such.
+            # aren't UTF-8 as such.
             if "\x00" in text and path[0] != "headers":
                 self._add(path, "has a NUL character")
             elif not text and path[0] in ("command", "cwd", "env_file"):

@@ -22,13 +22,13 @@ __all__ = ["MemberChange", "describe_change", "hide_values"]
 _SECRET_MEMBERS: Final = ("env", "headers", "http_headers")
 _HIDDEN: Final = "(hidden)"
 _HIDDEN_CHANGE: Final = "(hidden, another value)"
-# A reference is no secret: ${NAME}, ${env:NAME}, and in a header Bearer ${NAME}.
+# A reference isn't a secret: ${NAME}, ${env:NAME}, and in a header Bearer ${NAME}.
 _REFERENCE: Final = re.compile(r"(?:bearer +)?\$\{[^{}]*\}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChange:
-    """The change of one member of a client's file, such as the entry of a server.
+    """The change of one member of a client's file, such as a server's entry.
 
     Args:
         client: the client.
@@ -45,7 +45,7 @@ class MemberChange:
 
     @property
     def is_needed(self) -> bool:
-        """True if the file does not have the new value."""
+        """True if the file doesn't have the new value."""
         return self.new is None or bool(self.old != self.new)
 
     def apply(self, text: str) -> str:
@@ -55,7 +55,7 @@ class MemberChange:
 
         Raises:
             ConfigFileError: the text cannot be parsed, or not changed without losing something.
-            ImportError: the file is TOML, and tomlkit is not installed.
+            ImportError: the file is TOML, and tomlkit isn't installed.
         """
         client, path = self.client, self.path
         if client.syntax is None:

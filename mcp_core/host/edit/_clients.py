@@ -51,7 +51,7 @@ class ServerEntry:
         args: its arguments.
         env: variables that the server gets, with their values.
         forwarded: variables whose values the client takes from its own environment.
-        cwd: the directory of the program; None for that of the client.
+        cwd: the program's directory; None for that of the client.
         url: the address of a remote server, else empty.
         headers: headers of each HTTP request. `${NAME}` in a value stands for a variable of the
             client's environment.
@@ -84,21 +84,21 @@ class ClientFormat:
         user: where its file for all projects is, by `sys.platform`.
         user_variable: the environment variable with the directory in which that file is instead,
             and the path of the file in it.
-        project: the path of its file in the directory of a project; None if it has none.
+        project: the path of its file in a project's directory; None if it has none.
         members: constant members of an entry with a command.
-        remote: the members of an entry with an address, by transport. Others are not supported.
+        remote: the members of an entry with an address, by transport. Others aren't supported.
         headers: the member with the headers of requests.
         has_cwd: whether an entry can have a directory.
         tool_lists: the members of an entry with the tools that may be used, and with those that may
             not; None if the client has no such members.
         disabling: what turns a server off: a member `disabled` or `enabled` of its entry, or the
-            list `mcp.excluded` of the file; None if it is not in the file.
+            list `mcp.excluded` of the file; None if it isn't in the file.
         reference: a value that the client replaces by the variable `NAME`; None if it has none.
         forwarded: the member that lists variables to pass on, in place of references.
         replaces: what the client replaces in a value, as a regular expression; None for nothing.
         program: the name of the client's own command; None if it has none.
         add_command: its arguments that register a server; None if they cannot express the entry.
-        needs_restart: whether a running client does not notice that its file has changed.
+        needs_restart: whether a running client doesn't notice that its file has changed.
     """
 
     name: str
@@ -289,11 +289,11 @@ def config_path(
         client: the client.
         scope: the file for all projects of the user, or the one of a project.
         system: as `sys.platform`; an unknown one is taken for Linux.
-        environ: the environment of the user.
+        environ: the user's environment.
         directory: the absolute path of the project's directory.
 
     Raises:
-        ValueError: the client has no file of that scope, or the environment does not say where
+        ValueError: the client has no file of that scope, or the environment doesn't say where
             the user's files are.
     """
     slash = "\\" if system == "win32" else "/"
@@ -359,7 +359,7 @@ def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
 
 
 def _tool_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
-    """Return the members that restrict the tools of a server.
+    """Return the members that restrict a server's tools.
 
     Raises:
         ValueError: the client has no such members: it would offer all tools.

@@ -1,7 +1,7 @@
-"""Plan to add, replace, remove, disable or enable the entry of a server: pure, without files.
+"""Plan to add, replace, remove, disable or enable a server's entry: pure, without files.
 
 A plan is made for one text of a file, and is a list of changes of single members. What an entry
-means does not matter: a broken one can be removed.
+means doesn't matter: a broken one can be removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_entries(client: ClientFormat, text: str) -> dict[str, Any]:
         text: the file. It may be empty.
 
     Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
+        ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     found = read_toml(text) if client.syntax is None else read_json(text, client.syntax)
     if found is None:
@@ -51,15 +51,15 @@ def read_entries(client: ClientFormat, text: str) -> dict[str, Any]:
 
 
 def find_entry_line(client: ClientFormat, name: str, text: str) -> int | None:
-    """Return the line of the entry of a server, counted from 1; None if the file has none.
+    """Return the line of a server's entry, counted from 1; None if the file has none.
 
     Args:
         client: the client whose format the file has.
-        name: the name of the server.
+        name: the server's name.
         text: the file. It may be empty.
 
     Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
+        ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     if name not in read_entries(client, text):
         return None
@@ -79,27 +79,27 @@ def plan_entry(client: ClientFormat, name: str, members: dict[str, Any], text: s
 
     Args:
         client: the client whose format the file has.
-        name: the name of the server.
+        name: the server's name.
         members: the new entry, such as `entry_members` returns.
         text: the file. It may be empty.
 
     Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
+        ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     old = read_entries(client, text).get(name)
     return MemberChange(client, (client.servers, name), old, members)
 
 
 def plan_removal(client: ClientFormat, name: str, text: str) -> list[MemberChange]:
-    """Return the changes that remove the entry of a server; none if the file has none.
+    """Return the changes that remove a server's entry; none if the file has none.
 
     Args:
         client: the client whose format the file has.
-        name: the name of the server.
+        name: the server's name.
         text: the file. It may be empty.
 
     Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
+        ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     entries = read_entries(client, text)
     if name not in entries:
@@ -166,7 +166,7 @@ def plan_enabling(client: ClientFormat, name: str, text: str) -> list[MemberChan
 
 
 def _require_not_in_older_lists(client: ClientFormat, name: str, text: str) -> None:
-    """Check that the lists of Gemini CLI up to version 0.3 do not turn a server off.
+    """Check that the lists of Gemini CLI up to version 0.3 don't turn a server off.
 
     Raises:
         ConfigFileError: they do.

@@ -110,7 +110,7 @@ def read_json(text: str, syntax: JsonSyntax) -> Any:
     """Return the value of a text, or None if there is nothing in it but white space and comments.
 
     Raises:
-        ConfigFileError: the text is not JSON of that syntax, or is nested more than 200 deep.
+        ConfigFileError: the text isn't JSON of that syntax, or is nested more than 200 deep.
     """
     root = parse_json(text, syntax)
     return None if root is None else root.value
@@ -127,7 +127,7 @@ def set_member(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
 
 
 def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
-    """Return `text` with the edits made. They are in order and do not overlap."""
+    """Return `text` with the edits made. They are in order and don't overlap."""
     parts = []
     position = 0
     for edit in edits:
@@ -149,8 +149,8 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
         syntax: what the program that owns the file can read.
 
     Raises:
-        ConfigFileError: the text is not JSON of that syntax, a name of the path occurs twice, or
-            a value of the path is not an object.
+        ConfigFileError: the text isn't JSON of that syntax, a name of the path occurs twice, or
+            a value of the path isn't an object.
     """
     root = parse_json(text, syntax)
     if root is None:
@@ -161,7 +161,7 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
         if member is None:
             return style.insert(node, name, _nest(path[depth + 1 :], value))
         node = style.enter(node, member)
-    # In Python True equals 1, in JSON it does not.
+    # In Python True equals 1, in JSON it doesn't.
     if json.dumps(node.value, sort_keys=True) == json.dumps(value, sort_keys=True):
         return []
     return [TextEdit(node.start, node.end, style.encode_in_place(node, value))]
@@ -194,7 +194,7 @@ def _find_in(text: str, node: JsonNode, path: Sequence[str], depth: int) -> Json
     """Return the member of `node` with the name `path[depth]`, if there is one.
 
     Raises:
-        ConfigFileError: `node` is no object, or has the name twice.
+        ConfigFileError: `node` isn't an object, or has the name twice.
     """
     name = path[depth]
     if not isinstance(node.value, dict):
@@ -345,7 +345,7 @@ class _Reader:
         """Return the value of the text, or None if it has none.
 
         Raises:
-            ConfigFileError: the text is not JSON of this syntax.
+            ConfigFileError: the text isn't JSON of this syntax.
         """
         for kind, start, end in self._tokens():
             self._take(kind, start, end)

@@ -22,7 +22,7 @@ def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> M
     The text is empty if there is no file yet.
 
     Raises:
-        ConfigFileError: the text cannot be parsed, or its servers are no object.
+        ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     old = read_entries(client, text).get(server.name)
     new = _merge_entry(client, old, entry_members(client, server))

@@ -44,8 +44,8 @@ def remove_json_member(text: str, path: Sequence[str], syntax: JsonSyntax) -> st
         syntax: what the program that owns the file can read.
 
     Raises:
-        ConfigFileError: the text is not JSON of that syntax, a name of the path occurs twice, or
-            a value of the path is not an object.
+        ConfigFileError: the text isn't JSON of that syntax, a name of the path occurs twice, or
+            a value of the path isn't an object.
     """
     found = find_member(text, path, syntax)
     if found is None:
@@ -112,9 +112,9 @@ def remove_toml_member(text: str, path: Sequence[str]) -> str:
         path: the names from the outermost table to the table or key; at least two.
 
     Raises:
-        ConfigFileError: the text is not TOML, or the table is written in a way that cannot be
+        ConfigFileError: the text isn't TOML, or the table is written in a way that cannot be
             changed without changing other lines.
-        ImportError: the table is in an inline table, and tomlkit is not installed.
+        ImportError: the table is in an inline table, and tomlkit isn't installed.
     """
     old = read_toml(text)
     parent: Any = old

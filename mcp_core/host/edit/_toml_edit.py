@@ -36,7 +36,7 @@ def require_tomlkit() -> None:
     """Import tomlkit. Call it before the user is asked to agree to a change.
 
     Raises:
-        ImportError: tomlkit is not installed.
+        ImportError: tomlkit isn't installed.
     """
     try:
         import tomlkit  # noqa: F401
@@ -49,7 +49,7 @@ def read_toml(text: str) -> dict[str, Any]:
     """Return the value of a text.
 
     Raises:
-        ConfigFileError: the text is not TOML, or is nested more than 200 deep.
+        ConfigFileError: the text isn't TOML, or is nested more than 200 deep.
     """
     try:
         value = tomllib.loads(text)
@@ -81,9 +81,9 @@ def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) ->
         members: strings, numbers, lists of them, and tables of them.
 
     Raises:
-        ConfigFileError: the text is not TOML, a value of the path is not a table, or the table
+        ConfigFileError: the text isn't TOML, a value of the path isn't a table, or the table
             is written in a way that cannot be changed without changing other lines.
-        ImportError: tomlkit is not installed.
+        ImportError: tomlkit isn't installed.
     """
     old = read_toml(text)
     require_tomlkit()
@@ -188,7 +188,7 @@ def _is_proved(old: str, new: str, meant: dict[str, Any], path: Sequence[str]) -
 
 
 def _lines_outside(text: str, path: Sequence[str]) -> list[str]:
-    """Return the lines that are not in the table at `path`."""
+    """Return the lines that aren't in the table at `path`."""
     outside: list[str] = []
     header = ""
     for line in text.splitlines():

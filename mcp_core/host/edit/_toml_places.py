@@ -44,7 +44,7 @@ class TomlStatement(NamedTuple):
         start: the position of the header or key; before it on its line is only white space.
         end: the position after the line on which the statement ends.
         path: the names from the outermost table to the table or key.
-        is_header: whether it is the header of a table.
+        is_header: whether it is a table's header.
     """
 
     start: int

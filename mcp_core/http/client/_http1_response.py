@@ -26,7 +26,7 @@ def require_http(beginning: bytes, scheme: str = "https") -> None:
         scheme: the URL scheme with TLS, for the error message.
 
     Raises:
-        ConnectionLost: the bytes do not begin a response.
+        ConnectionLost: the bytes don't begin a response.
     """
     if beginning.startswith(_TLS_ALERT):
         raise ConnectionLost(f"the server speaks TLS; is its address {scheme}:// instead?")

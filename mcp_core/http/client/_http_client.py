@@ -8,7 +8,7 @@
 3. Each request of the connection ends, with a result or with an error of the network.
 4. While too many responses wait to be sent (`ResponseQueue`), no event stream is read.
 
-Sockets, the connection pool and the revisions are not known here.
+Sockets, the connection pool and the revisions aren't known here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class HttpClient:
     seconds, on one clock for all calls.
 
     With an authorizer in the options, send the head that `sign` returns, and pass each response
-    head to `is_retry_worthwhile`. If it returns True, do not report the response: run the
+    head to `is_retry_worthwhile`. If it returns True, don't report the response: run the
     authorization flow of the call's `attempt`, and call `pause_timeout` before and after it. Then
     make the call again, or report `denied`.
 
@@ -103,7 +103,7 @@ class HttpClient:
         drops: what `calls_to_drop` will return.
 
     Args:
-        conn: a client's connection that is not open yet.
+        conn: a client's connection that isn't open yet.
         url: the URL of the server, `http://` or `https://`.
         options: headers, reconnect policy and authorization.
 
@@ -127,7 +127,7 @@ class HttpClient:
         self._calls: list[HttpCall] = []
         self.drops: list[int] = []
         self._operations: dict[int, HttpOperation] = {}
-        # By the id of our request: the operation whose call will send it and has not begun to.
+        # By our request's id: the operation whose call will send it and hasn't begun to.
         self._unsent: dict[RequestId, HttpOperation] = {}
         self._deadlines: dict[DeadlineOwner, float] = {}
         # By the key of the call. Drivers stop reading, but something may be on its way.
@@ -164,7 +164,7 @@ class HttpClient:
         return not (self._operations or self._deadlines)
 
     def queued(self, related: RequestId | None = None) -> int:
-        """Return the number of bytes in messages that the driver has not taken yet.
+        """Return the number of bytes in messages that the driver hasn't taken yet.
 
         `related` is as for `Connection.queued`, and limits what waits in the connection.
         """
@@ -338,7 +338,7 @@ class HttpClient:
         if operation.id is None:
             return True
         if call.body:
-            self._unsent[operation.id] = operation  # the server has not processed the request
+            self._unsent[operation.id] = operation  # the server hasn't processed the request
         return self.conn.has_outgoing(operation.id)
 
     def pause_timeout(self, key: int, now: float | None) -> None:
@@ -390,7 +390,7 @@ class HttpClient:
         Args:
             operation: gets the response.
             method: the HTTP method.
-            target: the target of the request.
+            target: the request's target.
             headers: headers of the protocol.
             out: the message in its body, None for no body. Headers that the caller of its method
                 gave replace configured ones of the same name.
@@ -432,7 +432,7 @@ class HttpClient:
         """Detach `operation`, and have the driver end its connection or stream."""
         for call in self._calls:
             if call.key == operation.key:
-                self._calls.remove(call)  # the driver has not taken it
+                self._calls.remove(call)  # the driver hasn't taken it
                 break
         else:
             if operation.key:
@@ -463,7 +463,7 @@ class HttpClient:
     def linger(self, operation: HttpOperation, now: float) -> None:
         """Drop `operation` unless its response ends within some seconds of the first such call.
 
-        A call that is paused for authorization is dropped at once: the server has not processed it.
+        A call that is paused for authorization is dropped at once: the server hasn't processed it.
         """
         if operation in self._paused:
             self.drop(operation)
@@ -481,7 +481,7 @@ class HttpClient:
         """Pass `data`, a message of the server, to the connection.
 
         `id` is our request on whose stream it came, `status` that of the response; None for none.
-        `body` is `data`, parsed; None if that was not done yet. Return True if the message was the
+        `body` is `data`, parsed; None if that wasn't done yet. Return True if the message was the
         response to request `id`.
         """
         if self.options.on_message is not None:
@@ -494,7 +494,7 @@ class HttpClient:
         return self._queue_events(now, id)
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
-        """End the request `out` with `error`, or report the error of another message.
+        """End the request `out` with `error`, or report another message's error.
 
         `status` is that of the response, 0 without one.
         """
@@ -559,7 +559,7 @@ class ToolHeaders:
         return f"<ToolHeaders of {len(self._by_tool)} tools>"
 
     def get(self, tool: str) -> ParamHeaders | None:
-        """Return the mirrored arguments of a tool, or None if it has none or was not listed."""
+        """Return the mirrored arguments of a tool, or None if it has none or wasn't listed."""
         return self._by_tool.get(tool)
 
     def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:

@@ -37,12 +37,12 @@ def find_cleartext_error(
     """Return why headers of these names may not be sent to `url`, or None if they may.
 
     They may not if one has a credential, by its name, such as `authorization`, `cookie` and
-    `x-functions-key`, and the connection to another machine is not encrypted. OAuth forbids that
+    `x-functions-key`, and the connection to another machine isn't encrypted. OAuth forbids that
     for tokens (RFC 6750, 5.3). The message names the cure.
 
     Args:
         url: the URL of the server.
-        headers: the names of the headers, in any case.
+        headers: the headers' names, in any case.
         websocket: the text names the schemes `ws` and `wss`.
     """
     if url.scheme == "https" or is_local_host(url.host):
@@ -65,7 +65,7 @@ def check_cleartext(
     `allow` is True to allow all of them; the others are as for `find_cleartext_error`.
 
     Raises:
-        ValueError: they may not (`find_cleartext_error`), and it is not allowed explicitly.
+        ValueError: they may not (`find_cleartext_error`), and it isn't allowed explicitly.
     """
     problem = None if allow else find_cleartext_error(url, headers, websocket=websocket)
     if problem is not None:
@@ -87,7 +87,7 @@ class AuthAttemptLike(Protocol):
         """
 
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
-        """Process the head of a response. Return True if a retry may succeed.
+        """Process a response's head. Return True if a retry may succeed.
 
         Before the retry the driver runs the authorization flow of this attempt. `status` is that of
         the response, `headers` are its headers, names in lower case, and `url` is that of the
@@ -113,7 +113,7 @@ class HttpCall(Struct, gc=False):
         head: method, target and headers, without `content-length`.
         body: the complete body.
         idempotent: whether it may be sent again if no response came (`Pool.may_retry`).
-        long_lived: whether its response may never end, so that its connection is not counted as in
+        long_lived: whether its response may never end, so that its connection isn't counted as in
             use.
         brief: whether the server responds to it without waiting for anything, while other calls may
             wait for it. It never waits for a place in the pool.
@@ -137,11 +137,11 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
         reconnect_attempts: how often in a row a reconnect to a stream is tried before it fails.
         max_reconnect_delay: seconds between two attempts at most, even if the server asks for more.
         entropy: returns that many random bytes. They lengthen our own delays by up to a quarter, so
-            that the clients of a restarted server do not reconnect all at once. None for no jitter.
+            that the clients of a restarted server don't reconnect all at once. None for no jitter.
         on_message: called with each message of the server; it must not raise.
         authorizer: authorizes each call; None for no authorization.
         allow_cleartext: whether `headers`, and those of calls, may have credentials although the
-            connection to another machine is not encrypted. Only for a network in which everyone may
+            connection to another machine isn't encrypted. Only for a network in which everyone may
             see them, such as between containers of one machine.
 
     Raises:

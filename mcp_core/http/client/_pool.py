@@ -1,11 +1,11 @@
 """A pool of connections to one origin, without I/O: which one a call gets, when it is retried.
 
 1. The newest idle connection is used, so that surplus ones expire. One that the server may be
-   closing at this moment is not used: after its keep-alive time, or ours.
+   closing at this moment isn't used: after its keep-alive time, or ours.
 2. A connection for many requests (HTTP/2) is filled before another one is opened, the oldest first.
    A call for which there is no capacity waits while a further connection of this kind is being
    opened.
-3. Nothing is processed twice. A call is retried only if the server says that it has not processed
+3. Nothing is processed twice. A call is retried only if the server says that it hasn't processed
    it, or if an idempotent call got no byte of a response on a reused connection: most likely the
    server had closed that before (RFC 9110 9.2.2, RFC 9112 9.3.1, RFC 9113 8.7).
 
@@ -31,7 +31,7 @@ __all__ = ["NotProcessed", "Pool", "PoolDecision", "keep_alive_seconds"]
 # Connections in use at the same time. Usual servers allow one client about as many.
 _MAX_IN_USE: Final = 100
 # Connections in use by long-lived streams: one for a session, and one for each `listen`. They are
-# counted apart, so that streams which never end do not use up the places of calls.
+# counted apart, so that streams which never end don't use up the places of calls.
 _MAX_LONG: Final = 100
 # Seconds that a connection may be idle. Servers close after 5 (uvicorn, Node.js) to 75 (nginx), and
 # most that close early send their time in `Keep-Alive`.
@@ -52,7 +52,7 @@ class PoolDecision(enum.Enum):
 
 
 class NotProcessed(ConnectionLost):
-    """The server says that it has not processed the request. Any call may then be retried."""
+    """The server says that it hasn't processed the request. Any call may then be retried."""
 
 
 class CapacityLike(Protocol):
@@ -108,7 +108,7 @@ class Pool(Generic[C]):
         self._idle: list[tuple[C, float]] = []  # with the time at which it expires; the newest last
         self._in_use: dict[C, _ConnectionUse] = {}
         self._opening = 0
-        # The last attempt to open a connection failed: calls then do not wait for another such
+        # The last attempt to open a connection failed: calls then don't wait for another such
         # attempt.
         self._open_failed = False
         # Connections in use, and those that are being opened.
@@ -181,7 +181,7 @@ class Pool(Generic[C]):
             now: the time.
             complete: whether the response is complete and nothing of it is left to read. Not
                 relevant for a connection that accepts several requests in parallel.
-            keep_alive_seconds: the time for which the server keeps it, None if it does not say.
+            keep_alive_seconds: the time for which the server keeps it, None if it doesn't say.
         """
         use = self._in_use[connection]
         use.requests -= 1
@@ -253,7 +253,7 @@ class Pool(Generic[C]):
 def keep_alive_seconds(keep_alive: bytes | None) -> float | None:
     """Return the seconds for which a server keeps an idle connection, by its header `Keep-Alive`.
 
-    `keep_alive` is the value of the header, None without one. None if it does not say.
+    `keep_alive` is the header's value, None without one. None if it doesn't say.
     """
     found = _TIMEOUT.search(keep_alive or b"")
     return float(found[1]) if found else None

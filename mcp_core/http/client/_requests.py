@@ -67,18 +67,18 @@ class SessionTransport(Protocol):
 
     @property
     def session(self) -> bytes | None:
-        """The id of the session, None without one."""
+        """The session's id, None without one."""
 
     @property
     def reading(self) -> dict[RequestId, StreamablePost | EventStreamGet]:
-        """By the id of our request: the operation on which its response is expected."""
+        """By our request's id: the operation on which its response is expected."""
 
     @property
     def is_unproven(self) -> bool:
         """True if the session is a new one, in which the server has accepted nothing yet."""
 
     def headers(self, dialect: Dialect | None = None) -> Headers:
-        """Return the headers of each request: protocol version and session id, as far as known."""
+        """Return each request's headers: protocol version and session id, as far as known."""
 
     def accepted(self, post: StreamablePost, head: Head) -> None:
         """Process a good status for the handshake, or for a message while `is_unproven`.
@@ -97,7 +97,7 @@ class SessionTransport(Protocol):
         """Forget the standalone stream of the session. A `problem` is reported."""
 
     def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
-        """Process status 404: the server does not know the session of a request."""
+        """Process status 404: the server doesn't know a request's session."""
 
     def forget(self, operation: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
@@ -215,7 +215,7 @@ class StreamablePost(MessagePost):
             self.handle_error_response(response, now)
 
     def _handle_body(self, response: Response, id: RequestId, now: float) -> None:
-        """Process a complete body with a good status that is not an event stream."""
+        """Process a complete body with a good status that isn't an event stream."""
         data = bytes(response.kept or b"")
         body: ParsedBody | None = None
         if response.status != 200 or not data:
@@ -315,7 +315,7 @@ class EventStreamGet(HttpOperation):
         self.client.make(self, b"GET", self.client.url.target, headers, long_lived=True)
 
     def response_started(self, head: Head, now: float) -> None:
-        # A standalone stream that was never open is rather one that the server does not offer: some
+        # A standalone stream that was never open is rather one that the server doesn't offer: some
         # servers have no route for GET. If the session is lost, the next POST shows it.
         was_open = self.out is not None or self._started_at is not None
         if head.status == 404 and self.session is not None and was_open:
@@ -364,7 +364,7 @@ class EventStreamGet(HttpOperation):
                 status_error = ConnectionLost(str(status_error))
             self.fail(status_error, now)
         elif self.reconnection.last_id:
-            # The server does not know that event any more. A stream without a past may still work.
+            # The server doesn't know that event any more. A stream without a past may still work.
             self.reconnection.last_id = ""
             self.retry(str(error_for_status("", response)), now)
         else:

@@ -7,7 +7,7 @@
 3. One table says what each status means for a call without a JSON-RPC response, and what to do
    about it.
 
-JSON-RPC messages are not decoded here, but for the text of an error.
+JSON-RPC messages aren't decoded here, but for the text of an error.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Response:
 
     `events` is the decoder of an event stream, None for any other body. `good` is True if the
     status is 2xx. `content_type` is the value of that header, None without it. `kept` is the
-    body as far as it has arrived; None for one that is not kept.
+    body as far as it has arrived; None for one that isn't kept.
 
     Args:
-        head: the head of the response.
+        head: the response's head.
         limit: the maximum size of the body, or of each event, in bytes.
         last_id: the event id with which a stream is resumed.
 
@@ -103,7 +103,7 @@ class Response:
 
     @property
     def body(self) -> bytes:
-        """The body as far as it has arrived; `b""` if it is not kept."""
+        """The body as far as it has arrived; `b""` if it isn't kept."""
         return bytes(self.kept or b"")
 
     def feed(self, data: bytes) -> Iterator[SseEvent]:
@@ -127,7 +127,7 @@ class Response:
             raise RemoteProtocolError(f"{exc}{_CURE}") from None
 
     def keep(self, data: bytes) -> None:
-        """Add a chunk to a body that is no event stream. `feed` does this too.
+        """Add a chunk to a body that isn't an event stream. `feed` does this too.
 
         Raises:
             RemoteProtocolError: the body is over the limit.
@@ -241,9 +241,9 @@ def error_for_status(
 
 
 def is_token_refused(head: Head, *, sent_token: bool | None) -> bool:
-    """Return True if the client sent an access token, which the server does not accept.
+    """Return True if the client sent an access token, which the server doesn't accept.
 
-    `sent_token` is True if the request had one, None if that is unknown. The challenge does not
+    `sent_token` is True if the request had one, None if that is unknown. The challenge doesn't
     tell: some servers write `invalid_token` without a token, and others nothing with one.
     """
     if head.status != 401 or sent_token is not None:

@@ -115,7 +115,7 @@ class ResponseQueue:
     def on_deadline(self, now: float) -> None:
         """Close the connection: the server has accepted no response for too long."""
         if any(self._client.is_authorizing(post) for post in self._posts):
-            # A user is asked to log in. That is no delay of the server.
+            # A user is asked to log in. That isn't a delay of the server.
             self._client.set_deadline(self, now + _STALL_TIMEOUT)
             return
         problem = (

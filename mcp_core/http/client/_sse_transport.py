@@ -53,7 +53,7 @@ class HttpSseTransport(Transport):
     Args:
         client: the client, with the URL at which the stream is expected.
         failed_message: the message of the handshake that the server has rejected.
-        previous_transport: the transport that sent it; used again if the server does not support
+        previous_transport: the transport that sent it; used again if the server doesn't support
             HTTP+SSE.
         on_unsupported: called with the time in that case, to report the rejection.
     """
@@ -78,7 +78,7 @@ class HttpSseTransport(Transport):
         )
 
     def begin(self, now: float) -> None:
-        """Open the stream, and become the transport of the client."""
+        """Open the stream, and become the client's transport."""
         client = self.client
         client.use_transport(self)
         client.make(self._stream, b"GET", client.url.target, [ACCEPT_EVENT_STREAM], long_lived=True)
@@ -124,7 +124,7 @@ class HttpSseTransport(Transport):
         Later events of this type are ignored.
 
         Raises:
-            RemoteProtocolError: it is not a URL, too long, or not of the same origin.
+            RemoteProtocolError: it isn't a URL, too long, or not of the same origin.
         """
         if self._endpoint is not None:
             return

@@ -195,7 +195,7 @@ class StreamableHttpTransport(Transport):
         """Take the session id from the response to the handshake, or note that the session works.
 
         Raises:
-            RemoteProtocolError: the session id is not visible ASCII, or too long.
+            RemoteProtocolError: the session id isn't visible ASCII, or too long.
         """
         step = STEPS.get(post.out.method)
         if step is Step.INITIALIZE:
@@ -212,7 +212,7 @@ class StreamableHttpTransport(Transport):
     def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
         """Try HTTP+SSE of 2024-11-05, because the server has rejected the handshake `post`.
 
-        If the server does not support that either, `response` is what the user gets to see.
+        If the server doesn't support that either, `response` is what the user gets to see.
         """
         HttpSseTransport(
             self.client, post.out, self, lambda now: post.handle_error_response(response, now)
@@ -231,7 +231,7 @@ class StreamableHttpTransport(Transport):
             self.client.report_error(problem)
 
     def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
-        """Negotiate a new session: the server does not know the one that `operation` named."""
+        """Negotiate a new session: the server doesn't know the one that `operation` named."""
         client = self.client
         # Requests that were in flight in the old session get a 404 too, after the first one.
         first = operation.session == self.session
@@ -254,7 +254,7 @@ class StreamableHttpTransport(Transport):
         if isinstance(operation, StreamablePost):
             out = operation.out
             self.forget(operation)
-            # Responses are not repeated: the requests that they answer ended with the session.
+            # Responses aren't repeated: the requests that they answer ended with the session.
             again = (
                 out.kind is MessageKind.NOTIFICATION
                 if operation.id is None

@@ -5,7 +5,7 @@
    `initialized`, and requests behind `logging/setLevel`. A timeout ends the wait.
 2. Each request of the client ends: with its response, or with an error that says what HTTP did
    instead.
-3. No caller awaits a notification or a response to the server. If it does not accept one in time,
+3. No caller awaits a notification or a response to the server. If it doesn't accept one in time,
    that is reported as an event, and nothing else happens.
 
 Sessions and event streams are in `_streamable.py` and `_sse_transport.py`.
@@ -128,7 +128,7 @@ class HttpOperation(abc.ABC):
 
     @abc.abstractmethod
     def response_started(self, head: Head, now: float) -> None:
-        """Process the head of the response."""
+        """Process the response's head."""
 
     @abc.abstractmethod
     def response_data(self, data: bytes, now: float) -> None:
@@ -189,7 +189,7 @@ class OperationHost(Protocol):
     ) -> None:
         """Queue a call for the driver. `operation` gets its response.
 
-        `out` is the message in its body, None for no body. Headers that the caller of its method
+        `out` is the message in its body, None for no body. Headers that its method's caller
         has set replace configured headers of the same name. `idempotent`, `long_lived` and `brief`
         are as of `HttpCall`.
         """
@@ -223,12 +223,12 @@ class OperationHost(Protocol):
         """Pass a message of the server to the connection.
 
         `id` is our request on whose stream it came, `status` that of the response. `body` is
-        `data`, parsed; None if that was not done yet. Return True if the message was the response
+        `data`, parsed; None if that wasn't done yet. Return True if the message was the response
         to request `id`.
         """
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
-        """End a request with `error`, or report the error of another message.
+        """End a request with `error`, or report another message's error.
 
         `status` is that of the response, 0 without one.
         """
@@ -266,7 +266,7 @@ class Transport(abc.ABC):
 
     @abc.abstractmethod
     def cancel(self, out: Outgoing, now: float) -> None:
-        """Send the cancellation of a request, or do what replaces it."""
+        """Send a request's cancellation, or do what replaces it."""
 
     def request_answered(self, id: RequestId, now: float) -> None:  # noqa: B027 - optional
         """Note that our request `id` has its response, on whichever stream that arrived."""
@@ -441,5 +441,5 @@ def _response_in(body: bytes, id: RequestId) -> bytes | None:
     if envelope.id == id and type(envelope.id) is type(id):
         return body
     # The body answers one request only, so an error is for that one, also with another id: a server
-    # that rejects a request before it has parsed the body does not know the id.
+    # that rejects a request before it has parsed the body doesn't know the id.
     return None if envelope.error is UNSET else encode_error(id, bytes(envelope.error))

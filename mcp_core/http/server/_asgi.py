@@ -1,7 +1,7 @@
-"""Translation between ASGI 3 and HTTP: a scope is the head of a request, messages are the bodies.
+"""Translation between ASGI 3 and HTTP: a scope is a request's head, messages are the bodies.
 
 1. An application is one endpoint, at its path, and where it is mounted in another one. `root_path`
-   says how deep it is mounted. Without one it is not mounted, and nothing else is served.
+   says how deep it is mounted. Without one it isn't mounted, and nothing else is served.
 2. Paths that are sent to a client start at the root of the server that the client sees.
 3. All output of one moment is one message, so the head of a stream comes with a body, an empty one
    if need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
@@ -38,10 +38,10 @@ _CLOSE: Final = (b"connection", b"close")
 
 
 def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
-    """Return the head of a request, and the path within the application.
+    """Return a request's head, and the path within the application.
 
     A path that begins without a slash leads nowhere, not even to the mount point: servers pass such
-    targets on, and what guards paths in front of the application does not recognize them.
+    targets on, and what guards paths in front of the application doesn't recognize them.
     """
     root: str = scope.get("root_path", "").rstrip("/")
     # Starlette sets this for what is mounted in it: the part of `root_path` from outside of it.
@@ -70,7 +70,7 @@ def split_scope(scope: Mapping[str, Any]) -> tuple[RequestHead, bytes]:
 
 
 def client_address(scope: Mapping[str, Any]) -> str:
-    """Return the address of the client, as the server knows it; "" if it does not."""
+    """Return the client's address, as the server knows it; "" if it doesn't."""
     client = scope.get("client")
     return client[0] if client else ""
 
@@ -107,12 +107,12 @@ def _is_below(path: str, root: str) -> bool:
 class AsgiHttpExchange:
     """One request to a `router`, made from a `scope` of type `http` (ASGI, HTTP connection scope).
 
-    Pass each message to `receive` as long as it is not `over`. When its `token` is woken (`wake`),
+    Pass each message to `receive` as long as it isn't `over`. When its `token` is woken (`wake`),
     send what `messages_to_send` returns. Call `Router.pump` after each call. `now` is the time on
-    the clock of the router.
+    the router's clock.
 
     Attributes:
-        exchange: the exchange of the router.
+        exchange: the router's exchange.
         gone: True if the client has disconnected.
 
     Raises:

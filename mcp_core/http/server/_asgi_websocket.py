@@ -46,8 +46,8 @@ def asgi_exchange(
 
     Args:
         router: what serves the request.
-        scope: the scope of the call of the application.
-        now: the time on the clock of the router.
+        scope: the scope of the application's call.
+        now: the time on the router's clock.
         token: belongs to the driver. Its `wake` is called when there is output to send.
 
     Raises:
@@ -64,7 +64,7 @@ class AsgiWebSocket:
     is `paused`.
 
     Attributes:
-        exchange: the exchange of the router.
+        exchange: the router's exchange.
         gone: True if the client has disconnected.
     """
 

@@ -68,7 +68,7 @@ class AuthDenialLike(Protocol):
 
     @property
     def headers(self) -> Headers:
-        """The headers of the response. Their names are in lower case."""
+        """The response's headers. Their names are in lower case."""
 
     @property
     def reason(self) -> str:
@@ -105,7 +105,7 @@ class ResourceServerLike(Protocol):
     def admit(
         self, method: bytes, target: bytes, headers: Headers, now: float
     ) -> Generator[Any, Any, GrantLike | AuthDenialLike]:
-        """Authorize the head of a request. Return the grant of its token, or a denial.
+        """Authorize a request's head. Return its token's grant, or a denial.
 
         The generator yields each step that the driver has to run. The parameters are as for
         `OAuthResourceServer.admit`.
@@ -127,7 +127,7 @@ class ResourceServerLike(Protocol):
 
 
 class ServerLike(Protocol):
-    """A server with the names of its declarations. See `mcp_core.registry.Server`."""
+    """A server with its declarations' names. See `mcp_core.registry.Server`."""
 
     def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
         """Return the names of its tools and prompts, and of the methods of its own."""
@@ -138,11 +138,11 @@ def check_scope_names(
 ) -> None:
     """Check that each name to which a resource server gives scopes exists in one of its servers.
 
-    Call it when serving begins, after the lifespans of the servers were entered: they may declare
+    Call it when serving begins, after the servers' lifespans were entered: they may declare
     tools. `protected` has each server with what authorizes its requests.
 
     Raises:
-        ValueError: a name does not exist. Its scopes would protect nothing.
+        ValueError: a name doesn't exist. Its scopes would protect nothing.
     """
     found: dict[int, tuple[ResourceServerLike, list[set[str]]]] = {}
     for server, resource_server in protected:
@@ -161,7 +161,7 @@ class EndpointAuth(Struct):
 
     Attributes:
         resource_server: decides about each request.
-        wall_time: returns seconds since 1970, because token expiry is not on a monotonic clock.
+        wall_time: returns seconds since 1970, because token expiry isn't on a monotonic clock.
         log: the method of that name of a `logging.Logger`.
         warned_at: the time of the last warning, by `wall_time`.
     """
@@ -256,7 +256,7 @@ class EndpointAuth(Struct):
         of a request.
         """
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
-        # A 5xx is not the client's mistake, so an operator should see it.
+        # A 5xx isn't the client's mistake, so an operator should see it.
         level = _INFO if denial.status < 500 else self._warning_level()
         self.log_line(f"{request} refused with {denial.status}: {denial.reason}", level)
         return ErrorResponse(denial.status, denial.message, denial.headers)
@@ -296,12 +296,12 @@ class EndpointAuth(Struct):
 class AuthCheck:
     """The authorization of one request's head, which may need I/O.
 
-    Call `begin` first. While `step` is not None the driver runs that step and passes the outcome
-    to `send` or `throw`. Their `now` is on the clock of the endpoint, monotonic, in seconds.
+    Call `begin` first. While `step` isn't None the driver runs that step and passes the outcome
+    to `send` or `throw`. Their `now` is on the endpoint's clock, monotonic, in seconds.
 
     Args:
-        auth: the authorization of the endpoint.
-        head: the head of the request.
+        auth: the endpoint's authorization.
+        head: the request's head.
         on_granted: called with the grant and the time. If it raises an exception, `on_denied` is
             called as well.
         on_denied: called with the response to send and the time.

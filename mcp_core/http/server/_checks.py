@@ -2,7 +2,7 @@
 
 1. The order is a tuple for each verb (`CHECKS`): who may send requests at all, then what is
    requested, then in which shape and revision. The first failed check is the response, and the body
-   is not read.
+   isn't read.
 2. A header that may occur once and occurs twice is rejected, even if its values are equal: one
    reader takes the first, and another the last. Headers that repeat values of the body are checked
    with the body (`RequestHeaderValidator`).
@@ -105,7 +105,7 @@ _READ: Final = _SINGLE | {
 
 
 class ParsedHead(Struct, gc=False):
-    """The head of a request, as far as it is read here.
+    """A request's head, as far as it is read here.
 
     `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored`
     those that may repeat a value of the body, unchanged.

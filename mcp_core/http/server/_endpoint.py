@@ -4,7 +4,7 @@
    else is rejected. The revision is in the version header, or else in the body: one without
    handshakes makes each request a conversation, the others make each session one.
 2. A session belongs to the principal that began it. For any other the response is, to the letter,
-   that of a session that does not exist.
+   that of a session that doesn't exist.
 3. A head and its body are two calls. What was checked for the head may have changed since, such as
    the session, and is checked again for the body.
 
@@ -625,7 +625,7 @@ class Endpoint:
             conversation.close()
 
     def _grant_expiry(self, exchange: Exchange) -> float:
-        """Return when the grant of `exchange` expires, by the clock of this endpoint."""
+        """Return when the grant of `exchange` expires, by this endpoint's clock."""
         if exchange.grant is None or self.auth is None:
             return math.inf
         return self.auth.expiry(exchange.grant, self.state.now)
@@ -647,7 +647,7 @@ class Endpoint:
         return True
 
     def _await_output(self, exchange: Exchange) -> None:
-        # It may live long and does not need them.
+        # It may live long and doesn't need them.
         exchange.headers, exchange.mirrored_headers = {}, []
         self._awaiting_output.add(exchange, self.state.now)
         self.ready[exchange] = None
@@ -670,7 +670,7 @@ class Endpoint:
         dialect = _DEFAULT_DIALECT if legacy else self._config.dialects[0]
         code = dialect.codes[rejection.fault]
         error = encode(t.ErrorData(code=code, message=rejection.message))
-        # Behind a rejected upgrade there may be WebSocket frames, which are not HTTP.
+        # Behind a rejected upgrade there may be WebSocket frames, which aren't HTTP.
         exchange.close_after = rejection.close_after or exchange.wants_websocket
         body = encode_error(id, error, null_id=legacy and id is None)
         exchange.respond(rejection.status, body, [CONTENT_TYPE_JSON, *rejection.headers])
@@ -708,7 +708,7 @@ class Endpoint:
             if events:
                 found = events.popleft()
                 if not isinstance(found[1], ConnectionClosed):
-                    dirty[found[0]] = None  # the handler of the event may send something
+                    dirty[found[0]] = None  # the event's handler may send something
                 return found
             if not dirty:
                 return None

@@ -54,7 +54,7 @@ READING, UNDECIDED, STREAM, DONE, DISCONNECTED = ResponseMode
 _EVENTS: Final = (
     (b"content-type", EVENT_STREAM),
     (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),  # nginx: do not buffer this response
+    (b"x-accel-buffering", b"no"),  # nginx: don't buffer this response
 )
 _NO_SCOPES: Final[frozenset[str]] = frozenset()
 # Bytes up to which a block of a body grows: short pieces would take many times their size as
@@ -65,7 +65,7 @@ _NO_LENGTH: Final[Headers] = [(b"content-length", b"0")]
 
 
 class EndpointLike(Protocol):
-    """The endpoint of an exchange: what a `Router` calls there on behalf of the driver."""
+    """An exchange's endpoint: what a `Router` calls there on behalf of the driver."""
 
     def receive_data(self, exchange: Exchange, data: bytes, now: float, *, end: bool) -> None: ...
 
@@ -89,10 +89,10 @@ class Exchange:
     - `auth_check`: the authorization check that is still undecided. No body is read until then.
     - `close_after`: True if the connection must be closed after this response.
     - `queued`: bytes of the response that wait to be sent.
-    - `buffered`: bytes of the body that have arrived, as long as it is not complete.
-    - `socket`: the WebSocket that the connection becomes once the head of the response is sent.
+    - `buffered`: bytes of the body that have arrived, as long as it isn't complete.
+    - `socket`: the WebSocket that the connection becomes once the response's head is sent.
     - `conversation`: what the request belongs to, once that is known.
-    - `record`: its recording, None if it is not recorded.
+    - `record`: its recording, None if it isn't recorded.
     """
 
     __slots__ = (
@@ -181,7 +181,7 @@ class Exchange:
         """Add `data`, a piece of the body. Return the complete body at its end, and None before.
 
         `b""` is the end, and so is a piece that comes with `end`. If the body exceeds `body_limit`,
-        `too_long` is set; then answer with an error. What is not wanted is ignored.
+        `too_long` is set; then answer with an error. What isn't wanted is ignored.
         """
         if not self.reading:
             return None
@@ -261,11 +261,11 @@ class Exchange:
         """Queue the head, with `headers`, that turns the connection into a WebSocket."""
         self._actions.append(Head(101, headers))
         self.mode = DONE
-        # A WebSocket lives long and does not need them.
+        # A WebSocket lives long and doesn't need them.
         self.headers, self.mirrored_headers = {}, []
 
     def begin_stream(self) -> None:
-        """Queue the head of a stream; events follow."""
+        """Queue a stream's head; events follow."""
         self.mode = STREAM
         headers = [*_EVENTS, *self.extra_headers]
         if self.begins_session and self.session is not None:
@@ -283,13 +283,13 @@ class Exchange:
             self._actions.append(Body(encode_event(b"", id=id, retry=self.retry)))
 
     def send_raw(self, data: bytes) -> None:
-        """Queue `data`, bytes of the stream that are not a message."""
+        """Queue `data`, bytes of the stream that aren't a message."""
         self._actions.append(Body(data))
 
     def send_comment(self) -> None:
         """Queue an SSE comment, to keep the stream alive through proxies.
 
-        If an earlier one was not sent yet, the silence is the client's, and one is enough.
+        If an earlier one wasn't sent yet, the silence is the client's, and one is enough.
         """
         begins = self.mode is UNDECIDED
         if begins:

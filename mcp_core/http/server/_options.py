@@ -32,7 +32,7 @@ class ServeOptions(TypedDict, total=False):
             them no state outlives a request.
         limits: upper bounds of what clients can use.
         trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`, or
-            `"unix"` for one that connects over a Unix socket. The client of a request is then
+            `"unix"` for one that connects over a Unix socket. A request's client is then
             the one that they name in `X-Forwarded-For`. By default it is the peer of the
             connection, so all clients of a proxy share the limits of one client.
         sse_path: a second path, such as `"/sse"`, at which GET begins HTTP+SSE (2024-11-05), for
@@ -55,19 +55,19 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     Those of a message and of a connection are in `mcp_core.Limits`.
 
     Raises:
-        ValueError: `client_share` is not above 0 and at most 1.
+        ValueError: `client_share` isn't above 0 and at most 1.
     """
 
     # The part of `sessions`, `uninitialized` and `bodies` that one client may use: one principal,
     # or without authorization one IP address (IPv6: one /64 network). A quarter leaves room for
-    # others, and is enough for all clients of a proxy that is not in `trusted_proxies`, which count
+    # others, and is enough for all clients of a proxy that isn't in `trusted_proxies`, which count
     # as one. 1 for no quotas.
     client_share: float = 0.25
     # A session costs some KiB: these are some tens of MiB. As many one-shot requests may be in
     # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
     # not cancel them.
     sessions: int = 10_000
-    # Sessions whose handshake is not complete. Any client can begin one, so they are few.
+    # Sessions whose handshake isn't complete. Any client can begin one, so they are few.
     uninitialized: int = 1_000
     # How long a handshake may take. A client completes it at once.
     initialize: float = 30.0
@@ -85,18 +85,18 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     session_bytes: int = 4 * 1024 * 1024
     # Their memory, for all sessions.
     all_bytes: int = 256 * 1024 * 1024
-    # Bytes of request bodies that have begun and are not complete, of all clients. A server takes
+    # Bytes of request bodies that have begun and aren't complete, of all clients. A server takes
     # up to twice as much for them, 128 MiB: there are holes in the heap. Beneath `asgi`, the HTTP
-    # server has buffers of its own for each connection. A body that arrives in one piece does not
+    # server has buffers of its own for each connection. A body that arrives in one piece doesn't
     # count.
     bodies: int = 64 * 1024 * 1024
     # How long one body may take. Node.js allows as much for a whole request: a body of 4 MiB needs
     # 14 KiB a second.
     body_time: float = 5 * 60.0
-    # Bytes that wait on one stream for a client that does not read. When there are more, and
+    # Bytes that wait on one stream for a client that doesn't read. When there are more, and
     # another message comes, the stream is closed.
     queued: int = 1024 * 1024
-    # Bytes of responses that the client of one HTTP/2 connection has not read, but for the longest
+    # Bytes of responses that the client of one HTTP/2 connection hasn't read, but for the longest
     # response. Above it further requests of the connection wait, and after 30 s get 503. Responses
     # of handlers that run by then can still add to it: above four times as much, a client that
     # reads less than 128 KiB a second gets errors in their place. 100 concurrent requests reach it
@@ -124,9 +124,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             request.
         retry: seconds after which a client should reconnect when its stream breaks.
         comment_interval: seconds of silence after which a comment is sent on a stream, so that
-            proxies do not close it.
+            proxies don't close it.
         limits: upper bounds.
-        trusted_proxies: the proxies that name the clients of their requests; None for none.
+        trusted_proxies: the proxies that name their requests' clients; None for none.
         sse_path: a second path of the endpoint, at which each GET without a session begins HTTP+SSE
             (2024-11-05); None for none.
     """
@@ -147,12 +147,12 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         scheme: Literal["http", "https"] | None = None,
         **options: Unpack[ServeOptions],
     ) -> HttpOptions:
-        """Return the options of a server.
+        """Return a server's options.
 
         Args:
             bind: the address that it listens on, if that is known.
-            scheme: the scheme of its URLs, if that is known.
-            options: the choices of the user, see `ServeOptions`.
+            scheme: its URLs' scheme, if that is known.
+            options: the user's choices, see `ServeOptions`.
 
         Raises:
             TypeError: an option is unknown.

@@ -80,7 +80,7 @@ class _ClientBodies:
 
 
 class UnfinishedBodies:
-    """The request bodies that have begun and are not complete. `total` is their size in bytes.
+    """The request bodies that have begun and aren't complete. `total` is their size in bytes.
 
     A message of a WebSocket that arrives in parts is such a body, too.
     """
@@ -123,7 +123,7 @@ class UnfinishedBodies:
         owner.endpoint.refuse_body(owner, rejection)
 
     def release(self, owner: BodyOwner) -> None:
-        """Count the body of `owner` no more. Do nothing if it is not counted."""
+        """Count the body of `owner` no more. Do nothing if it isn't counted."""
         client = owner.client or ""
         bodies = self._by_client.get(client)
         size = bodies.sizes.pop(owner, None) if bodies is not None else None

@@ -61,12 +61,12 @@ class Router:
     then calls `actions_to_send`. If a client goes away before its exchange is `over`, call
     `disconnected`. Set one timer to `next_deadline`.
 
-    When the output of an exchange was sent, or never will be, look at its conversation: if that is
+    When an exchange's output was sent, or never will be, look at its conversation: if that is
     `retired`, there is no event of its end, and its `service` must be closed.
 
     Without `pump`: take `next_event` until it returns `NEED_DATA`, then serve `ready`.
 
-    A plain route is called with the head of a request, without its body, and must not block. Its
+    A plain route is called with a request's head, without its body, and must not block. Its
     exceptions pass through `begin`. A request for it needs a `Host`, and an `Origin` if it has one,
     that one of the endpoints accepts; without endpoints, `HttpOptions.of()` decides.
 
@@ -165,9 +165,9 @@ class Router:
         """Return the exchange of a request whose head has arrived.
 
         Args:
-            head: the head of the request.
+            head: the request's head.
             now: the time, in seconds, of any monotonic clock.
-            path: the path within this router, if that is not the path of the request's target.
+            path: the path within this router, if that isn't the path of the request's target.
             token: belongs to the driver; see `Exchange`.
             principal: the authenticated client, if the endpoint has no authorization.
             address: the IP address of the connection's peer, "" if that is unknown.
@@ -269,7 +269,7 @@ class Router:
     def drop_responses(self, exchange: Exchange) -> None:
         """Replace long responses of `exchange` by errors: its connection has far too much unread.
 
-        They are responses that `actions_to_send` has not returned. Their requests have run.
+        They are responses that `actions_to_send` hasn't returned. Their requests have run.
         """
         exchange.drop_responses()
 

@@ -88,7 +88,7 @@ _QUERY: Final = b"session_id="
 
 _read_cancelled = reader(t.CancelledParams)
 
-# Events that concern the streams of a conversation.
+# Events that concern a conversation's streams.
 _STREAM_EVENTS: Final = frozenset((ConnectionClosed, MessageRejected, RequestCancelled))
 
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
@@ -131,7 +131,7 @@ class Conversation:
     `ConnectionClosed` is the last event, unless it is `retired`.
 
     Args:
-        shared: the state of the endpoint.
+        shared: the endpoint's state.
         conn: the connection. Its `close` is for the endpoint only.
         principal: the authenticated client, "" without one.
         rules: the HTTP rules of the revision that is spoken.
@@ -175,7 +175,7 @@ class Conversation:
         self.service: Any = None
         # The stream of the body that is being processed.
         self.current_stream: EventStream | None = None
-        self.rejected = False  # the body had something that is not a valid message
+        self.rejected = False  # the body had something that isn't a valid message
         self.finished = False  # the endpoint has to end this conversation
         self.retired = False
 
@@ -189,7 +189,7 @@ class Conversation:
     def queued(self, id: RequestId | None) -> int:
         """Return the bytes that wait for the client of request `id`.
 
-        None stands for the standalone stream. What is retained without a connected client does not
+        None stands for the standalone stream. What is retained without a connected client doesn't
         count.
         """
         stream = self.stream_for(id)
@@ -210,14 +210,14 @@ class Conversation:
         """End the response of the running request `id`; its client reconnects and resumes.
 
         `retry` is the time in seconds after which it should, if that is sent. Return False if this
-        is not possible: then nothing happens (2025-11-25, basic/transports).
+        isn't possible: then nothing happens (2025-11-25, basic/transports).
         """
         return False
 
     def authorize_calls(
         self, request: RequestReceived, tools: Collection[str]
     ) -> ErrorResponse | None:
-        """Return None if the token of `request` covers calls of `tools`, or why it does not.
+        """Return None if the token of `request` covers calls of `tools`, or why it doesn't.
 
         `request` is about what such calls have returned. If its response is an error, it gets the
         status and the challenge of the denial. Otherwise a token that resumes its stream needs the
@@ -334,7 +334,7 @@ class Conversation:
         return self.current_stream
 
     def _message_stream(self, message: Outgoing) -> EventStream | None:
-        """Return the stream for a message that is not a response; None to drop the message."""
+        """Return the stream for a message that isn't a response; None to drop the message."""
         stream = self.current_stream
         exchange = stream.exchange if stream is not None else None
         return stream if exchange is not None and exchange.reply_format != "json" else None
@@ -364,7 +364,7 @@ class Conversation:
         self.detach(exchange)
 
     def _detached(self, stream: EventStream, exchange: Exchange) -> None:
-        # Otherwise the handler runs on: before 2026-07-28 a disconnect is not a cancellation.
+        # Otherwise the handler runs on: before 2026-07-28 a disconnect isn't a cancellation.
         if stream.over or self.rules.disconnect_cancels:
             self.finished = True
 
@@ -479,7 +479,7 @@ class Session(Conversation):
         if last_id is None:
             stream = self.standalone_stream
             # What is still retained of the messages that came while no client was connected. None
-            # of it was promised to a client, so a gap is not an error.
+            # of it was promised to a client, so a gap isn't an error.
             cursor = max(stream.last_taken, stream.last_evicted)
             return (stream, cursor) if stream.exchange is None else OPEN_ALREADY
         name, _, number = last_id.rpartition(b"-")
@@ -625,7 +625,7 @@ def target_with_session(target: bytes, id: bytes) -> bytes:
 
 
 def session_in_target(target: bytes) -> bytes | None:
-    """Return the session id in the query of a target, which is its place in 2024-11-05."""
+    """Return the session id in a target's query, which is its place in 2024-11-05."""
     _, _, query = target.partition(b"?")
     for part in query.split(b"&") if query else ():
         if part.startswith(_QUERY):
@@ -634,7 +634,7 @@ def session_in_target(target: bytes) -> bytes | None:
 
 
 class OneShots(dict[Conversation, None]):
-    """The conversations that are not sessions, and how many of them each client has.
+    """The conversations that aren't sessions, and how many of them each client has.
 
     `quota` is the number that one client may have.
     """
@@ -672,7 +672,7 @@ class OneShots(dict[Conversation, None]):
 
 
 class _ClientCounts(dict[str, int]):
-    """How many of something each client has. "" is not counted: see `client_key`."""
+    """How many of something each client has. "" isn't counted: see `client_key`."""
 
     __slots__ = ()
 

@@ -5,7 +5,7 @@ new response with an older cursor (`Last-Event-ID`), so it gets every message on
 
 1. Retention is limited by number of events, bytes and age. A client that asks for an event which is
    no longer retained gets an error; no event is skipped silently.
-2. A message that a connected response has not sent yet is never evicted. How much may wait there
+2. A message that a connected response hasn't sent yet is never evicted. How much may wait there
    is limited elsewhere, by `HttpLimits.queued`.
 3. Memory is counted as it is used: a short message, and a stream with a few of them, cost more than
    their bytes.
@@ -39,7 +39,7 @@ __all__ = ["EventLog", "EventStream"]
 _NO_SCOPES: Final[frozenset[str]] = frozenset()
 # Bytes of a response from which it is worth dropping.
 _LONG: Final = 64 * 1024
-# The request has run, so this is no error after which it may simply be sent again.
+# The request has run, so this isn't an error after which it may simply be sent again.
 _UNREAD: Final = ErrorData(
     -32603,
     "the response was dropped, because this connection has too much of unread responses: "
@@ -69,7 +69,7 @@ class EventStream:
     - `has_messages_before_response`: a message came before the responses.
     - `over`: nothing more will come.
     - `exchange`: the response that carries the stream now.
-    - `unsent`: bytes that this response has not sent.
+    - `unsent`: bytes that this response hasn't sent.
     - `last`, `last_taken`, `last_evicted`: numbers of the newest message, of the newest one that a
       response has sent, and of the newest one that was evicted.
     - `bytes`, `counted_bytes`: bytes of the messages, and the memory that an `EventLog` counts for
@@ -133,7 +133,7 @@ class EventStream:
         return self.over and self.exchange is None
 
     def add_message(self, data: bytes) -> None:
-        """Append a message that is not a response."""
+        """Append a message that isn't a response."""
         self.has_messages_before_response = True
         self._append(data, 0)
 
@@ -192,7 +192,7 @@ class EventStream:
         return True
 
     def clear(self) -> None:
-        """Remove all messages, but for those that a connected response has not sent."""
+        """Remove all messages, but for those that a connected response hasn't sent."""
         exchange = self.exchange
         if exchange is None or exchange.cursor == self.last:
             self.messages = _EMPTY
@@ -253,7 +253,7 @@ class EventLog:
             self._evict_until(self._expiry, lambda: self.bytes <= limits.all_bytes)
 
     def forget(self, stream: EventStream) -> None:
-        """Retain nothing of `stream` any more. Do nothing if it is not retained."""
+        """Retain nothing of `stream` any more. Do nothing if it isn't retained."""
         retained = self._retained.get(stream.owner)
         if retained is None or stream not in retained.streams:
             return

@@ -3,7 +3,7 @@
 1. It begins like any other request: `Host` and `Origin`, authorization, capacity, then the
    handshake. A client that is rejected gets an HTTP response.
 2. The connection is closed after a rejected upgrade. What follows may be WebSocket frames, and may
-   come from another client: some proxies do not wait for the response.
+   come from another client: some proxies don't wait for the response.
 3. Each message is authorized by the grant of the upgrade request, as if it came by POST.
 """
 

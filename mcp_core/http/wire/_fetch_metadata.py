@@ -4,10 +4,10 @@ A browser sends no `Origin` with a GET for an image, a script, a frame or a link
 `Sec-Fetch-Site` whose page has caused the request, and no page can change that (W3C, Fetch Metadata
 Request Headers).
 
-1. **Only two values are not of another site**: `same-origin` is a page of this server, and `none`
+1. **Only two values aren't of another site**: `same-origin` is a page of this server, and `none`
    the user. Anything else is: `cross-site`, `same-site` (a page at another port of this machine), a
    repeated header, and a value of a later specification.
-2. A request without the header does not count as a page's. Programs send none. Nor do browsers
+2. A request without the header doesn't count as a page's. Programs send none. Nor do browsers
    older than 2023, or any browser to `http://` at another machine: a server that is reached so
    needs authorization.
 """
@@ -46,7 +46,7 @@ def is_foreign_fetch(site: bytes | None) -> bool:
 def is_visit(method: bytes, mode: bytes | None, dest: bytes | None) -> bool:
     """Return True if the user goes to a page, such as by a link or a redirect of a login.
 
-    The page that the user leaves sees nothing of the response. A frame is not a visit, nor is a
+    The page that the user leaves sees nothing of the response. A frame isn't a visit, nor is a
     form that is posted: that has an `Origin`.
 
     Args:

@@ -1,7 +1,7 @@
 """Requests behind proxies: the client that a proxy names, and the fields that it passes on.
 
 1. `X-Forwarded-For` counts only as far as trusted proxies have written it. Each proxy appends the
-   address that it was asked by, so the entries are read from the last one. The first that is not
+   address that it was asked by, so the entries are read from the last one. The first that isn't
    a trusted proxy is the client; what stands before it, the client may have made up.
 2. Addresses are only counted with, never authorized by.
 3. A field that `Connection` names is for one connection, too (RFC 9110, 7.6.1). But the fields that
@@ -37,7 +37,7 @@ _WITH_PORT: Final = re.compile(r"\[([^]]*)\](?::\d+)?|([^:]*):\d+")
 _NETWORK_BITS: Final = 64
 _CACHED: Final = 4096
 
-# RFC 9110, 7.6.1 and 11.7.2: these are for the next connection only. `Trailer` is not one of them.
+# RFC 9110, 7.6.1 and 11.7.2: these are for the next connection only. `Trailer` isn't one of them.
 _HOP_BY_HOP: Final = frozenset(
     (
         b"connection",
@@ -138,7 +138,7 @@ class TrustedProxies:
     def client_address(self, peer: str, headers: Headers) -> str:
         """Return the address of the client of a request with `headers`.
 
-        `peer` is the address of its connection, "" if that has none. If `X-Forwarded-For` is
+        `peer` is its connection's address, "" if that has none. If `X-Forwarded-For` is
         missing or malformed, the result is the last proxy that was found.
         """
         address = peer

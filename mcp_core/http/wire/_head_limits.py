@@ -1,4 +1,4 @@
-"""Limits on the head of a message, and why a head is rejected, for every version of HTTP.
+"""Limits on a message's head, and why a head is rejected, for every version of HTTP.
 
 HTTP/1.1 (`_http1.py`) and HTTP/2 (`_http2_headers.py`) share these: no spelling passes one of
 them that the other rejects. Errors that only one version can have are in its own file.
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 # Bytes: in HTTP/1.1 with request line and empty line, in HTTP/2 as RFC 9113, 6.5.2 counts.
 MAX_HEAD: Final = 32 * 1024
-# Bytes of the head of a response. Servers set more and longer headers than clients.
+# Bytes of a response's head. Servers set more and longer headers than clients.
 MAX_RESPONSE_HEAD: Final = 64 * 1024
 MAX_FIELDS: Final = 100
 MAX_VALUE: Final = 8 * 1024  # bytes of one value

@@ -6,9 +6,9 @@ to that server (DNS rebinding), so that its origin looks like ours, `Host` has t
 
 1. **Safe without configuration.** Rebinding needs a name that an attacker controls. So `Host` may
    be `localhost` or a loopback address; any address, for a server that can be reached from other
-   machines; and the names that were listed. Never another name. The ports of these do not matter:
+   machines; and the names that were listed. Never another name. The ports of these don't matter:
    they change when they are forwarded.
-2. **A request without `Origin` does not come from a page**: programs send none. An `Origin` must be
+2. **A request without `Origin` doesn't come from a page**: programs send none. An `Origin` must be
    the very server that `Host` names, or have been listed.
 3. **Each value has one spelling.** Nothing is parsed leniently: no user, no path, no escapes, no
    white space, no list, no zone, no IPv4 address but four decimal numbers. A name with a trailing
@@ -32,7 +32,7 @@ from mcp_core.urls._url import DEFAULT_PORTS
 __all__ = ["Authority", "HostOriginPolicy", "Origin", "parse_host", "parse_origin"]
 
 # Exact values of each header that were allowed, because a client sends the same with each request.
-# Rejected values are not cached, so that no client can fill the cache with them.
+# Rejected values aren't cached, so that no client can fill the cache with them.
 _CACHE_SIZE: Final = 256
 _MAX_LENGTH: Final = 253 + len(":65535")  # RFC 1035: 255 on the wire, 253 as text
 
@@ -72,7 +72,7 @@ class Origin(Struct, frozen=True):
 
 
 def parse_host(value: bytes) -> Authority | None:
-    """Read a `Host` header (RFC 9110, 7.2). Return None if it is not `host` or `host:port`."""
+    """Read a `Host` header (RFC 9110, 7.2). Return None if it isn't `host` or `host:port`."""
     if len(value) > _MAX_LENGTH or not value.isascii():
         return None
     host = value.decode("ascii").lower()
@@ -115,7 +115,7 @@ class HostOriginPolicy:
 
     `Host` may be `localhost` or a loopback address; any address, for a server that can be reached
     from other machines; and the listed names. `Origin` must be the server that `Host` names, or be
-    listed; a request without it does not come from a web page.
+    listed; a request without it doesn't come from a web page.
 
     Args:
         bind: the address that the server listens on; None if it is every address, or unknown.
@@ -123,7 +123,7 @@ class HostOriginPolicy:
             `"mcp.example.com"`, `"mcp.example.com:8443"`.
         origins: pages of other origins that may send requests, as browsers write them:
             `"https://app.example.com"`.
-        scheme: the scheme of the server, if it is known: with "https" a page of the same host that
+        scheme: the server's scheme, if it is known: with "https" a page of the same host that
             was loaded over http has another origin. None behind a proxy, where it is unknown.
 
     Raises:
@@ -169,7 +169,7 @@ class HostOriginPolicy:
     def allows_origin(self, origin: bytes | None, host: bytes) -> bool:
         """Return True if a page of `origin` may send requests to `host`, which was allowed before.
 
-        Also True without an origin: then the request does not come from a page.
+        Also True without an origin: then the request doesn't come from a page.
         """
         if origin is None or (origin, host) in self._origin_cache:
             return True

@@ -8,7 +8,7 @@ behind it (h11 in our drivers) then cannot disagree with a proxy in front of it.
 2. **A head ends where h11 says it ends**: at the first empty line, with CRLF or LF. A head with a
    bare LF in it is rejected as a whole. From a head that is accepted, h11 reads exactly one request
    with this method and target.
-3. **The result does not depend on how the bytes were split.** Each byte is examined once while a
+3. **The result doesn't depend on how the bytes were split.** Each byte is examined once while a
    head grows. A valid head costs two matches of fixed patterns, without backtracking, and no loop;
    the functions that find out what is wrong run only if something is.
 
@@ -16,7 +16,7 @@ Stricter than RFC 9112, because well-behaved clients do none of this:
 
 - More than four empty lines before the request line, or one that ends in a bare LF. `empty_lines`
   counts those to skip (2.2 asks for one at least): some programs send one after a body.
-- A target in absolute form (3.2.2) must name the same authority as `Host`; then it does not matter
+- A target in absolute form (3.2.2) must name the same authority as `Host`; then it doesn't matter
   which of them is used.
 - `Content-Length` with leading zeros, which some parse as octal, or repeated with the same value
   (6.3 leaves the choice).
@@ -24,7 +24,7 @@ Stricter than RFC 9112, because well-behaved clients do none of this:
 - Control characters in values; `"`, `<`, `>` and `\` in the target. Bytes over 127 in a value are
   opaque (5.5) and pass.
 - Two lines of a field of which one value is used (`SINGLETONS`): a proxy might use the other. The
-  fields that mirror the body (`Mcp-*`, `MCP-Protocol-Version`) are not among them: they are
+  fields that mirror the body (`Mcp-*`, `MCP-Protocol-Version`) aren't among them: they are
   compared with the body, and a mismatch has an error code of its own. Lists such as `Accept` may be
   repeated.
 """
@@ -63,7 +63,7 @@ __all__ = [
     "origin_form",
 ]
 
-# Before a request line. More is no program's mistake, and each one would put off a timeout.
+# Before a request line. More isn't a program's mistake, and each one would put off a timeout.
 MAX_EMPTY_LINES: Final = 4
 
 _MAX_LINE: Final = MAX_METHOD + 1 + MAX_TARGET + len(" HTTP/1.1\r\n")
@@ -117,10 +117,10 @@ def empty_lines(data: bytes, most: int) -> int:
 
 
 def head_end(data: bytes | bytearray, seen: int = 0) -> int | None:
-    """Return the index after the empty line that ends the head, or None if it is not there yet.
+    """Return the index after the empty line that ends the head, or None if it isn't there yet.
 
     `data` begins with the head. `seen` is the number of bytes that were there when the last call
-    returned None. They are not searched again.
+    returned None. They aren't searched again.
     """
     if data.startswith((b"\n", b"\r\n")):
         # h11 takes an empty line at the start for an empty head. `find_head_error` rejects that.
@@ -194,7 +194,7 @@ def _repeats_singleton(pairs: list[tuple[bytes, bytes]]) -> bool:
 
 
 def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> HeadError | None:
-    """Check a target that is not a path."""
+    """Check a target that isn't a path."""
     if target == b"*" and method == b"OPTIONS":
         return None
     absolute = _ABSOLUTE.match(target)

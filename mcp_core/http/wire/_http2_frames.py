@@ -1,14 +1,14 @@
 r"""Limits on HTTP/2 frames, enforced before h2 acts on them: what a peer may send, and how much.
 
-h2, which is behind this in our drivers, rejects invalid frames. It does not limit the number of
+h2, which is behind this in our drivers, rejects invalid frames. It doesn't limit the number of
 valid ones that do harm.
 
 1. **What is expensive for us must be expensive for the peer.** Frames that carry nothing are
    counted, over ten seconds, and compared with completed requests and data sent in both directions.
    A peer in normal use may ping, update windows and reset streams (RFC 9113, 10.5).
-2. **A frame is checked by its 9-byte header**, before any of it is buffered. The result does not
+2. **A frame is checked by its 9-byte header**, before any of it is buffered. The result doesn't
    depend on how the bytes were split. No payload is read but that of GOAWAY.
-3. GOAWAY is not passed to h2, which would end everything. It only means that the peer starts no new
+3. GOAWAY isn't passed to h2, which would end everything. It only means that the peer starts no new
    streams (6.8).
 """
 
@@ -72,7 +72,7 @@ _UPDATES: Final = 1_000  # WINDOW_UPDATE
 # Each DATA frame that we sent earns this many more. Some clients, such as Go's, read it 4 KiB at a
 # time, and update the windows of the stream and of the connection each time.
 _UPDATES_EACH: Final = 8
-# DATA of less than `_SMALL` bytes that does not end its stream; each completed stream earns one
+# DATA of less than `_SMALL` bytes that doesn't end its stream; each completed stream earns one
 # more.
 _SMALL_FRAMES: Final = 1_000
 _SMALL: Final = 64
@@ -89,7 +89,7 @@ _LAST_ID: Final = 2**31 - 1
 _NO_STREAM: Final = -1  # not 0: a frame may name stream 0, although it has no head
 
 
-# A request line of a protocol that is not HTTP.
+# A request line of a protocol that isn't HTTP.
 _OTHER_PROTOCOL: Final = re.compile(
     rb"[^ \r\n]++ [^ \r\n]++ (?!HTTP/)[^ \r\n]++\r?\n", re.IGNORECASE
 )
@@ -302,7 +302,7 @@ class FrameWatch:
         return b"".join(passed)
 
     def _check_frame(self, header: bytes) -> bool:
-        """Check the header of a frame. Return False if there is an `error`."""
+        """Check a frame's header. Return False if there is an `error`."""
         length = (header[0] << 16) | (header[1] << 8) | header[2]
         kind = header[3]
         flags = header[4]

@@ -58,7 +58,7 @@ _PATH: Final = re.compile(rb"/[!$-;=?-\[\]-~]*+")
 _SCHEME: Final = re.compile(rb"[A-Za-z][A-Za-z0-9+\-.]*+")
 _STATUS: Final = re.compile(rb"[1-5][0-9][0-9]")
 _FIELD_OVERHEAD: Final = 32  # bytes that a field counts for beside its own (RFC 9113, 6.5.2)
-# Fields about one connection, which are not allowed in HTTP/2 (8.2.2).
+# Fields about one connection, which aren't allowed in HTTP/2 (8.2.2).
 _CONNECTION_FIELDS: Final = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade")
 )
@@ -85,7 +85,7 @@ _BAD_STATUS = HeadError(400, "The status is not one number.")
 
 
 def request_head(headers: Sequence[tuple[bytes, bytes]]) -> RequestHead | HeadError:
-    """Return the head of a request, from its decoded list of `headers`, or an error.
+    """Return a request's head, from its decoded list of `headers`, or an error.
 
     Reset the stream with PROTOCOL_ERROR for an error of status 400 (8.1.1). Respond to others with
     their status.
@@ -137,7 +137,7 @@ def find_trailer_error(headers: Sequence[tuple[bytes, bytes]]) -> HeadError | No
 
 
 def response_head(headers: Sequence[tuple[bytes, bytes]]) -> Head | HeadError:
-    """Return the head of a response, from its decoded list of `headers`, or an error.
+    """Return a response's head, from its decoded list of `headers`, or an error.
 
     Reset the stream with PROTOCOL_ERROR for any error.
     """

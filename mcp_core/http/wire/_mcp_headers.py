@@ -7,10 +7,10 @@
    but the server acts on the body. A difference may be an attack, so the server rejects the request
    (Server Validation, same page). Values are compared after decoding, numbers as numbers. A header
    for a missing argument is as wrong as a missing header.
-3. An invalid body is reported elsewhere. A value that cannot be compared because of it is not a
+3. An invalid body is reported elsewhere. A value that cannot be compared because of it isn't a
    mismatch.
 
-Names are in lower case, as in `RequestHead`. On the wire their case does not matter.
+Names are in lower case, as in `RequestHead`. On the wire their case doesn't matter.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ def encode_value(text: str) -> bytes:
 
 
 def decode_value(value: bytes) -> str:
-    """Decode the value of a header. White space around it belongs to the header, not to the text.
+    """Decode a header's value. White space around it belongs to the header, not to the text.
 
     Raises:
-        ValueError: the value has invalid characters, or is marked as base64 but is not the base64
+        ValueError: the value has invalid characters, or is marked as base64 but isn't the base64
             of UTF-8 text.
     """
     if not _VALUE.fullmatch(value):
@@ -178,7 +178,7 @@ class RequestHeaderValidator:
         """Check protocol version, method and name.
 
         `version` is the one in `_meta`. `row` is None for an unknown method. `params` may be
-        undecoded, because they do not fit the method.
+        undecoded, because they don't fit the method.
         """
         values = self._values
         if (
@@ -363,7 +363,7 @@ def _member(params: Any, attribute: str) -> Any:
 
 _HEADER_VALUE: Final = re.compile(r"(?:[!-~\xa0-\xff](?:[\t -~\xa0-\xff]*[!-~\xa0-\xff])?)?")
 
-# Headers that HTTP or MCP itself sets, or that would change the meaning of a message.
+# Headers that HTTP or MCP itself sets, or that would change a message's meaning.
 _RESERVED: Final = frozenset(
     """
     host connection content-encoding content-length content-type transfer-encoding te trailer
@@ -379,7 +379,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     """Check that these headers can be sent with requests.
 
     Raises:
-        ValueError: a name or value has characters that are not allowed, a name is given twice, or
+        ValueError: a name or value has characters that aren't allowed, a name is given twice, or
             the protocol sets that header.
     """
     seen: set[str] = set()

@@ -1,8 +1,8 @@
 """Media types: `Content-Type` and `Accept` (RFC 9110, 8.3 and 12.5.1).
 
 1. **A body is JSON only if its type is exactly `application/json`.** A browser posts `text/plain`,
-   and types it does not know, to any site without asking that site first. It does not do so with
-   `application/json`. So what is nearly JSON is not JSON.
+   and types it doesn't know, to any site without asking that site first. It doesn't do so with
+   `application/json`. So what is nearly JSON isn't JSON.
 2. `Accept` is read leniently: parameters of a range are ignored, and so is a range that cannot be
    parsed. Sending a response that the peer may not like does no harm.
 3. Results are cached for exact values, in caches of a fixed size: a client sends the same value
@@ -33,7 +33,7 @@ EVENT_STREAM: Final = b"text/event-stream"
 CONTENT_TYPE_JSON: Final = (b"content-type", JSON)
 
 _CACHE_SIZE: Final = 128  # values per function
-# Bytes of a value; browsers send 150. A longer value matches nothing, and is not cached.
+# Bytes of a value; browsers send 150. A longer value matches nothing, and isn't cached.
 _MAX_VALUE: Final = 1024
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"

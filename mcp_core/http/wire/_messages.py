@@ -26,7 +26,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class RequestHead(Struct, gc=False):
-    """The head of a request.
+    """A request's head.
 
     Attributes:
         method: the method, such as `b"POST"`.
@@ -49,7 +49,7 @@ class RequestHead(Struct, gc=False):
 
 
 class Head(Struct, gc=False):
-    """The head of a response. Without a `content-length` the body ends with `End`.
+    """A response's head. Without a `content-length` the body ends with `End`.
 
     `status` is the status code. `headers` are pairs of name and value, the names in lower case.
     """
@@ -64,7 +64,7 @@ class Head(Struct, gc=False):
 
 
 class Body(Struct, gc=False):
-    """A part of the body of a response, `data`."""
+    """A part of a response's body, `data`."""
 
     data: bytes
 

@@ -47,7 +47,7 @@ __all__ = [
 _FOREIGN_HOST: Final = (
     "The name in Host is not that of this proxy: use the URL that it has printed."
 )
-# The server would see the credentials of the proxy, and take them for those of the page.
+# The server would see the proxy's credentials, and take them for those of the page.
 _FOREIGN_ORIGIN: Final = "This proxy adds credentials, so it refuses requests of foreign pages."
 _FOREIGN_PAGE: Final = (
     "A web page of another site has caused this request (Sec-Fetch-Site): send it from a program,"
@@ -61,7 +61,7 @@ _OTHER_TARGET: Final = (
 _WEBSOCKET: Final = "This proxy passes no WebSockets: connect to the server itself."
 
 # RFC 8414, RFC 9728 and OpenID Connect Discovery: documents that a client needs before it has a
-# token, at the root and for the path of the URL.
+# token, at the root and for the URL's path.
 _METADATA: Final = (
     b"/.well-known/oauth-protected-resource",
     b"/.well-known/oauth-authorization-server",
@@ -230,7 +230,7 @@ def proxied_request_headers(
         headers: those of the client, as it has written them.
         url: the server's URL. A page of the server gets the server's own origin.
         request: what `ProxyPolicy.check` has decided.
-        added: the headers of the proxy, in place of the client's of the same names.
+        added: the proxy's headers, in place of the client's of the same names.
         is_chunked: whether the body is sent in chunks.
     """
     own = {b"host": url.authority}

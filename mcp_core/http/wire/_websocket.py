@@ -6,8 +6,8 @@ Transports) it changes neither messages nor the order of events. How it is opene
 
 1. Every error ends in a Close frame with a code of `CODES`. Messages before it are processed, what
    is queued is sent, running requests are cancelled, and then the peer has a moment to close too.
-2. The length of a frame is checked when its head has arrived. Nothing too long is ever buffered.
-3. A silent peer is pinged; a peer that does not read or does not close is waited for only so long.
+2. A frame's length is checked when its head has arrived. Nothing too long is ever buffered.
+3. A silent peer is pinged; a peer that doesn't read or doesn't close is waited for only so long.
    All these times are in `next_deadline`, so a driver has none of its own. Nothing is read while
    `paused`, and nothing more is sent before the last was written: back-pressure.
 
@@ -49,7 +49,7 @@ CODES: Final = {
     "going away": 1001,  # a server stops
     "protocol": 1002,  # invalid frames, or a ping without a pong
     "binary": 1003,
-    "garbage": 1007,  # text that is not UTF-8, or repeated messages that are not JSON
+    "garbage": 1007,  # text that isn't UTF-8, or repeated messages that aren't JSON
     "policy": 1008,  # the token has expired, or the client is idle or too slow
     "too long": 1009,
     "internal error": 1011,
@@ -63,13 +63,13 @@ _NO_CLOSE: Final = 1006  # reported if there was no Close; never sent
 _PING_INTERVAL: Final = 20.0
 _MAX_PONGS: Final = 16
 _CLOSE_TIMEOUT: Final = 1.0  # for the peer's Close after ours
-_WRITE_TIMEOUT: Final = 30.0  # for a peer that does not read
+_WRITE_TIMEOUT: Final = 30.0  # for a peer that doesn't read
 # A message that has begun must grow by this many bytes in this time, as the body of an HTTP request
 # must: it is buffered all the while.
 _SLOW_PERIOD: Final = 30.0
 _MIN_PROGRESS: Final = 30 * 1024
 _PARTIAL_TIMEOUT: Final = 5 * 60.0  # for the whole message, as for the body of an HTTP request
-# A peer that sends this many messages that are not JSON, within this time, does not speak MCP.
+# A peer that sends this many messages that aren't JSON, within this time, doesn't speak MCP.
 _MAX_GARBAGE: Final = 3
 _GARBAGE_PERIOD: Final = 10.0
 
@@ -125,7 +125,7 @@ class WebSocket:
         recorder: records messages and close frames; None, as at first, for no recording.
         paused: True if the driver must not read now.
         input_ignored: True if an error or a Close has arrived: discard all later input.
-        disconnected: True if the stream has ended, or the peer does not respond.
+        disconnected: True if the stream has ended, or the peer doesn't respond.
     """
 
     __slots__ = (
@@ -173,9 +173,9 @@ class WebSocket:
     ) -> None:
         self.conn = conn
         self.recorder: WebSocketRecorderLike | None = None
-        self.paused = False  # do not read
+        self.paused = False  # don't read
         self.input_ignored = False  # an error or a Close has arrived: discard all later input
-        self.disconnected = False  # the stream has ended, or the peer does not respond
+        self.disconnected = False  # the stream has ended, or the peer doesn't respond
         self.now = now
         self._context = MessageContext(grant=grant)
         self._find_rejection = find_rejection
@@ -263,7 +263,7 @@ class WebSocket:
             self._reject(body, error)
 
     def receive_binary(self, now: float) -> None:
-        """Close the WebSocket: binary messages are not supported."""
+        """Close the WebSocket: binary messages aren't supported."""
         self._mark_activity(now)
         self._fail("binary", "messages are text")
 
@@ -312,7 +312,7 @@ class WebSocket:
 
     @property
     def buffered(self) -> int:
-        """Bytes of a message that has begun and is not complete."""
+        """Bytes of a message that has begun and isn't complete."""
         return len(self._partial)
 
     def refuse(self, problem: str) -> None:
@@ -482,7 +482,7 @@ class WebSocket:
             self.conn.close(error)  # at once, because more of it may follow
 
     def _reject(self, body: ParsedBody, problem: str) -> None:
-        """Queue an error response to each request in a message that is not processed."""
+        """Queue an error response to each request in a message that isn't processed."""
         error = encode(t.ErrorData(code=-32600, message=problem))
         for id in body.request_ids:
             text = encode_error(id, error).decode()

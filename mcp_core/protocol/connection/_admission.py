@@ -91,7 +91,7 @@ _read_params_meta = reader(_ParamsMeta)
 _read_members: Final[Callable[[Raw | bytes], dict[str, Raw]]] = reader(dict[str, Raw])
 
 _SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"
-# Methods that MCP does not define always pass: custom methods are up to the two sides.
+# Methods that MCP doesn't define always pass: custom methods are up to the two sides.
 _DEFINED: Final = frozenset(row.name for row in METHODS)
 _HANDSHAKE_METHODS: Final = frozenset(row.name for row in METHODS if row.step is Step.INITIALIZE)
 
@@ -109,12 +109,12 @@ def admit(
     """Check a request and return it as an `AdmittedRequest`.
 
     Args:
-        method: the name of the method.
+        method: the method's name.
         raw: the params as JSON.
         role: our role.
         config: our configuration.
-        state: the state of the connection.
-        session_peer: the peer of the handshake, None without a handshake.
+        state: the connection's state.
+        session_peer: the handshake's peer, None without a handshake.
         header_validator: applied to requests that carry their revision in `_meta`.
         decoded: the params, if they were decoded before.
 
@@ -288,7 +288,7 @@ def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: Stat
 
 
 def _check_state(state: State, step: Step, dialect: Dialect | None) -> None:
-    """Reject the request if `step` is not legal in `state`."""
+    """Reject the request if `step` isn't legal in `state`."""
     if step in LIFECYCLE[state]:
         return
     if state is State.CLOSING:
@@ -335,11 +335,11 @@ def _not_found_text(method: str, dialect: Dialect, role: Role) -> str:
 def may_request(method: str, peer: Peer, role: Role, config: Config, state: State) -> Method | None:
     """Check that `role` may send the request `method` to `peer` in `state`, and return its row.
 
-    Return None for a custom method that is not registered in `config`.
+    Return None for a custom method that isn't registered in `config`.
 
     Raises:
         LocalProtocolError: the revision has no such request, the peer or we did not declare the
-            capability, or the request is not legal in `state`.
+            capability, or the request isn't legal in `state`.
     """
     if role is Role.SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
@@ -370,7 +370,7 @@ def may_become_task(row: Method, params: Any, peer: Peer, config: Config) -> boo
     """Return True if the response to our request may be a `CreateTaskResult`.
 
     Raises:
-        LocalProtocolError: the params ask for a task, and the peer does not run such requests as
+        LocalProtocolError: the params ask for a task, and the peer doesn't run such requests as
             tasks (2025-11-25, basic/utilities/tasks, Capabilities).
     """
     if not row.task_needs:
@@ -395,7 +395,7 @@ def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State
 
     Raises:
         LocalProtocolError: the revision has no such notification, we did not declare the
-            capability, or the notification is not legal in `state`.
+            capability, or the notification isn't legal in `state`.
     """
     row = _row(method, peer, role, config, is_request=False)
     if row is None:

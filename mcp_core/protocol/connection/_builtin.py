@@ -99,7 +99,7 @@ class ProgressSender(Struct):
     Attributes:
         request: the request, None if it is no longer in the table and did not become a task.
         related: the request on whose stream progress is sent: a `tasks/result` that waits for the
-            task, None for the stream of the session.
+            task, None for the session's stream.
         meta: the `_meta` of the notifications.
     """
 
@@ -170,7 +170,7 @@ def log_notification(
     `related` is the request of the peer to which the message belongs, `meta` its `_meta`.
 
     Raises:
-        LocalProtocolError: `level` is not a level of MCP.
+        LocalProtocolError: `level` isn't a level of MCP.
         TypeError, ValueError: `data` cannot be encoded as JSON.
     """
     severity = _SEVERITY.get(level)

@@ -1,6 +1,6 @@
 """The state machine of one connection: received bytes in, events out; calls in, bytes to send out.
 
-1. The revision is a property of the sender of a message, which `_admission.py` determines. Nothing
+1. The revision is a property of a message's sender, which `_admission.py` determines. Nothing
    here compares revisions.
 2. Every request gets one response, and no input raises an exception. An invalid message causes an
    error response where the protocol allows one, and a `MessageRejected` event. Only mistakes of our
@@ -124,7 +124,7 @@ class Connection:
     `handle_timeout`. Their `now` is a monotonic time in seconds, on one clock for all calls.
 
     *What we want to send* goes in by `open`, `close`, `shutdown` and all that begins with `send`.
-    They raise `LocalProtocolError` if the protocol does not allow it, and then nothing was sent.
+    They raise `LocalProtocolError` if the protocol doesn't allow it, and then nothing was sent.
 
     *What to do now*, after any call of the two kinds above and in this order: write
     `data_to_send()` (or `messages_to_send()`), set one timer to `next_deadline()`, and call
@@ -225,13 +225,13 @@ class Connection:
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
     def has_incoming(self, id: RequestId) -> bool:
-        """Return True if the request `id` of the peer has no response yet and was not cancelled."""
+        """Return True if the request `id` of the peer has no response yet and wasn't cancelled."""
         return self._incoming.is_unanswered(id) or (
             self._publisher is not None and id in self._publisher.table
         )
 
     def has_outgoing(self, id: RequestId) -> bool:
-        """Return True if our request `id` has no response yet and was not cancelled."""
+        """Return True if our request `id` has no response yet and wasn't cancelled."""
         return id in self._outgoing.table
 
     def describe_unreadable(self) -> str:
@@ -314,7 +314,7 @@ class Connection:
         """Begin the version negotiation of a client (basic/versioning; basic/lifecycle).
 
         `PeerReady` or `ConnectionClosed` follows. `known_peer`, from an earlier connection to the
-        same server, saves the probe, unless the server refuses the handshake of its revision.
+        same server, saves the probe, unless the server refuses its revision's handshake.
 
         Raises:
             LocalProtocolError: this is a server, or the connection was opened before.
@@ -361,9 +361,9 @@ class Connection:
             headers: further HTTP headers by name, ignored by other transports.
 
         Raises:
-            LocalProtocolError: the connection is not open, the peer's revision has no such request,
+            LocalProtocolError: the connection isn't open, the peer's revision has no such request,
                 or the peer or we did not declare the capability.
-            TypeError, ValueError: the params are no JSON.
+            TypeError, ValueError: the params aren't JSON.
         """
         peer = self._peer_for(related)
         if self._closed_emitted:
@@ -390,7 +390,7 @@ class Connection:
         """Send the notification `method` with `params`, for the request `related` of the peer.
 
         Raises:
-            LocalProtocolError: the connection is not open, the peer's revision has no such
+            LocalProtocolError: the connection isn't open, the peer's revision has no such
                 notification, or we did not declare the capability.
             TypeError, ValueError: the params cannot be encoded as JSON.
         """
@@ -411,7 +411,7 @@ class Connection:
         """Send progress of the request `id` of the peer, or of a task. Return whether it was sent.
 
         Nothing is sent if the peer did not request progress, the request is complete or cancelled,
-        or `progress` has not increased. `total` is its final value, `message` is for the user.
+        or `progress` hasn't increased. `total` is its final value, `message` is for the user.
 
         Raises:
             LocalProtocolError: a number is infinite or NaN, which JSON cannot express.
@@ -446,7 +446,7 @@ class Connection:
         request that level, or the request is complete.
 
         Raises:
-            LocalProtocolError: `level` is not a level of MCP, or we did not declare `logging`.
+            LocalProtocolError: `level` isn't a level of MCP, or we did not declare `logging`.
             TypeError, ValueError: `data` cannot be encoded as JSON.
         """
         peer = self.peer if related is None else self._incoming.log_recipient(related, self.peer)
@@ -457,7 +457,7 @@ class Connection:
     def send_change(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
-        For servers. Equal changes that are not sent yet become one notification. That of a task
+        For servers. Equal changes that aren't sent yet become one notification. That of a task
         has its `status`.
         """
         if self._closed_emitted or (self._publisher is None and self.peer is None):
@@ -489,10 +489,10 @@ class Connection:
         return True
 
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
-        """Send the state of a task, `status`, if the peer is subscribed to it. Return if it is.
+        """Send a task's state, `status`, if the peer is subscribed to it. Return if it is.
 
         For servers. A session of 2025-11-25 is subscribed to all tasks. Of several states of a task
-        that are not sent yet, only the last one is.
+        that aren't sent yet, only the last one is.
         """
         return self.send_change(Change(task=status.task_id), status)
 
@@ -504,11 +504,11 @@ class Connection:
         """Send `result`, of the method's type or as a mapping, to the request `id` of the peer.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
-        object without `_meta`, in the revision of the peer. A `Raw` inside a result is not checked.
+        object without `_meta`, in the peer's revision. A `Raw` inside a result isn't checked.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
-            TypeError, ValueError: the result is no JSON. The request still needs a response.
+            TypeError, ValueError: the result isn't JSON. The request still needs a response.
         """
         request = self._incoming.get_unanswered(id)
         if request is None:
@@ -524,7 +524,7 @@ class Connection:
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
-            TypeError, ValueError: its `data` is no JSON. The request still needs a response.
+            TypeError, ValueError: its `data` isn't JSON. The request still needs a response.
         """
         if self._incoming.get_unanswered(id) is None:
             return False
@@ -828,7 +828,7 @@ class Connection:
     def _on_negotiated(self, peer: Peer) -> None:
         self._set_peer(peer)
         if peer.dialect.stateful:
-            # After `reinitialize` the state is READY, in which `initialized` is not legal.
+            # After `reinitialize` the state is READY, in which `initialized` isn't legal.
             self.state = State.OPENING
             self.send_notification("notifications/initialized")
         self.state = State.READY
@@ -852,7 +852,7 @@ class Connection:
         if self.state is State.OPENING and self.role is _CLIENT:
             self._close_with(ConnectFailed("the server ended the connection before it was open"))
         elif self.role is _SERVER and self._incoming.table:
-            # A client that closed one direction only still reads the responses of its requests.
+            # A client that closed one direction only still reads its requests' responses.
             self._emit_closed(State.CLOSING, ConnectionLost("the client closed the connection"))
         else:
             self._close_with(ConnectionLost(f"the {self.role.other.value} closed the connection"))
@@ -897,7 +897,7 @@ class Connection:
     def _send_response(self, response: Outgoing, id: RequestId) -> None:
         """Queue the response to the request `id` of the peer, and remove the request."""
         if self._outgoing.table:
-            response.remove_newlines()  # raises if it is not JSON, before anything was cancelled
+            response.remove_newlines()  # raises if it isn't JSON, before anything was cancelled
             self._outgoing.cancel_related(id)
         self._outbox.put(response)  # raises likewise: the request then stays in the table
         del self._incoming.table[id]

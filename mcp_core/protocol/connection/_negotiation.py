@@ -3,7 +3,7 @@
 1. The generator yields an `OpeningRequest` and is sent its `OpeningReply`. It has no messages, no
    clock and no transport, so its test covers the compatibility matrix as a table of replies.
 2. Only a *modern* error shows that a server speaks a stateless revision. Any other error, or a
-   timeout, means that it does not know `server/discover`. No single code can be relied on for that.
+   timeout, means that it doesn't know `server/discover`. No single code can be relied on for that.
 3. There is no fallback if the server cannot or will not respond now, for example with HTTP status
    401 or 503, because that tells nothing about its revisions.
 4. What an earlier connection found out is a guess: the server may have been upgraded since. If it
@@ -62,7 +62,7 @@ class OpeningReply(Struct, frozen=True):
     Attributes:
         status: the HTTP status, None without HTTP, 0 if there was no HTTP response either.
         late: a result of the probe that arrived after its timeout.
-        failure: the error of the transport, if there was no JSON-RPC response.
+        failure: the transport's error, if there was no JSON-RPC response.
     """
 
     result: Raw | bytes | None = None
@@ -73,7 +73,7 @@ class OpeningReply(Struct, frozen=True):
 
     @property
     def is_inconclusive(self) -> bool:
-        """True if the HTTP status tells nothing about the revisions of the server."""
+        """True if the HTTP status tells nothing about the server's revisions."""
         status = self.status
         return status is not None and (status in _INCONCLUSIVE or status >= 500 or status == 0)
 
@@ -97,7 +97,7 @@ _UNSUPPORTED: Final = next(
     if not dialect.stateful
 )
 _METHOD_NOT_FOUND: Final = -32601
-# HTTP statuses that tell nothing about the revisions of the server, apart from all above 499.
+# HTTP statuses that tell nothing about the server's revisions, apart from all above 499.
 _INCONCLUSIVE: Final = frozenset({401, 403, 429})
 
 _read_discovery = reader(t.DiscoverResult)
@@ -141,8 +141,8 @@ class VersionNegotiation:
     Attributes:
         request: the last request, None before the first one and after success or failure.
         deadline: when the last request times out, None for never.
-        needs_handshake: True, after success, if the server was probed and is not stateless. False
-            if it was not probed, or has answered the probe after its timeout.
+        needs_handshake: True, after success, if the server was probed and isn't stateless. False
+            if it wasn't probed, or has answered the probe after its timeout.
     """
 
     __slots__ = (
@@ -303,7 +303,7 @@ def _initialize(
 ) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Send `initialize`, and the probe if the server's refusal shows that it may be stateless.
 
-    `tried` has the revisions of the probes so far; the newest is not probed a third time.
+    `tried` has the revisions of the probes so far; the newest isn't probed a third time.
     `is_guess` is true if only an earlier connection says that the server needs a handshake. Then
     any refusal leads to the probe.
     """

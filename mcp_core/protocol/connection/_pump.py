@@ -1,4 +1,4 @@
-"""Delivery of the events of a connection, and its back-pressure in both directions.
+"""Delivery of a connection's events, and its back-pressure in both directions.
 
 1. Events are delivered one at a time and in order. If `on_event` calls `run` again, that call
    returns at once, and the outer `run` delivers the new events after the current one.

@@ -76,7 +76,7 @@ class IncomingRequests:
     Attributes:
         table: all of them, by id.
         waiting: those that wait for a handler, in order of arrival.
-        paused_since: when reading stopped because of them, None if it has not.
+        paused_since: when reading stopped because of them, None if it hasn't.
     """
 
     __slots__ = (
@@ -124,7 +124,7 @@ class IncomingRequests:
         return self.waiting.pop(0)
 
     def is_unanswered(self, id: RequestId) -> bool:
-        """Return True if the request `id` has no response yet and was not cancelled."""
+        """Return True if the request `id` has no response yet and wasn't cancelled."""
         request = self.table.get(id)
         return request is not None and request.phase is not _CANCELLED
 
@@ -224,7 +224,7 @@ class IncomingRequests:
 
     @property
     def pause_deadline(self) -> float | None:
-        """When the pause ends by timeout; None while reading is not paused."""
+        """When the pause ends by timeout; None while reading isn't paused."""
         if self.paused_since is None or self._pause_ended:
             return None
         return self.paused_since + self._limits.pause
@@ -284,7 +284,7 @@ class OutgoingRequests:
         """Queue a request with the params `encoded`, and add it. Return its id.
 
         Raises:
-            ValueError: the params have a newline and are not JSON. Nothing was added then.
+            ValueError: the params have a newline and aren't JSON. Nothing was added then.
         """
         id = self.next_id
         method = call.method
@@ -301,7 +301,7 @@ class OutgoingRequests:
     def cancel(self, id: RequestId, reason: str | None) -> None:
         """Cancel the request `id`, and notify the peer. No event follows.
 
-        Do nothing if the request is complete. Requests of the version negotiation are not
+        Do nothing if the request is complete. Requests of the version negotiation aren't
         cancelled: a client must not cancel `initialize`.
         """
         call = self.table.get(id)
@@ -342,7 +342,7 @@ class OutgoingRequests:
     def progress_event(self, params: ProgressParams) -> ProgressReceived | None:
         """Return the event for a progress notification.
 
-        Return None if progress was not requested, or has not increased.
+        Return None if progress wasn't requested, or hasn't increased.
         """
         call = self.table.get(params.progress_token) or self.tasks.get(params.progress_token)
         if call is None or not call.wants_progress:
@@ -368,7 +368,7 @@ class OutgoingRequests:
     def fail_all(self, reason: str | None) -> list[Any]:
         """Remove all requests and return the tokens of those that callers wait for.
 
-        If `reason` is not None, also cancel them at the peer.
+        If `reason` isn't None, also cancel them at the peer.
         """
         lost = [
             call.token for call in self.table.values() if not isinstance(call.token, _InternalToken)

@@ -13,7 +13,7 @@ connection can serve a handshake and stateless requests side by side, as the spe
 Three cells are our reading of the specification. `WORK` while `OPENING` is allowed: the text only
 asks the client to wait for the response to `initialize`, and over HTTP the notification that ends
 the opening can be overtaken. `PING` is legal before anything else, as the text says. `CLOSING`
-still answers pings, so that a peer does not take a slow shutdown for a dead connection.
+still answers pings, so that a peer doesn't take a slow shutdown for a dead connection.
 
 **The request.** It is `OPEN` from the moment it is admitted (or sent) until its one response.
 `subscriptions/listen` becomes `STREAMING` with its acknowledgement. A cancelled request stays in
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class State(enum.Enum):
-    """The states of a connection."""
+    """A connection's states."""
 
     __hash__ = object.__hash__
 
@@ -125,7 +125,7 @@ def next_state(state: State, step: Step) -> State:
     """Return the state after `step`.
 
     Raises:
-        LocalProtocolError: the step is not legal now. If it was the peer's, the caller converts the
+        LocalProtocolError: the step isn't legal now. If it was the peer's, the caller converts the
             error.
     """
     try:
@@ -137,7 +137,7 @@ def next_state(state: State, step: Step) -> State:
 
 
 def next_phase(phase: RequestPhase, action: RequestAction) -> RequestPhase | None:
-    """Return the phase of a request after `action`, or None if that is not legal."""
+    """Return a request's phase after `action`, or None if that isn't legal."""
     return REQUEST[phase].get(action)
 
 
@@ -160,7 +160,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     in_flight: int  # requests of the peer that have an event and no response yet
     waiting: int  # requests of the peer that wait because of `Limits.in_flight`
     calls: int  # our requests without a response
-    events: int  # events that `next_event` has not returned yet
+    events: int  # events that `next_event` hasn't returned yet
     buffered: int  # bytes received and not processed
     queued: int  # bytes to send
     received: int  # total bytes received

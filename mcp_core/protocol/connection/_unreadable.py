@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Failure", "UnreadableInput"]
 
 # Seconds until a request fails whose response may be the input that could not be read. Bytes that
-# are on their way arrive within that time, and a caller does not take it for a hang.
+# are on their way arrive within that time, and a caller doesn't take it for a hang.
 _DOUBT: Final = 1.0
 # Lines without a message between them. To read as many takes about half a second, and few programs
 # print as many by mistake.
@@ -64,7 +64,7 @@ class _Doubt(NamedTuple):
 
     problem: str
     due: float
-    in_line: bool  # it may be the response in a line over the limit whose end has not arrived
+    in_line: bool  # it may be the response in a line over the limit whose end hasn't arrived
 
 
 class UnreadableInput:
@@ -171,7 +171,7 @@ class UnreadableInput:
         return []
 
     def receive_unknown_id(self, id: RequestId, now: float) -> None:
-        """Process a response with an id that is not open.
+        """Process a response with an id that isn't open.
 
         Usually its request was cancelled or answered before, which is a legal race.
         """
@@ -188,7 +188,7 @@ class UnreadableInput:
             self._set_deadline()
 
     def add_line(self, beginning: bytes, size: int) -> None:
-        """Remember a line that is not a message, given its first bytes and its size in bytes."""
+        """Remember a line that isn't a message, given its first bytes and its size in bytes."""
         self._last = beginning
         if not self.lines:
             self._first = beginning

@@ -1,6 +1,6 @@
 """The names of what a client can be asked for, and whether a client can answer.
 
-A name is a path in the capabilities of the specification: `sampling.tools` is the member `tools` of
+A name is a path in the specification's capabilities: `sampling.tools` is the member `tools` of
 `sampling` (client/sampling, client/elicitation, client/roots).
 """
 

@@ -102,7 +102,7 @@ def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> Non
         error = _find_question_error(question) or _find_plaintext_error(question)
         if error:
             raise LocalProtocolError(f"{question.method}: {error}")
-    # Capabilities that its revision does not have do not count, even if the client sent them.
+    # Capabilities that its revision doesn't have don't count, even if the client sent them.
     offered: t.ClientCapabilities = peer.dialect.fit(peer.capabilities)
     missing = missing_capabilities(questions, offered)
     if missing:
@@ -195,7 +195,7 @@ def form_schema(question: t.ElicitRequest) -> FormSchema:
     """Return the schema of a form.
 
     Raises:
-        InvalidPayload: it is not a flat object of simple fields.
+        InvalidPayload: it isn't a flat object of simple fields.
     """
     return _read_form(encode(question.params.requested_schema))
 
@@ -218,7 +218,7 @@ def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:
 
 
 def find_error(question: t.InputRequest, answer: t.Result) -> str | None:
-    """Return why the content of an accepted form does not match its schema, or None."""
+    """Return why the content of an accepted form doesn't match its schema, or None."""
     if not isinstance(question, t.ElicitRequest) or question.params.mode == "url":
         return None
     if not isinstance(answer, t.ElicitResult) or answer.action != "accept":
@@ -236,7 +236,7 @@ def _find_content_error(form: FormSchema, content: Mapping[str, t.ElicitValue]) 
             error = form.find_error(name, content[name])
             if error:
                 return f"content.{name} {error}"
-    return None  # the schema does not forbid additional members
+    return None  # the schema doesn't forbid additional members
 
 
 def _find_value_error(field: t.PrimitiveSchema, value: t.ElicitValue) -> str | None:
@@ -301,7 +301,7 @@ def check_response(question: t.InputRequest, answer: t.Result) -> t.Result:
     """Return `answer` as a response to `question`. Only an accepted form keeps its content.
 
     Raises:
-        LocalProtocolError: it is not a valid response. Nothing was sent.
+        LocalProtocolError: it isn't a valid response. Nothing was sent.
     """
     row = INPUT_REQUESTS[type(question)]
     if type(answer) is not row.result:
@@ -324,8 +324,8 @@ def check_response(question: t.InputRequest, answer: t.Result) -> t.Result:
 def response_to_error(question: t.InputRequest, error: McpError) -> t.ElicitResult:
     """Return the response for a retry in which our own callback raised `error`.
 
-    An elicitation can be cancelled. Sampling and roots have no such result, so the request is not
-    retried (our reading: the specification does not say).
+    An elicitation can be cancelled. Sampling and roots have no such result, so the request isn't
+    retried (our reading: the specification doesn't say).
 
     Raises:
         McpError: `error` itself, which ends the call.

@@ -39,7 +39,7 @@ _PURPOSE: Final = b"mcp requestState"
 
 
 class InvalidRequestState(RemoteProtocolError):
-    """A `requestState` that was not issued for this request.
+    """A `requestState` that wasn't issued for this request.
 
     The text is for the log, and so is `reason`, a part of it. Send `PUBLIC_MESSAGE` to the peer: it
     is the same for every reason, so that nothing can be learned by trying.
@@ -85,7 +85,7 @@ class KeyRing:
 
     Args:
         keys: secrets of at least 32 random bytes. A name has up to 32 letters, digits, `-` and `_`,
-            and is not secret.
+            and isn't secret.
         lifetime: seconds until a state expires: long enough for a user to answer.
         max_length: the maximum length of a state, in characters. It travels in a message beside the
             responses, so it should be a fraction of `Limits.message`.

@@ -85,7 +85,7 @@ _read_any: Final[Callable[[Raw], Any]] = reader(Any)
 class NeedInput(BaseException):
     """Ends the run of a handler that requested input which has no response yet.
 
-    The handler will be run again. It is not an `Exception`, so that no handler treats it as a
+    The handler will be run again. It isn't an `Exception`, so that no handler treats it as a
     failure of its own.
     """
 
@@ -127,7 +127,7 @@ class ServerRoundTrips:
         max_rounds: how often the request may be answered with `input_required`.
 
     Raises:
-        InvalidRequestState: the request's `requestState` was not issued for it. Do not run the
+        InvalidRequestState: the request's `requestState` wasn't issued for it. Do not run the
             handler.
     """
 
@@ -201,7 +201,7 @@ class ServerRoundTrips:
 
         Args:
             question: the input request.
-            key: names an input request that is not the same in each run. A response counts for any
+            key: names an input request that isn't the same in each run. A response counts for any
                 input request under its key.
             find_error: returns what is wrong with a response, or None.
 
@@ -268,7 +268,7 @@ class ServerRoundTrips:
         """Return the response under a key of `InputRequiredResult.input_requests`, or None.
 
         `kind` is the type of the result, such as `ElicitResult`. Whether the content matches the
-        form is not checked.
+        form isn't checked.
 
         Raises:
             McpError: the client's response cannot be decoded.
@@ -414,7 +414,7 @@ class ServerRoundTrips:
         self.state = content.handler_state
         self._computed.update(content.computed)
         # New responses to input requests that we sent are kept, even if this run ends before it
-        # asks for them again. Others are not, or a peer could grow the state as it likes.
+        # asks for them again. Others aren't, or a peer could grow the state as it likes.
         self._keys_to_keep.update(key for key in content.requested_keys if key in self.responses)
         self._keys_to_keep.update(content.responses)
         self.responses.update(content.responses)  # the response given first wins over a later one
@@ -446,7 +446,7 @@ def _request_digest(method: Method, params: Any) -> str:
         try:
             arguments = _read_any(arguments)
         except InvalidPayload:
-            # They are not JSON, but the retry can have the same bytes.
+            # They aren't JSON, but the retry can have the same bytes.
             arguments = sha256(bytes(arguments)).hexdigest()
     return _digest([getattr(params, method.name_field), arguments or None])
 
@@ -538,7 +538,7 @@ class ClientRoundTrips:
     the new `params` with a new id and the same `_meta`.
 
     Args:
-        method: the method of the request.
+        method: the request's method.
         params: the params of the first try, as for `Connection.send_request`.
         peer: the server.
         capabilities: our own.

@@ -53,7 +53,7 @@ _PIECE: Final = 64 * 1024  # bytes that are split at a time: the parts take up t
 class DecodedParams(Struct, frozen=True):
     """The params of one message, decoded before the connection gets the message.
 
-    `read` is the function that decoded them. `error` says why they do not fit their type; it is
+    `read` is the function that decoded them. `error` says why they don't fit their type; it is
     empty if they do.
     """
 
@@ -65,7 +65,7 @@ class DecodedParams(Struct, frozen=True):
         """Return the params as `read` decodes `raw`, without decoding them again.
 
         Raises:
-            InvalidPayload: they do not fit their type.
+            InvalidPayload: they don't fit their type.
         """
         if read is not self.read:
             return read(raw)  # a type of another configuration
@@ -79,7 +79,7 @@ class ParsedBody(Struct, gc=False):
 
     A blank body has none. `size` is the number of bytes. `is_array` is True if the body is a JSON
     array, and `is_batch` if that array has a valid number of members; an invalid one is a single
-    `BadMessage`. `decoded` has the params of each message after `decode_params`, None before.
+    `BadMessage`. `decoded` has each message's params after `decode_params`, None before.
     """
 
     messages: list[Envelope | BadMessage]
@@ -163,8 +163,8 @@ def too_long(limits: Limits, excerpt: Excerpt) -> BadMessage:
 
 
 def _find_too_many_values(data: bytes, limits: Limits) -> BadMessage | None:
-    """Return what is wrong with a message that exceeds `limits.decoded`, None if it does not."""
-    # First count what is in strings too, because that is cheap: in most messages it is not much.
+    """Return what is wrong with a message that exceeds `limits.decoded`, None if it doesn't."""
+    # First count what is in strings too, because that is cheap: in most messages it isn't much.
     size = _weigh(data.translate(None, _OTHERS))
     if size <= limits.decoded or (size := _weigh_values(data)) <= limits.decoded:
         return None

@@ -60,7 +60,7 @@ encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
 
 
 class Envelope(Struct, gc=False):
-    """A JSON-RPC message whose `params`, `result` and `error` are not decoded yet."""
+    """A JSON-RPC message whose `params`, `result` and `error` aren't decoded yet."""
 
     jsonrpc: Literal["2.0"]
     id: int | str | None | UnsetType = UNSET
@@ -71,9 +71,9 @@ class Envelope(Struct, gc=False):
 
 
 class BadMessage(Exception):
-    """A received message that is not valid JSON-RPC.
+    """A received message that isn't valid JSON-RPC.
 
-    `id` is the id of the message, or None if it has none that is usable. `apparent_kind` is
+    `id` is the message's id, or None if it has none that is usable. `apparent_kind` is
     the kind of message that its members suggest: a "request" or "neither" gets an error response,
     and a "response" fails the request with its id. `excerpt` is a part of a message that is too
     long, or whose id could not be decoded. `cure` is a hint for our own user, to append to errors.
@@ -97,10 +97,10 @@ class BadMessage(Exception):
         self.apparent_kind = apparent_kind
 
     def about(self, data: bytes) -> BadMessage:
-        """Add an excerpt of `data`, the message, if its id is not known. Return self.
+        """Add an excerpt of `data`, the message, if its id isn't known. Return self.
 
         What led to the error is dropped: the frames of its tracebacks refer to the body that has
-        it, which the garbage collector does not track, so that they would never be freed.
+        it, which the garbage collector doesn't track, so that they would never be freed.
         """
         if self.id is None:
             self.excerpt = Excerpt(data[:EXCERPT_SIZE], data[-EXCERPT_SIZE:], len(data))
@@ -109,7 +109,7 @@ class BadMessage(Exception):
 
 
 class InvalidPayload(Exception):
-    """JSON that does not have the expected type. The text says where and why."""
+    """JSON that doesn't have the expected type. The text says where and why."""
 
 
 def reader(type: type[T], *, at_once: bool = False) -> Callable[[Raw | bytes], T]:
@@ -155,11 +155,11 @@ _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
 
 def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelope:
-    """Decode one message, which is not a batch. The limits are in bytes.
+    """Decode one message, which isn't a batch. The limits are in bytes.
 
     Raises:
-        BadMessage: the bytes are not JSON or not UTF-8, or no JSON-RPC request, notification or
-            response. It carries the id of the message if that can be read.
+        BadMessage: the bytes aren't JSON or not UTF-8, or no JSON-RPC request, notification or
+            response. It carries the message's id if that can be read.
     """
     try:
         if not data.isascii():
@@ -175,7 +175,7 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
     elif type(id) is str and _is_longer(id, id_limit):
         raise _invalid(envelope, f"id is longer than {id_limit} bytes", None)
     if method is not UNSET and envelope.result is UNSET and envelope.error is UNSET:
-        # With an id it is not a notification, and a null id cannot be put into a response.
+        # With an id it isn't a notification, and a null id cannot be put into a response.
         if id is None:
             raise _invalid(envelope, "id is null", None)
         # A character has at most four bytes in UTF-8, so short names need not be encoded.
@@ -242,7 +242,7 @@ def split_batch(data: bytes) -> list[bytes]:
     """Split a batch (revision 2025-03-26 only) into its messages, which stay encoded.
 
     Raises:
-        BadMessage: the bytes are not a JSON array.
+        BadMessage: the bytes aren't a JSON array.
     """
     try:
         if not data.isascii():
@@ -304,7 +304,7 @@ def check_object(data: bytes) -> dict[str, Raw]:
     """Return the members of an encoded object, which stay encoded.
 
     Raises:
-        ValueError: `data` is not JSON, not UTF-8, or JSON of another type.
+        ValueError: `data` isn't JSON, not UTF-8, or JSON of another type.
     """
     try:
         if not data.isascii():
@@ -318,7 +318,7 @@ def strip_white_space(data: bytes) -> bytes:
     """Remove the white space between the tokens of JSON, and with it every newline.
 
     Raises:
-        ValueError: `data` is not JSON.
+        ValueError: `data` isn't JSON.
     """
     try:
         return msgspec.json.format(data, indent=-1)
@@ -348,7 +348,7 @@ def _is_usable(id: RequestId, limit: int) -> bool:
 def _invalid(
     envelope: Envelope, message: str, id: int | str | None | UnsetType = UNSET
 ) -> BadMessage:
-    """Return the error for a message that was decoded. Pass `id` None if its own is not usable."""
+    """Return the error for a message that was decoded. Pass `id` None if its own isn't usable."""
     has_payload = envelope.result is not UNSET or envelope.error is not UNSET
     looks = _apparent_kind(envelope.method is not UNSET, envelope.id is not UNSET, has_payload)
     if id is UNSET:
@@ -369,7 +369,7 @@ def _apparent_kind(has_method: bool, has_id: bool, has_payload: bool) -> Apparen
 
 
 def _response_payload(envelope: Envelope) -> Raw:
-    """Return the result or the error of a response. Raise `BadMessage` if it is not a response."""
+    """Return the result or the error of a response. Raise `BadMessage` if it isn't a response."""
     result = envelope.result
     error = envelope.error
     if result is UNSET and error is UNSET:
@@ -416,7 +416,7 @@ def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
         return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object")
     has_method = "method" in members
     if has_method and "id" not in members and bytes(members["method"])[:1] != b'"':
-        # The method is not a string. A notification gets no response, but "neither" does.
+        # The method isn't a string. A notification gets no response, but "neither" does.
         has_method = False
     looks = _apparent_kind(has_method, "id" in members, "result" in members or "error" in members)
     try:

@@ -1,7 +1,7 @@
 r"""The beginning and the end of a message that cannot be decoded, and the id that they tell.
 
 1. Most peers write `jsonrpc` and `id` before the payload, or after it. Both can be read although
-   the payload is missing or is not JSON.
+   the payload is missing or isn't JSON.
 2. Only members of the outermost object count. Inside a string every quotation mark has a backslash
    before it, and a nested object has more than one brace after it, so neither can be mistaken for
    the end of the message.
@@ -50,8 +50,8 @@ class Excerpt(Struct, gc=False):
     Attributes:
         beginning: its first bytes.
         end: its last bytes, empty if they have not arrived.
-        size: the number of its bytes, 0 if its end has not arrived.
-        too_long: it exceeds the limit of a message.
+        size: the number of its bytes, 0 if its end hasn't arrived.
+        too_long: it exceeds a message's limit.
         is_rest: its beginning was reported before, when it passed the limit.
     """
 
@@ -66,7 +66,7 @@ class Excerpt(Struct, gc=False):
     ) -> tuple[RequestId | None, Literal["request", "response", "unknown"]]:
         """Return the id and the kind of the message, as far as the excerpt tells them.
 
-        A notification counts as a request: it is not a response. The limit is in bytes.
+        A notification counts as a request: it isn't a response. The limit is in bytes.
         """
         data = self.beginning
         id: RequestId | None = None

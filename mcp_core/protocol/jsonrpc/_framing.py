@@ -48,7 +48,7 @@ class LineBuffer:
         self._chunk = b""  # the chunk being searched
         self._start = 0  # where in it the next line begins
         self._queued_chunks: deque[bytes] = deque()  # chunks that follow it
-        self._partial = bytearray()  # the beginning of a line whose end has not arrived
+        self._partial = bytearray()  # the beginning of a line whose end hasn't arrived
         self._long_line: Excerpt | None = None  # inside this line, which has been reported
         self._end = b""  # its last bytes
         self._size = 0  # its bytes so far
@@ -65,12 +65,12 @@ class LineBuffer:
 
     @property
     def has_partial_line(self) -> bool:
-        """True if a line has begun and its newline has not arrived."""
+        """True if a line has begun and its newline hasn't arrived."""
         return self._long_line is not None or len(self) > 0
 
     @property
     def unfinished(self) -> bytearray:
-        """The beginning of the line whose newline has not arrived. Do not change it.
+        """The beginning of the line whose newline hasn't arrived. Do not change it.
 
         It is complete only after `next_line` returned None.
         """

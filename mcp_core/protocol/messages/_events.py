@@ -130,9 +130,9 @@ class RequestReceived(Struct, gc=False):
         method: the row of its method in the peer's revision.
         params: an object of the type `method.params`.
         peer: the sender.
-        raw: the params as JSON, including members that the type does not have.
-        related: our request on whose stream it arrived, None if the transport does not tell.
-        grant: the authorization of the sender, None without authorization.
+        raw: the params as JSON, including members that the type doesn't have.
+        related: our request on whose stream it arrived, None if the transport doesn't tell.
+        grant: the sender's authorization, None without authorization.
     """
 
     id: RequestId
@@ -145,13 +145,13 @@ class RequestReceived(Struct, gc=False):
 
 
 class NotificationReceived(Struct, gc=False):
-    """A notification from the peer that the connection does not process itself.
+    """A notification from the peer that the connection doesn't process itself.
 
     Attributes:
-        method: the row of its method.
+        method: its method's row.
         params: an object of the type `method.params`.
         peer: the sender, None if no handshake has identified it.
-        related: our request on whose stream it arrived, None if the transport does not tell.
+        related: our request on whose stream it arrived, None if the transport doesn't tell.
     """
 
     method: Method
@@ -174,7 +174,7 @@ class RequestCancelled(Struct, gc=False):
 class ResultReceived(Struct):
     """The result of our request `id`.
 
-    `result` is an object of the method's result type, or a dict for a method that MCP does not
+    `result` is an object of the method's result type, or a dict for a method that MCP doesn't
     define. `token` is the object that was passed to `send_request`.
     """
 
@@ -244,7 +244,7 @@ class TaskCreated(Struct):
     The request is complete. Its outcome is that of the task: send `tasks/get` until that ends.
 
     Attributes:
-        task: the state of the task. `task_id` names it.
+        task: the task's state. `task_id` names it.
         meta: the `_meta` of the response, None if it has none. The member
             `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
         token: the `token` of the request.
@@ -266,7 +266,7 @@ class ChangesMissed(Struct, gc=False):
 class MessageRejected(Struct):
     """The peer sent an invalid message. If it needs an error response, that is already queued.
 
-    `error` says what is wrong with it, for logs. `id` is the id of the message, None if it has none
+    `error` says what is wrong with it, for logs. `id` is the message's id, None if it has none
     that is usable.
     """
 
@@ -279,7 +279,7 @@ class ConnectionClosed(Struct):
 
     `lost` are the tokens of our requests that will get no response. `error` is the reason, None if
     the connection was closed on purpose. Responses to requests of the peer may still be sent while
-    the state of the connection is CLOSING.
+    the connection's state is CLOSING.
     """
 
     lost: list[Any]

@@ -43,7 +43,7 @@ class MessageContext(Struct, frozen=True, gc=False):
         related: our request on whose stream it arrived.
         header_validator: compares the message with its HTTP headers.
         status: the status of the HTTP response in whose body it arrived.
-        grant: the authorization of its sender.
+        grant: its sender's authorization.
     """
 
     related: RequestId | None = None
@@ -56,7 +56,7 @@ NO_CONTEXT = MessageContext()  # of lines, and of messages of which nothing is k
 
 
 class IncomingMessages:
-    """The received input that was not processed yet.
+    """The received input that wasn't processed yet.
 
     Pass input to `feed`, `add` or `add_parsed`, then call `next_message` until it returns None.
 
@@ -107,12 +107,12 @@ class IncomingMessages:
 
     @property
     def has_partial_line(self) -> bool:
-        """True if a line has begun and its newline has not arrived."""
+        """True if a line has begun and its newline hasn't arrived."""
         return self._lines is not None and self._lines.has_partial_line
 
     @property
     def unfinished(self) -> tuple[bytes, int]:
-        """The first bytes of the line whose newline has not arrived, and its size so far."""
+        """The first bytes of the line whose newline hasn't arrived, and its size so far."""
         line = self._lines.unfinished if self._lines is not None else b""
         return bytes(line[:EXCERPT_SIZE]), len(line)
 
@@ -137,7 +137,7 @@ class IncomingMessages:
         self._bodies.append((body, context))
 
     def clear(self) -> None:
-        """Discard all input that was not processed."""
+        """Discard all input that wasn't processed."""
         self._lines = None
         self._batch.clear()
         self._bodies.clear()
@@ -184,7 +184,7 @@ class IncomingMessages:
         """Return the params of the last message, decoded by its `row` unless they are already.
 
         Raises:
-            InvalidPayload: they do not fit their type.
+            InvalidPayload: they don't fit their type.
         """
         raw = NO_PARAMS if params is UNSET else params
         if self.decoded is None:
@@ -207,7 +207,7 @@ class HeaderValidator(Protocol):
     def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
         """Compare method, version and name. The version or the method may be unknown.
 
-        `params` may be undecoded, because they do not fit the method.
+        `params` may be undecoded, because they don't fit the method.
         """
 
     def check_params(self, row: Method, params: Any) -> str | None:

@@ -74,7 +74,7 @@ class Outgoing(Struct, gc=False):
         """Make `data` one line. Our own encoder writes no newlines, but a `Raw` may have them.
 
         Raises:
-            ValueError: `data` has a newline and is not JSON.
+            ValueError: `data` has a newline and isn't JSON.
         """
         if _NEWLINE in self.data:
             self.data = strip_white_space(self.data)
@@ -112,7 +112,7 @@ class Outbox:
         """Queue a message.
 
         Raises:
-            ValueError: its data has a newline and is not JSON.
+            ValueError: its data has a newline and isn't JSON.
         """
         if _NEWLINE in message.data:
             message.remove_newlines()
@@ -135,7 +135,7 @@ class Outbox:
     def are_responses_unread(self, limit: int) -> bool:
         """Return True if the peer cannot be reading: many responses wait, or more than `limit`.
 
-        A few large ones are not meant: a client queues them at once, and writes them later.
+        A few large ones aren't meant: a client queues them at once, and writes them later.
         """
         if self.response_bytes > limit:
             return True

@@ -50,7 +50,7 @@ def response_to_rejected(
 ) -> t.ErrorData | None:
     """Build the error response for a rejected request. Return None if none may be sent.
 
-    `dialect` is the revision of the connection, None if it has none.
+    `dialect` is the connection's revision, None if it has none.
     """
     if not rejected.may_respond:
         return None
@@ -66,14 +66,14 @@ def response_to_bad_message(
     """Build the error response for an unparsable message, and whether it has `"id": null`.
 
     The second value matters only if `bad.id` is None. Return None if no response may be sent: the
-    message may itself have been a response. `dialect` is the revision of the connection, None if
+    message may itself have been a response. `dialect` is the connection's revision, None if
     it has none.
     """
     if bad.apparent_kind not in ("request", "neither"):
         return None
     if bad.excerpt is not None and bad.excerpt.is_rest:
         return None  # it was answered when its beginning was reported
-    # A client does not answer a message without an id, because it may be no request. In a stateless
+    # A client doesn't answer a message without an id, because it may be no request. In a stateless
     # revision a client receives no requests at all.
     if role is _CLIENT and (bad.id is None or dialect is None or not dialect.stateful):
         return None

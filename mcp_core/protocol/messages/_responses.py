@@ -1,4 +1,4 @@
-"""From a response of the peer to the event of our request.
+"""From a response of the peer to our request's event.
 
 1. An invalid result (wrong type, unknown `resultType`) fails its request with a
    `RemoteProtocolError`, and has no other effect.
@@ -35,7 +35,7 @@ class OutgoingRequest(Struct, gc=False):
     """Our own request that has no response yet."""
 
     method: str
-    row: Method | None  # None for a custom method that is not registered
+    row: Method | None  # None for a custom method that isn't registered
     dialect: Dialect
     token: Any  # passed back on every event of the request
     related: RequestId | None = None  # the request of the peer during which it was sent
@@ -112,7 +112,7 @@ def _result_event(
     try:
         result = read(raw)
     except InvalidPayload:
-        # A value that is no complete result may be an `input_required` result, or a task.
+        # A value that isn't a complete result may be an `input_required` result, or a task.
         if _read_result_type(raw).result_type in (None, _COMPLETE):
             raise
     else:
@@ -123,14 +123,14 @@ def _result_event(
         )
         if kind is None or kind == _COMPLETE:
             return ResultReceived(id, result, call.token)
-        # Two examples of the extension have this type on the state of a task, against its text.
+        # Two examples of the extension have this type on a task's state, against its text.
         if kind == _TASK and isinstance(result, t.GetTaskResult):
             return ResultReceived(id, result, call.token)
     return _other_event(id, call, raw)
 
 
 def _other_event(id: RequestId, call: OutgoingRequest, raw: Raw) -> InputRequested | TaskCreated:
-    """Return the event for a result that is not complete. Raise `InvalidPayload` if it is invalid.
+    """Return the event for a result that isn't complete. Raise `InvalidPayload` if it is invalid.
 
     It is an `input_required` result, or the state of the task that the request has become.
     """

@@ -51,7 +51,7 @@ def is_declared(capabilities: Struct | None, path: Sequence[str]) -> bool:
 def supported_methods(rows: dict[str, Method], capabilities: Struct | None) -> dict[str, Method]:
     """Return the rows that a side which declared `capabilities` receives.
 
-    Requests that need a capability which is not declared are left out. Notifications are all kept,
+    Requests that need a capability which isn't declared are left out. Notifications are all kept,
     because their `needs` are capabilities of the sender.
     """
     return {
@@ -86,7 +86,7 @@ def _json_name(name: str) -> str:
 def with_tasks(capabilities: ServerCapabilities, *, may_list: bool) -> ServerCapabilities:
     """Return `capabilities` of a server that runs tool calls as tasks.
 
-    Each revision gets its own form: 2025-11-25 `tasks`, and 2026-07-28 the extension, which is not
+    Each revision gets its own form: 2025-11-25 `tasks`, and 2026-07-28 the extension, which isn't
     repeated under `experimental`. The other revisions get neither.
 
     Pass `may_list` False for a server that cannot tell its clients apart: it would list the tasks

@@ -53,7 +53,7 @@ class DialectConfig(Struct, frozen=True, eq=False):
     Attributes:
         dialect: the revision.
         receives: methods that the role receives, without requests that need a capability which the
-            `Config` does not declare.
+            `Config` doesn't declare.
         sends: methods that the role may send.
         result_meta: members of `_meta` in every result.
         result_type_member: `resultType` as an encoded member with a comma, empty if the revision
@@ -133,7 +133,7 @@ class Config:
         versions: the revisions to speak. A client prefers the newest. If a stateless one is among
             them, it sends `server/discover` first; otherwise it sends `initialize` at once.
         limits: upper bounds. `Limits()` for a server, `CLIENT_LIMITS` for a client if not given.
-        methods: requests and notifications that MCP does not define.
+        methods: requests and notifications that MCP doesn't define.
         probe_timeout: seconds a client waits for the response to `server/discover`; 15 by default.
             After that it takes the server for a stateful one.
         initialize_timeout: seconds a client waits for the response to `initialize`. None for no
@@ -241,7 +241,7 @@ class Config:
             handshake: the connection may be opened by a handshake. Otherwise each request has to
                 carry its revision and capabilities.
             long_lived: the connection has a stream for change notifications. Otherwise the
-                capabilities `listChanged` and `subscribe` are not declared.
+                capabilities `listChanged` and `subscribe` aren't declared.
         """
         other = copy(self)
         other.limits = replace(self.limits, pause=0.0)
@@ -306,7 +306,7 @@ def _checked_seconds(name: str, seconds: float | None) -> float | None:
     """Return a number of seconds.
 
     Raises:
-        ValueError: it is not positive.
+        ValueError: it isn't positive.
     """
     if seconds is not None and not seconds > 0:
         raise ValueError(f"{name} is a number of seconds above 0, or None, not {seconds!r}")

@@ -4,10 +4,10 @@
    peer.
 2. The methods of a revision come from `_methods.METHODS`, the fields that it lacks from
    `types._revisions.GATES`.
-3. The value of a handler is never changed: `Dialect.fit` returns it or an adapted copy. The changes
+3. A handler's value is never changed: `Dialect.fit` returns it or an adapted copy. The changes
    for a type are computed once per revision.
 
-Sources: the schema of each revision; basic/versioning (2026-07-28); basic/lifecycle (earlier).
+Sources: each revision's schema; basic/versioning (2026-07-28); basic/lifecycle (earlier).
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def _audio_as_text(audio: t.AudioContent) -> t.TextContent:
     return t.TextContent(f"[audio, {audio.mime_type}]", annotations=audio.annotations)
 
 
-# Replacements for content that a revision does not have. Tool use in sampling has none: it is sent
+# Replacements for content that a revision doesn't have. Tool use in sampling has none: it is sent
 # only to clients that declared `sampling.tools`.
 _SUBSTITUTES: Final[Mapping[type[Struct], Callable[[Any], t.TextContent]]] = {
     t.ResourceLink: _link_as_text,
@@ -363,7 +363,7 @@ def dialects_of(versions: Iterable[str]) -> tuple[Dialect, ...]:
     """Return the dialects of `versions`, newest first.
 
     Raises:
-        ValueError: a version is not a revision of MCP, or `versions` is empty.
+        ValueError: a version isn't a revision of MCP, or `versions` is empty.
     """
     wanted = frozenset(versions)
     unknown = sorted(wanted - DIALECTS.keys())

@@ -56,7 +56,7 @@ def encode_request_params(
     meta: Mapping[str, Any] | None,
     progress_token: t.ProgressToken | None,
 ) -> bytes | None:
-    """Encode the params of a request, with its `_meta`. Return None if it has no params.
+    """Encode a request's params, with its `_meta`. Return None if it has no params.
 
     `_meta` has the members that the revision requires, those of `meta` and the progress token.
 
@@ -98,7 +98,7 @@ def encode_result_parts(
     `_meta`.
 
     Raises:
-        ValueError: a `Raw` result is no JSON object, or has a member that is inserted.
+        ValueError: a `Raw` result isn't JSON object, or has a member that is inserted.
     """
     if isinstance(result, t.Result):
         fitted = (

@@ -46,7 +46,7 @@ class Role(enum.Enum):
 
     @property
     def other(self) -> Role:
-        """The role of the peer."""
+        """The peer's role."""
         return Role.SERVER if self is Role.CLIENT else Role.CLIENT
 
 
@@ -63,7 +63,7 @@ class Step(enum.Enum):
     CLOSE = "close"
 
 
-# The `until` of a method that was not removed: it sorts after every revision.
+# The `until` of a method that wasn't removed: it sorts after every revision.
 NEVER: Final = "never"
 
 
@@ -85,10 +85,10 @@ class Method(Struct, frozen=True, eq=False):
         params: the type of its params.
         result: the type of its result, None for a notification.
         since: the first revision that has it.
-        until: the first revision that does not have it any more, or `NEVER`.
+        until: the first revision that doesn't have it any more, or `NEVER`.
         needs: the path of the capability that it requires: of the receiver for a request, of the
             sender for a notification.
-        asks: the path of the capability that the sender of the request must have declared, beside
+        asks: the path of the capability that the request's sender must have declared, beside
             what the receiver `needs`.
         step: its step in the life cycle of the connection.
         input_ok: its result may be `input_required` (2026-07-28).

@@ -1,11 +1,11 @@
-"""JSON Schemas that are given at run time: by the author of a server, or by a peer.
+"""JSON Schemas that are given at run time: by a server's author, or by a peer.
 
 1. A schema is never changed, and nothing is ever fetched: only `#...` references are allowed. A
    schema that cannot be used is rejected before any value is checked (2026-07-28, basic/index,
    JSON Schema Usage; server/tools).
 2. Validation is bounded: by size and depth of the schema, depth of the value, and the number of
    references followed. References are what can make a small schema cost unlimited work.
-3. `pattern`s of our own author are run. Those of a peer are not, nor are other costly keywords:
+3. `pattern`s of our own author are run. Those of a peer aren't, nor are other costly keywords:
    in doubt, `UntrustedSchema` reports no error.
 
 A schema without `$schema` is draft 2020-12. Drafts 3, 4, 6, 7 and 2019-09 are supported if
@@ -58,8 +58,8 @@ SCHEMA_MAP_KEYWORDS: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords that are not run for a peer. A regular expression can take unlimited time, `uniqueItems`
-# compares every pair of items, and `unevaluated*` follow references that are not counted.
+# Keywords that aren't run for a peer. A regular expression can take unlimited time, `uniqueItems`
+# compares every pair of items, and `unevaluated*` follow references that aren't counted.
 _SKIPPED_KEYWORDS: Final = frozenset(
     {"pattern", "patternProperties", "uniqueItems", "unevaluatedItems", "unevaluatedProperties"}
 )
@@ -132,7 +132,7 @@ class JsonSchema:
         try:
             # 20 errors are enough to find a relevant one. A large value may have any number.
             worst = best_match(islice(self._validator.iter_errors(value), 20))
-        except RecursionError:  # `unevaluated*` follow references that we do not count
+        except RecursionError:  # `unevaluated*` follow references that we don't count
             raise _TooManyReferences from None
         if worst is None:
             return None
@@ -221,7 +221,7 @@ class UntrustedSchema(JsonSchema):
     """A JSON Schema from a peer. Compiling and using it takes some tenths of a second at most.
 
     A value that cannot be checked within that time counts as valid, and so does a value that
-    violates only keywords which are not run.
+    violates only keywords which aren't run.
 
     Raises:
         InvalidSchema: the schema cannot be used.
@@ -306,7 +306,7 @@ _KeywordFunction = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 def _check_multiple(
     validator: Any, keyword_value: Any, instance: Any, schema: Any
 ) -> Iterator[Any]:
-    """Check `multipleOf` in decimal: as binary numbers, 19.99 is no multiple of 0.01."""
+    """Check `multipleOf` in decimal: as binary numbers, 19.99 isn't a multiple of 0.01."""
     from jsonschema.exceptions import ValidationError
 
     if not validator.is_type(instance, "number"):
@@ -372,7 +372,7 @@ def _check_size(schema: dict[str, Any]) -> None:
 
 
 # A place in a schema: the place of its parent and its key there, or None for the root. A text for
-# each place would take the memory of the square of a schema, since keys can be long.
+# each place would take the memory of a schema's square, since keys can be long.
 _Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 

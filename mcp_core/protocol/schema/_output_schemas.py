@@ -1,7 +1,7 @@
 """Check tool results against the output schemas that the server declared.
 
 1. Only the last complete list of tools counts. After a change of the list nothing is known, and
-   unknown tools are not checked.
+   unknown tools aren't checked.
 2. A result that is an error needs no structured content. Any other result of a tool with an
    `outputSchema` needs structured content that matches it (server/tools, Output Schema).
 3. A schema is compiled once, when its tool is first called. A list alone costs almost nothing.
@@ -63,7 +63,7 @@ class OutputSchemas:
         """Check a result of tool `name`.
 
         Raises:
-            RemoteProtocolError: it does not fit the tool's output schema.
+            RemoteProtocolError: it doesn't fit the tool's output schema.
         """
         error = self.find_error(name, result) if name in self._by_tool else None
         if error is not None:

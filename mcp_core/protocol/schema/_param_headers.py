@@ -67,7 +67,7 @@ _TYPES: Final = ("string", "integer", "boolean")
 # header that can be read in several ways matches nothing.
 _NUMBER: Final = compile_on_first_use(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,20})?")
 
-# Arguments that are not an object have no members. Rejecting them is the task of the tool call.
+# Arguments that aren't an object have no members. Rejecting them is the task of the tool call.
 _read_members = reader(dict[str, Raw] | list[Raw] | str | float | bool | None)  # type: ignore[arg-type]
 _read_value = reader(Any)
 
@@ -82,7 +82,7 @@ def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
         schema: the `inputSchema` of a tool, decoded.
 
     Returns:
-        for the path of each property the name of its header, without `Mcp-Param-`.
+        for the path of each property its header's name, without `Mcp-Param-`.
 
     Raises:
         ValueError: an annotation is invalid or its path too long, and the text says why; or the
@@ -105,8 +105,8 @@ def param_headers(schema: dict[str, Any]) -> dict[tuple[str, ...], str]:
 def _annotated(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, dict[str, Any]]]:
     """Yield every schema object with an annotation, and the path of properties that leads to it.
 
-    The path is None if the object is not reached through `properties` alone. Keywords whose value
-    is data are skipped. A property that is merely named `x-mcp-header` does not count.
+    The path is None if the object isn't reached through `properties` alone. Keywords whose value
+    is data are skipped. A property that is merely named `x-mcp-header` doesn't count.
     """
     queue: list[tuple[tuple[str, ...] | None, Any]] = [((), schema)]
     parts = 0
@@ -181,7 +181,7 @@ def param_values(headers: ParamHeaders, arguments: Arguments) -> list[tuple[str,
     """Return for each property that has a value its name, as annotated, and its text.
 
     Raises:
-        ValueError: the arguments are not JSON, or one is an integer beyond 2**53-1, which not every
+        ValueError: the arguments aren't JSON, or one is an integer beyond 2**53-1, which not every
             reader of a header can represent.
         TypeError: JSON cannot represent the arguments.
     """
@@ -195,7 +195,7 @@ def mirrored_values(
     """Return path, name and value of each mirrored property; the value is None if absent.
 
     Raises:
-        ValueError: the arguments are not JSON, or an object in which a mirrored property is has a
+        ValueError: the arguments aren't JSON, or an object in which a mirrored property is has a
             member twice: a proxy may see another value than the tool.
         TypeError: JSON cannot represent the arguments.
     """
@@ -254,7 +254,7 @@ def format_value(value: Any) -> str | None:
     if isinstance(value, float):
         if not value.is_integer():
             return None
-        value = int(value)  # JSON does not distinguish 42.0 from 42
+        value = int(value)  # JSON doesn't distinguish 42.0 from 42
     if not isinstance(value, int):
         return None
     if abs(value) > MAX_SAFE_INTEGER:

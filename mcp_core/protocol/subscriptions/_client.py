@@ -11,7 +11,7 @@ message has the id of that request. For the caller both are one `ClientSubscript
 3. After a loss everything may have changed, so all changes of a reopened subscription are reported
    once. The same holds after notifications were missed.
 
-A caller that does not read changes costs no more memory than what it subscribed to, and never
+A caller that doesn't read changes costs no more memory than what it subscribed to, and never
 misses the last change.
 Sources: server/tools, server/prompts and server/resources of all revisions;
 basic/patterns/subscriptions of 2026-07-28.
@@ -71,7 +71,7 @@ class ClientSubscription(PendingRequest):
     announce. `id` is the id of the listen request, None where there is no such request.
 
     Set `on_lost` to a function that gets the error when an open subscription is lost, and returns
-    True if it will be reopened. Then it is not over. `consecutive_losses` counts such losses.
+    True if it will be reopened. Then it isn't over. `consecutive_losses` counts such losses.
     """
 
     def __init__(self, wanted: Iterable[Change]) -> None:
@@ -168,7 +168,7 @@ class ClientSubscription(PendingRequest):
         self._settle()
 
     def reject(self, capabilities: Iterable[str]) -> None:
-        """Settle a subscription that is not requested: its server lacks these capabilities."""
+        """Settle a subscription that isn't requested: its server lacks these capabilities."""
         was_open = self._was_open
         self.begin((), ())
         self._rejection = _not_announced(capabilities)
@@ -298,14 +298,14 @@ class ClientSubscriptions:
         been missed.
 
         Raises:
-            LocalProtocolError: it is not over.
+            LocalProtocolError: it isn't over.
         """
         if not subscription.over:
             raise LocalProtocolError("only a subscription that has ended can be renewed")
         self._begin(subscription, peer)
 
     def reopen(self, subscription: ClientSubscription, peer: Peer) -> None:
-        """Reopen a lost subscription that is not over, unless it was closed in between."""
+        """Reopen a lost subscription that isn't over, unless it was closed in between."""
         if subscription in self._subscriptions:
             self._begin(subscription, peer)
 
@@ -335,7 +335,7 @@ class ClientSubscriptions:
     ) -> tuple[str, t.RequestParams, ClientSubscription | _ResourceSubscription] | None:
         """Return the next request to send, or None: its method, its params, and its token.
 
-        Set the token's `id` to the id of the request.
+        Set the token's `id` to the request's id.
         """
         return self._requests.popleft() if self._requests else None
 
@@ -457,7 +457,7 @@ def _not_announced(capabilities: Iterable[str] = ()) -> LocalProtocolError:
 
 
 def _never_reopen(error: BaseException) -> bool:
-    """Return False: a lost subscription is not reopened."""
+    """Return False: a lost subscription isn't reopened."""
     return False
 
 

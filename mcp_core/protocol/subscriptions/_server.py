@@ -2,8 +2,8 @@
 
 A change is a level, not an event: it means "read again", so one notification is worth as much as a
 hundred. A subscription is a set of `Change`s, and what is still to be sent is a subset of it. A
-client that does not read costs no more than what it subscribed to, and never misses the last
-change. The notification of a task has its state, of which only the last one is kept. The client
+client that doesn't read costs no more than what it subscribed to, and never misses the last
+change. A task's notification has its state, of which only the last one is kept. The client
 side is `ClientSubscriptions`.
 
 1. Until 2025-11-25 a session gets changes of all lists unasked, and of a resource after
@@ -12,9 +12,9 @@ side is `ClientSubscriptions`.
 2. Nothing is sent on a subscription before its acknowledgement (for a session, before it is open)
    or after its end. A server ends one with the result of the listen request alone; two pages of
    2026-07-28 contradict each other here.
-3. A change becomes a message only while little else is queued. What a client does not read stays a
-   set of changes, each sent once, and does not become a queue.
-4. Which tasks a client may see is not known here. A `subscriptions/listen` that names tasks becomes
+3. A change becomes a message only while little else is queued. What a client doesn't read stays a
+   set of changes, each sent once, and doesn't become a queue.
+4. Which tasks a client may see isn't known here. A `subscriptions/listen` that names tasks becomes
    an event, and is accepted when its handler has looked them up.
 
 Sources: server/tools, server/prompts and server/resources of all revisions;
@@ -221,7 +221,7 @@ class SubscriptionEnd(Struct):
 class _Subscription(Struct):
     """The changes that one listen request or the session covers, and those not yet sent.
 
-    `pending` is ordered: the change that was published first is sent first. The value of a task is
+    `pending` is ordered: the change that was published first is sent first. A task's value is
     its state.
     """
 
@@ -237,7 +237,7 @@ class SubscriptionTable:
     capacity.
 
     Args:
-        config: what this server declares, and its limits. Changes that it does not declare are
+        config: what this server declares, and its limits. Changes that it doesn't declare are
             never sent.
     """
 
@@ -261,7 +261,7 @@ class SubscriptionTable:
         )
 
     def __contains__(self, id: RequestId) -> bool:
-        """Return True if `id` is a listen request that has not ended."""
+        """Return True if `id` is a listen request that hasn't ended."""
         return id in self._subscriptions
 
     @property
@@ -297,7 +297,7 @@ class SubscriptionTable:
             wanted[change] = None
 
     def unsubscribe(self, uri: str) -> None:
-        """Unsubscribe the session from a resource. Do nothing if it was not subscribed."""
+        """Unsubscribe the session from a resource. Do nothing if it wasn't subscribed."""
         change = Change(uri=uri)
         session = self._subscriptions.get(None)
         if session is None or change not in session.wanted:
@@ -431,7 +431,7 @@ class SubscriptionTable:
     def end_unread(self) -> dict[RequestId, Dialect]:
         """End the listen requests whose client leaves too many results of tasks unread.
 
-        Return their ids, and their revisions. Their client has to read the states of its tasks.
+        Return their ids, and their revisions. Their client has to read its tasks' states.
         """
         unread = {
             id: subscription.dialect
@@ -494,7 +494,7 @@ def _subscription_meta(id: RequestId) -> dict[str, Any]:
 class SubscriptionPublisher:
     """Sends the peer of one connection what it subscribed to.
 
-    A subscription is not among the requests in flight: it needs no handler, and it is long-lived.
+    A subscription isn't among the requests in flight: it needs no handler, and it is long-lived.
     The id of its listen request is in use all the same.
 
     Args:

@@ -161,7 +161,7 @@ def _make_result(value: Any) -> CompleteResult:
     total = completion.total
     if total is not None:
         total = max(total, len(completion.values))
-    # The `has_more` of the function counts only as long as the values do not contradict it.
+    # The `has_more` of the function counts only as long as the values don't contradict it.
     more = completion.has_more
     if len(sent) < len(completion.values):
         more = True

@@ -2,7 +2,7 @@
 
 1. The runtime awaits, cancels and logs. An `Invocation` only calls the function, and turns its
    return value or exception into the response.
-2. An exception that was not raised for the peer is not shown to it. The peer gets a reference,
+2. An exception that wasn't raised for the peer isn't shown to it. The peer gets a reference,
    under which the runtime logs the exception.
 3. An exception ends its own call only, `SystemExit` and `RecursionError` included.
 """
@@ -36,7 +36,7 @@ class Invocation(abc.ABC):
 
     Attributes:
         arguments: keyword arguments of the function, without the context.
-        dialect: the revision of the peer.
+        dialect: the peer's revision.
         function: the declared function.
         task: the options of the task as which the call runs, None for an ordinary call.
         thread: True if the function blocks and must run in a worker thread.
@@ -68,7 +68,7 @@ class Invocation(abc.ABC):
         caller awaits the awaitable.
 
         Raises:
-            BaseException: the exception of the function.
+            BaseException: the function's exception.
         """
         if not self.function.context:
             return self.function.call(**self.arguments)
@@ -86,7 +86,7 @@ class Invocation(abc.ABC):
         """Return the response for `value`, which the function has returned.
 
         Raises:
-            Exception: the value has not the declared type, or cannot be sent. Pass the exception
+            Exception: the value hasn't the declared type, or cannot be sent. Pass the exception
                 to `exception_response`.
         """
 

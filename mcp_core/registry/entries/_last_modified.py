@@ -70,10 +70,10 @@ class PresentTime:
 def with_last_modified(
     annotations: Annotations | None, value: Any, label: str
 ) -> Annotations | None:
-    """Return the annotations of a declaration, with the time that was given beside them.
+    """Return a declaration's annotations, with the time that was given beside them.
 
     Raises:
-        DeclarationError: there are two times, or it is no time.
+        DeclarationError: there are two times, or it isn't a time.
     """
     if value is None:
         return annotations

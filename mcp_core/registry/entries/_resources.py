@@ -2,7 +2,7 @@
 
 1. The parameters of a template's function are exactly the template's variables. A parameter whose
    variable may be absent from a URI has a default.
-2. A URI whose variables cannot be converted to the annotated types is not found, not invalid.
+2. A URI whose variables cannot be converted to the annotated types isn't found, not invalid.
 3. A missing resource raises `ResourceNotFound`; empty contents would be a success
    (server/resources, Error Handling).
 """
@@ -202,11 +202,11 @@ class TemplateEntry(_AnyResourceEntry):
         return self._template
 
     def find_error(self, uri: str) -> str | None:
-        """Return why `uri`, which has the form of this template, is refused. None if it is not."""
+        """Return why `uri`, which has the form of this template, is refused. None if it isn't."""
         return self._matcher.find_error(uri)
 
     def prepare(self, uri: str, dialect: Dialect) -> Invocation | None:
-        """Return the call to make, or None if `uri` does not match this template."""
+        """Return the call to make, or None if `uri` doesn't match this template."""
         values = self._matcher.match(uri)
         if values is None:
             return None

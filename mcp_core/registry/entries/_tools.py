@@ -168,7 +168,7 @@ class ToolEntry:
         `task` has the options of the task as which the call runs, None for an ordinary call.
 
         Raises:
-            McpError: the arguments are not an object, or they are invalid and there is no error
+            McpError: the arguments aren't an object, or they are invalid and there is no error
                 result for that: the revision has none, or the client waits for a task.
         """
         try:
@@ -216,10 +216,10 @@ def _error_result(text: str) -> CallToolResult:
 def _use_input_schema(
     function: Function, declared: Mapping[str, Any]
 ) -> tuple[Callable[[Raw | bytes | UnsetType], dict[str, Any]], dict[str, Any]]:
-    """Return the reader of the arguments, and the schema to list.
+    """Return the arguments' reader, and the schema to list.
 
     Raises:
-        DeclarationError: the schema cannot be used, or the function does not take one dict.
+        DeclarationError: the schema cannot be used, or the function doesn't take one dict.
     """
     schema = DeclaredSchema(declared, f"{function.label}: input_schema")
     if not schema.describes_object:

@@ -1,7 +1,7 @@
 """`Image`, `Audio` and `File`, and the conversion of a handler's values to content blocks.
 
 1. Nothing is read from disk. The handler reads files itself, in the way that its runtime needs.
-2. Bare bytes are not content, because they have no MIME type. `Image`, `Audio` and `File` have.
+2. Bare bytes aren't content, because they have no MIME type. `Image`, `Audio` and `File` have.
 3. A list is content if it holds at least one content block, `Image`, `Audio` or `File`. Its strings
    are then text blocks, and its other values JSON. A list without any of these is data.
 """

@@ -2,7 +2,7 @@
 
 1. Three styles are recognised line by line, without configuration: Google (`Args:` and an indented
    block), numpy (`Parameters` underlined with dashes), reStructuredText (`:param name: text`).
-2. A line that is not clearly part of a section about parameters, return values or exceptions stays
+2. A line that isn't clearly part of a section about parameters, return values or exceptions stays
    in the description. A superfluous line harms a model less than a missing one.
 """
 
@@ -112,7 +112,7 @@ def _numpy_entries(block: list[str]) -> dict[str, str]:
 
 
 def _entries(lines: list[str], pattern: re.Pattern[str]) -> dict[str, str]:
-    """Return the text of each entry. An indented line continues the entry above it."""
+    """Return each entry's text. An indented line continues the entry above it."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines:

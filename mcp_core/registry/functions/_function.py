@@ -4,7 +4,7 @@
 2. A function that cannot be offered to a peer raises `DeclarationError`: `*args`, `**kwargs`,
    positional-only parameters, annotations that cannot be resolved, classes, generators.
 3. The parameter annotated with `Context` (or `Context[Value]`, a subclass, or `Context | None`)
-   may stand at any position. The runtime fills it in, and it is not an argument.
+   may stand at any position. The runtime fills it in, and it isn't an argument.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MISSING: Final = inspect.Parameter.empty
 class Injected:
     """The base of `Context`: an object that the runtime passes to a function.
 
-    A parameter annotated with such a class is not an argument of the peer.
+    A parameter annotated with such a class isn't an argument of the peer.
 
     `in_plain_def` is True while a plain `def` runs with it in the event loop, which cannot await.
     """
@@ -104,7 +104,7 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
 def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> Function:
     """Inspect a function that is declared.
 
-    With `returns=False` the return annotation is not resolved, and `Function.returns` is `MISSING`.
+    With `returns=False` the return annotation isn't resolved, and `Function.returns` is `MISSING`.
 
     Raises:
         DeclarationError: the function cannot be offered to a peer (rule 2).
@@ -161,7 +161,7 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
 def runs_in_thread(function: Function, thread: bool | None, default: bool) -> bool:
     """Return True if a function is to run in a worker thread.
 
-    `thread` is the option of the declaration; if it is None, `default` applies to a plain `def`.
+    `thread` is the declaration's option; if it is None, `default` applies to a plain `def`.
 
     Raises:
         DeclarationError: the option is True for an `async def`.

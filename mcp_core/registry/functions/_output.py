@@ -4,9 +4,9 @@
    dataclass, TypedDict, dict, number, list ...) is sent as both, with its JSON as text. Content is
    sent as `content` only.
 2. The return annotation decides which it is, and gives data an `outputSchema`. A value of another
-   type is an error of the server, and is not sent. Without an annotation, or with one that allows
+   type is an error of the server, and isn't sent. Without an annotation, or with one that allows
    content, the value decides, and there is no `outputSchema`.
-3. A structured value that is not an object is sent as it is, as `{"result": value}` with a schema
+3. A structured value that isn't an object is sent as it is, as `{"result": value}` with a schema
    to match, or as text only, by the revision's `Dialect.structured`.
 
 Sources: server/tools, Structured Content and Output Schema.
@@ -115,7 +115,7 @@ class Output:
         """Return the result for a return value.
 
         Raises:
-            InvalidArguments: the value does not have the declared type or schema.
+            InvalidArguments: the value doesn't have the declared type or schema.
             TypeError: the value cannot be sent.
         """
         if isinstance(value, Result):
@@ -166,7 +166,7 @@ class Output:
         """Return the JSON of a value.
 
         Raises:
-            InvalidArguments: the value does not have the declared type or schema.
+            InvalidArguments: the value doesn't have the declared type or schema.
         """
         try:
             data = self._encode(value)
@@ -198,7 +198,7 @@ class Output:
 
 
 def _without_input_required(returns: Any) -> Any:
-    """Return the annotation without `InputRequiredResult`, which is not the tool's output."""
+    """Return the annotation without `InputRequiredResult`, which isn't the tool's output."""
     bare = strip_annotated(returns)
     if typing.get_origin(bare) not in (typing.Union, types.UnionType):
         return returns

@@ -102,7 +102,7 @@ class PydanticType:
         location: names it in error texts.
 
     Raises:
-        DeclarationError: pydantic is not installed, or cannot read the annotation.
+        DeclarationError: pydantic isn't installed, or cannot read the annotation.
     """
 
     __slots__ = ("_adapter",)
@@ -116,7 +116,7 @@ class PydanticType:
             ) from None
         try:
             with warnings.catch_warnings():
-                # The name of a parameter is read from its `Field(alias=...)` by us.
+                # A parameter's name is read from its `Field(alias=...)` by us.
                 warnings.filterwarnings("ignore", r"The '(validation_)?alias' attribute")
                 self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
             self.schema("validation")
@@ -138,7 +138,7 @@ class PydanticType:
         """Return the object for a value of JSON.
 
         Raises:
-            ValueError: the value is not valid. The text has a line for each error.
+            ValueError: the value isn't valid. The text has a line for each error.
         """
         # As JSON, since a strict model accepts text for a date from JSON only.
         return self._validated(self._adapter.validate_json, msgspec.json.encode(value))
@@ -147,7 +147,7 @@ class PydanticType:
         """Return the JSON of an object.
 
         Raises:
-            ValueError: it is not of the annotated type.
+            ValueError: it isn't of the annotated type.
         """
         return self._adapter.dump_json(
             self._validated(self._adapter.validate_python, value), by_alias=True

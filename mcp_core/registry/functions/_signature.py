@@ -51,11 +51,11 @@ _IMMUTABLE: Final = (type(None), bool, int, float, str, bytes, tuple, frozenset)
 
 
 class InvalidArguments(Exception):
-    """A value does not have the declared type or schema. The text says where and why."""
+    """A value doesn't have the declared type or schema. The text says where and why."""
 
 
 class ArgumentsNotAnObject(InvalidArguments):
-    """The arguments are not a JSON object: the request itself is malformed."""
+    """The arguments aren't a JSON object: the request itself is malformed."""
 
     def __init__(self) -> None:
         super().__init__("arguments has to be an object")
@@ -97,8 +97,8 @@ class ArgumentReader:
         Absent arguments and null are an empty object.
 
         Raises:
-            InvalidArguments: the arguments do not fit the signature.
-            ArgumentsNotAnObject: they are not a JSON object.
+            InvalidArguments: the arguments don't fit the signature.
+            ArgumentsNotAnObject: they aren't a JSON object.
         """
         if arguments is UNSET:
             arguments = b"{}"
@@ -385,8 +385,8 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
     Absent arguments and null are an empty object.
 
     Raises:
-        InvalidArguments: they are not JSON.
-        ArgumentsNotAnObject: they are not a JSON object.
+        InvalidArguments: they aren't JSON.
+        ArgumentsNotAnObject: they aren't a JSON object.
     """
     if arguments is UNSET:
         return {}
@@ -405,7 +405,7 @@ def check_encoded(data: bytes, decode: Callable[[bytes], Any]) -> Any:
     """Decode `data`, an encoded return value, as its declared type.
 
     Raises:
-        InvalidArguments: it is not of that type.
+        InvalidArguments: it isn't of that type.
     """
     try:
         return decode(data)

@@ -1,7 +1,7 @@
-"""Types that msgspec alone does not read: paths, unions of objects, and those of pydantic.
+"""Types that msgspec alone doesn't read: paths, unions of objects, and those of pydantic.
 
 `prepare_type` puts a stand-in class in the place of such a type. msgspec hands values of a class
-that it does not know to `decode_hook`, which is why the decoders of this package have that hook.
+that it doesn't know to `decode_hook`, which is why this package's decoders have that hook.
 """
 
 from __future__ import annotations
@@ -150,10 +150,10 @@ def _is_path(cls: type[Any]) -> bool:
 
 
 def decode_hook(cls: type[Any], value: Any) -> Any:
-    """Return the object of a class that msgspec does not know, from a value of JSON.
+    """Return the object of a class that msgspec doesn't know, from a value of JSON.
 
     Raises:
-        ValueError: the value is not valid. msgspec adds where it is.
+        ValueError: the value isn't valid. msgspec adds where it is.
     """
     if issubclass(cls, StandIn):
         return cls.read(value)
@@ -166,17 +166,17 @@ def decode_hook(cls: type[Any], value: Any) -> Any:
     raise unsupported(cls)
 
 
-# A class is hashable, which mypy does not see.
+# A class is hashable, which mypy doesn't see.
 @functools.lru_cache(maxsize=256)
 def _model_type(cls: type[Any]) -> PydanticType:
     return PydanticType(cls, cls.__name__)
 
 
 def schema_hook(cls: type[Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a class that msgspec does not know.
+    """Return the JSON Schema of a class that msgspec doesn't know.
 
     Raises:
-        TypeError: this module does not know it either.
+        TypeError: this module doesn't know it either.
     """
     if issubclass(cls, StandIn):
         return dict(cls.schema)

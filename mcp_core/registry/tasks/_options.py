@@ -46,7 +46,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
         meanwhile: a text for the model to read while the task runs (2025-11-25).
 
     Raises:
-        ValueError: `support` is neither of the two, `detach` is negative, or `ttl` is not positive.
+        ValueError: `support` is neither of the two, `detach` is negative, or `ttl` isn't positive.
     """
 
     support: Literal["optional", "required"] = "optional"
@@ -67,7 +67,7 @@ class TaskOptions(Struct, frozen=True, kw_only=True):
 def read_task_options(
     declared: TaskSupport | TaskOptions | None, function: Function, thread: bool
 ) -> TaskOptions | None:
-    """Return the options of a tool, None if it never runs as a task.
+    """Return a tool's options, None if it never runs as a task.
 
     Raises:
         DeclarationError: the option has another value, or the function cannot outlive its request.

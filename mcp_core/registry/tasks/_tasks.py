@@ -1,4 +1,4 @@
-"""The tasks of a server: the option `Server(tasks=...)`, and a task as its handler sees it."""
+"""A server's tasks: the option `Server(tasks=...)`, and a task as its handler sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CurrentTask", "DetachableJob", "RunningTaskLike", "TaskOwner", "Tasks"]
 
-# Returns the owner of the tasks of a request, given the default one.
+# Returns the owner of a request's tasks, given the default one.
 TaskOwner: TypeAlias = Callable[[RequestReceived, str], str]
 
 
@@ -24,7 +24,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     """Where a server keeps its tasks, and how many.
 
     Args:
-        store: keeps the records; in the memory of the process if None. A store is opened and
+        store: keeps the records; in the process's memory if None. A store is opened and
             closed with the server's lifespan.
         limits: upper bounds, the defaults of `TaskLimits` if None.
         owner: called with a request and the default owner of its tasks, to return another one. A
@@ -40,7 +40,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
 
 
 class CurrentTask(Protocol):
-    """The task of a handler, as `Context.task`."""
+    """A handler's task, as `Context.task`."""
 
     @property
     def id(self) -> str:

@@ -100,7 +100,7 @@ class TaskCalls(abc.ABC):
         a result at once, the returned task has ended already.
 
         Args:
-            name: the name of the tool.
+            name: the tool's name.
             arguments: its arguments, by name.
             ttl: seconds for which the server is asked to keep the task, its result included; None
                 leaves it to the server, which also may keep it for another time (2025-11-25).
@@ -109,10 +109,10 @@ class TaskCalls(abc.ABC):
                 (2025-11-25). What it raises then is logged.
 
         Raises:
-            LocalProtocolError: the server or its revision has no tasks, the tool does not run as
+            LocalProtocolError: the server or its revision has no tasks, the tool doesn't run as
                 one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
                 nothing was sent.
-            ValueError: `ttl` is not positive, or infinite.
+            ValueError: `ttl` isn't positive, or infinite.
         """
         if ttl is not None and not 0 < ttl < inf:
             raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
@@ -128,7 +128,7 @@ class TaskCalls(abc.ABC):
             timeout: seconds for each response about the task, None for no limit.
 
         Raises:
-            InvalidTaskReference: the text is no reference.
+            InvalidTaskReference: the text isn't a reference.
             LocalProtocolError: this connection has another revision than that of the task.
             PeerError: the server has no such task any more, or it is another user's (-32602).
         """
@@ -160,7 +160,7 @@ class TaskCalls(abc.ABC):
             options: see `CallOptions`.
 
         Raises:
-            LocalProtocolError: the server does not list tasks; in 2026-07-28 none does.
+            LocalProtocolError: the server doesn't list tasks; in 2026-07-28 none does.
         """
         return await self._call(self._pages("tasks/list", "tasks", options), options)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["HostedTasks"]
 
 # Tasks of one connection: more than a user or a model can answer. Their results are kept for ten
-# minutes if the server does not say, and for an hour at most: it has to fetch them on this
+# minutes if the server doesn't say, and for an hour at most: it has to fetch them on this
 # connection.
 _LIMITS: Final = TaskLimits(per_principal=64, total=64, ttl=600.0, max_ttl=3600.0)
 _STATUS: Final = "notifications/tasks/status"
@@ -119,7 +119,7 @@ class HostedTasks:
         self._apply(task_id, action)
 
     def handle_request(self, event: RequestReceived) -> bool:
-        """Answer `event` if it is about tasks. Return False if it is not."""
+        """Answer `event` if it is about tasks. Return False if it isn't."""
         name = event.method.name
         if name == "tasks/list":
             self._list(event)

@@ -3,7 +3,7 @@
 1. There is one `subscriptions/listen` request for all of them. Its filter cannot be changed, so a
    larger one replaces it when tasks join, at most once a second. The smaller one is closed when
    the server has accepted the larger one.
-2. It only makes polling slower. A server that does not accept it is not asked again.
+2. It only makes polling slower. A server that doesn't accept it isn't asked again.
 
 Source: the extension `io.modelcontextprotocol/tasks`.
 """
@@ -33,7 +33,7 @@ class TaskListener:
     """Subscribes to the states of tasks.
 
     Args:
-        subscriptions: returns the subscriptions of the client.
+        subscriptions: returns the client's subscriptions.
         clock: returns the time now, monotonic, in seconds.
     """
 
@@ -52,7 +52,7 @@ class TaskListener:
         return f"<TaskListener, {len(self._tasks)} tasks>"
 
     def add(self, task: ClientTask) -> None:
-        """Subscribe to a task, now or in a later call, unless the server does not accept that."""
+        """Subscribe to a task, now or in a later call, unless the server doesn't accept that."""
         self._tasks.add(task)
         current = self._current
         if current is not None and current.settled:
@@ -71,7 +71,7 @@ class TaskListener:
             self._current = self._subscriptions().open(changes)
 
     def discard(self, task: ClientTask) -> None:
-        """Forget a task that has ended, or is not followed any more."""
+        """Forget a task that has ended, or isn't followed any more."""
         self._tasks.discard(task)
         if not self._tasks:
             self._close_previous()

@@ -64,9 +64,9 @@ _CANCELLED: Final = -32603  # as `tasks/result` of a cancelled task is answered
 # has half a minute or more to come back.
 _MAX_FAILURES: Final = 5
 _MAX_RETRY_DELAY: Final = 30.0  # seconds, unless the server asks for a longer interval
-# Requests for input in the life of a task. No user answers as many; their digests take 64 KiB.
+# Requests for input in a task's life. No user answers as many; their digests take 64 KiB.
 _MAX_REQUESTS: Final = 1_000
-# A task that has not ended after two polls is worth a subscription.
+# A task that hasn't ended after two polls is worth a subscription.
 _POLLS_BEFORE_LISTENING: Final = 2
 # Seconds between polls of a task whose states the server sends. A notification may be lost.
 _LISTENING_INTERVAL: Final = 30.0
@@ -88,7 +88,7 @@ class TaskPoller:
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
         outputs: the output schemas of the tools, for results.
-        subscriptions: returns the subscriptions of the client.
+        subscriptions: returns the client's subscriptions.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class TaskPoller:
             task.wake()
 
     def follow(self, task: ClientTask) -> CallSteps[t.CallToolResult]:
-        """Follow a task to its end, and return its result. Abandoning this does not cancel it.
+        """Follow a task to its end, and return its result. Abandoning this doesn't cancel it.
 
         Raises:
             TaskCancelled: the task was cancelled.
@@ -232,7 +232,7 @@ class TaskPoller:
         elif task.ended:
             yield from self._take_outcome(task)
         elif task.status == "input_required" and task.latest is None:
-            yield from self.refresh(task)  # the requests for input are not known yet
+            yield from self.refresh(task)  # the requests for input aren't known yet
         else:
             if task.latest is not None:
                 yield from self._answer(task, task.latest.input_requests or {})
@@ -297,14 +297,14 @@ class TaskPoller:
                 response = check_response(request, responses[key])
                 task.responses[key] = Raw(self._dialect.encode(response))
             task.answered |= digests
-        if task.responses:  # also those of an earlier step, if the server has not confirmed them
+        if task.responses:  # also those of an earlier step, if the server hasn't confirmed them
             params = t.UpdateTaskParams(task_id=task.id, input_responses=task.responses)
             yield "tasks/update", params
             task.responses = {}
 
     def _take_outcome(self, task: ClientTask) -> CallSteps[None]:
         """Take the result or the error of an ended task of the extension."""
-        if task.latest is None:  # the end was not the result of `tasks/get`
+        if task.latest is None:  # the end wasn't the result of `tasks/get`
             yield from self.refresh(task)
         latest = task.latest
         if latest is None:

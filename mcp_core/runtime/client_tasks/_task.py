@@ -37,7 +37,7 @@ _MAX_TTL: Final = 1e9
 
 
 class InvalidTaskReference(McpTrioError, ValueError):
-    """The text is no reference of a task, or one that was cut or altered."""
+    """The text isn't a reference of a task, or one that was cut or altered."""
 
     __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
 
@@ -49,17 +49,17 @@ class TaskReference(Struct, frozen=True):
 
     Args:
         id: the task id.
-        tool: the name of the tool; "" if it is not known.
+        tool: the tool's name; "" if it isn't known.
         revision: the revision in which the task was created, and the only one that finds it.
         created: when the server created the task, by its clock (RFC 3339).
-        ttl: milliseconds that the server keeps it after that; None if it does not say.
+        ttl: milliseconds that the server keeps it after that; None if it doesn't say.
     """
 
     id: str
     tool: str
     revision: str
     created: str
-    # An integer stays one, so that the text does not change when it is read and written again.
+    # An integer stays one, so that the text doesn't change when it is read and written again.
     ttl: int | float | None = None
 
     @classmethod
@@ -123,8 +123,8 @@ class ClientTask:
     Args:
         steps: the steps of the calls about it.
         run: runs the steps of a call.
-        task: the state of the task.
-        tool: the name of the tool.
+        task: the task's state.
+        tool: the tool's name.
         revision: the revision in which the task was created.
         now: the time, monotonic, in seconds.
         meanwhile: a text for the model to read while the task runs, or None.
@@ -132,10 +132,10 @@ class ClientTask:
 
     Attributes:
         id: the task id. It may be enough to read the result: treat it as a secret.
-        tool: the name of the tool.
+        tool: the tool's name.
         status: the status when the server was last asked.
         message: the status message of that time, for people, or None.
-        ttl: seconds that the server keeps the task after it was created, None if it does not say.
+        ttl: seconds that the server keeps the task after it was created, None if it doesn't say.
         meanwhile: a text for the model to read while the task runs (2025-11-25), or None.
     """
 
@@ -166,15 +166,15 @@ class ClientTask:
         # The rest is for `TaskPoller`. The clock is the client's own: the server's may be wrong.
         self._began = now
         self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
-        self.end_progress: Callable[[], object] = _nothing  # its progress is not followed any more
+        self.end_progress: Callable[[], object] = _nothing  # its progress isn't followed any more
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
         self.polls = 0
         self.failures = 0  # of requests about this task, in a row
-        # The last state with more than the status. Of the extension; None if it is not known.
+        # The last state with more than the status. Of the extension; None if it isn't known.
         self.latest: t.GetTaskResult | None = None
         # Digests of the keys and of the requests for input that have a response.
         self.answered: dict[bytes, bytes] = {}
-        self.responses: dict[str, Raw] = {}  # those that the server has not confirmed
+        self.responses: dict[str, Raw] = {}  # those that the server hasn't confirmed
         self._created = task.created_at
         self._updated: str | None = None
         self._ttl: float | None = None
@@ -202,7 +202,7 @@ class ClientTask:
     def reference(self) -> str:
         """A text with which `Client.task` finds the task on another connection, also tomorrow.
 
-        Keep it as private as the result of the task.
+        Keep it as private as the task's result.
 
         Raises:
             LocalProtocolError: the server has answered at once, so that no task was created.
@@ -224,7 +224,7 @@ class ClientTask:
     async def states(self) -> AsyncIterator[TaskState]:
         """Yield the state, and each change of it until the task has ended. The last one is final.
 
-        Meanwhile requests of the task for input are answered by the callbacks of the client. For
+        Meanwhile requests of the task for input are answered by the client's callbacks. For
         the result await `result` afterwards.
         """
         seen = self.state
@@ -238,8 +238,8 @@ class ClientTask:
     async def result(self, *, timeout: float | None = None) -> t.CallToolResult:
         """Wait for the end of the task, and return the result of its call.
 
-        Requests of the task for input are answered by the callbacks of the client. Any number of
-        callers may wait. Giving up does not cancel the task.
+        Requests of the task for input are answered by the client's callbacks. Any number of
+        callers may wait. Giving up doesn't cancel the task.
 
         Args:
             timeout: seconds to wait in all; None, the default, for no limit but the time for which
@@ -248,8 +248,8 @@ class ClientTask:
         Raises:
             TaskCancelled: the task was cancelled.
             PeerError: the call failed with this error, or the server has no such task any more.
-            CallTimeout: the task has not ended in time.
-            RemoteProtocolError: the result does not fit the tool's output schema.
+            CallTimeout: the task hasn't ended in time.
+            RemoteProtocolError: the result doesn't fit the tool's output schema.
         """
         result: t.CallToolResult = await self._run(
             self._steps.follow(self), {**self._options, "max_timeout": timeout}
@@ -284,7 +284,7 @@ class ClientTask:
         if ttl is UNSET:
             ttl = task.ttl
         if ttl is not UNSET:
-            # Zero or less is no time in which a result could be fetched: it counts as no limit.
+            # Zero or less isn't a time in which a result could be fetched: it counts as no limit.
             self._ttl = None if ttl is None or ttl <= 0 else ttl
             self.ttl = None if self._ttl is None else min(self._ttl, _MAX_TTL * 1000) / 1000
         interval = getattr(task, "poll_interval_ms", None)

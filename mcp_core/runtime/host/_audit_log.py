@@ -20,7 +20,7 @@ __all__ = ["CallInProgress", "CallRecorder"]
 
 
 class CallInProgress:
-    """A call of a tool that is not recorded yet.
+    """A call of a tool that isn't recorded yet.
 
     Attributes:
         definition: the digest of the tool's definition, or "".
@@ -54,7 +54,7 @@ class CallRecorder:
     """Passes an `AuditRecord` of each call to the option `audit` of a host.
 
     Args:
-        options: the options of the host.
+        options: the host's options.
         runtime: its runtime.
     """
 
@@ -104,7 +104,7 @@ class CallRecorder:
         )
 
     def _digest(self, arguments: Mapping[str, Any]) -> str:
-        """Return the digest of arguments, or "" if they are no JSON: then nothing was sent."""
+        """Return the digest of arguments, or "" if they aren't JSON: then nothing was sent."""
         try:
             return digest_arguments(arguments, self._key)
         except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The stream of what changes at the servers of a host."""
+"""The stream of what changes at a host's servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HostChange", "HostChangeKind", "HostChanges"]
 
-# "approval": what waits for the approval of the user has changed.
+# "approval": what waits for the user's approval has changed.
 HostChangeKind: TypeAlias = Literal[
     "status", "tools", "prompts", "resources", "resource templates", "approval", "removed"
 ]
@@ -30,9 +30,9 @@ class HostChange(Struct, frozen=True):
     """A change at one server of a host.
 
     Attributes:
-        server: the name of the server.
+        server: the server's name.
         kind: its state, one of its lists, its approval, or that it was removed.
-        status: the state of the server after the change.
+        status: the server's state after the change.
     """
 
     server: str
@@ -41,13 +41,13 @@ class HostChange(Struct, frozen=True):
 
 
 class HostChanges:
-    """The changes of a host, for `async for` inside an `async with` block.
+    """A host's changes, for `async for` inside an `async with` block.
 
     Of more than 1,000 changes that were not read the oldest are dropped; `is_incomplete` is then
     true, and `host.status()` has the states of now. The loop ends when the host is closed.
 
     Args:
-        runtime: the runtime of the host.
+        runtime: the host's runtime.
         close: called at the end of the block, with this object.
     """
 

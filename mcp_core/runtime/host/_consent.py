@@ -1,7 +1,7 @@
 """Decide with the user: which servers are started, what they may offer, and each call of a tool.
 
 1. What is stored is an `ApprovalStore`; rules of this session are kept here and not stored.
-2. A question shows what exactly is approved, and the answer is for that: the digest of a launch, or
+2. A question shows what exactly is approved, and the answer is for that: a launch's digest, or
    the definitions themselves. What changes while the user reads is asked about again.
 3. Without a callback nothing is approved. The error, or the state of the server, says what waits.
 """
@@ -68,7 +68,7 @@ class Consent:
     """The approvals of one host.
 
     Args:
-        options: the options of the host.
+        options: the host's options.
         in_thread: runs a function that may block in a worker thread.
         wall_time: returns the seconds since 1970.
         default: where approvals are stored without the option `approvals`, or None for in memory.
@@ -100,7 +100,7 @@ class Consent:
         self._approvals = await self._in_thread(self._store.load)
 
     def find(self, source: ServerSource) -> ServerApproval:
-        """Return the approval of a server; an empty one if nothing was approved."""
+        """Return a server's approval; an empty one if nothing was approved."""
         own = None if source.file else self._own
         approvals = self._approvals if own is None else own.load()
         return approvals.find(source.file, source.name) or ServerApproval()
@@ -234,7 +234,7 @@ class Consent:
 
         Raises:
             CallDenied: it may not.
-            ApprovalRequired: its definition was not approved, or there is no callback that could
+            ApprovalRequired: its definition wasn't approved, or there is no callback that could
                 ask the user.
             TypeError: `on_call` or `on_approve_call` has returned something else.
             McpTrioError, OSError: the answer is for good, and cannot be stored.
@@ -278,8 +278,8 @@ class Consent:
         """Return whether a call is allowed or the user has to be asked.
 
         Raises:
-            CallDenied: a rule denies it, or its server does not offer the tool.
-            ApprovalRequired: its definition is not approved, or not the one of its begin.
+            CallDenied: a rule denies it, or its server doesn't offer the tool.
+            ApprovalRequired: its definition isn't approved, or not the one of its begin.
         """
         source, catalog, name = call.source, call.catalog, call.tool
         tool, digest = catalog.tool(name), _digest_of(catalog, name)
@@ -299,7 +299,7 @@ class Consent:
         if decision.about == "definition":
             raise ApprovalRequired(source.name, name, decision.reason)
         if digest != call.digest:
-            # The new definition is approved. The answer of the user was about the old one.
+            # The new definition is approved. The user's answer was about the old one.
             raise ApprovalRequired(source.name, name, "its definition has changed: call it again")
         return decision
 
@@ -344,7 +344,7 @@ class Consent:
 
 
 def _digest_of(catalog: ServerCatalog, tool: str) -> str | None:
-    """Return the digest of a definition, or None for a tool of a server of this program."""
+    """Return a definition's digest, or None for a tool of a server of this program."""
     definition = catalog.definition("tool", tool)
     return None if definition is None else definition.digest
 

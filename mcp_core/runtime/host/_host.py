@@ -52,13 +52,13 @@ T = TypeVar("T")
 class AbstractHost:
     """Many servers behind one object: started, supervised, merged, and called with consent.
 
-    Every method is for the time of the block of the host. A call of a tool, a prompt or a resource
+    Every method is for the time of the host's block. A call of a tool, a prompt or a resource
     raises what `AbstractClient` raises, and these:
 
     - `UnknownName`: no server has it.
     - `NameCollision`: several servers have it.
-    - `ServerUnavailable`: its server is not connected.
-    - `ApprovalRequired`, `CallDenied`: the user has not approved it, or has denied it, or the
+    - `ServerUnavailable`: its server isn't connected.
+    - `ApprovalRequired`, `CallDenied`: the user hasn't approved it, or has denied it, or the
       configuration of its server has.
     - `TooManyCalls`: the server has `HostLimits.calls` calls in flight.
 
@@ -128,7 +128,7 @@ class AbstractHost:
     # -- Servers ---------------------------------------------------------------------------------
 
     def status(self) -> dict[str, ServerStatus]:
-        """Return the state of each server, by name."""
+        """Return each server's state, by name."""
         return {name: server.status for name, server in self._servers.servers.items()}
 
     def changes(self) -> HostChanges:
@@ -221,7 +221,7 @@ class AbstractHost:
         self._servers.find(server).apply(ServerEvent.ENABLED)
 
     def disable(self, server: str) -> None:
-        """End `server`, and do not start it again.
+        """End `server`, and don't start it again.
 
         Raises:
             UnknownName: there is no such server.
@@ -244,7 +244,7 @@ class AbstractHost:
 
         Raises:
             UnknownName: there is no such server.
-            ServerUnavailable: it is not connected. The cause is the error with which the last
+            ServerUnavailable: it isn't connected. The cause is the error with which the last
                 attempt to connect has ended, if there was one.
         """
         found = self._servers.find(server)
@@ -289,7 +289,7 @@ class AbstractHost:
     # -- Approvals -------------------------------------------------------------------------------
 
     async def pending(self) -> dict[str, DefinitionsQuestion]:
-        """Return the definitions that are not approved, by server; only those of connected ones.
+        """Return the definitions that aren't approved, by server; only those of connected ones.
 
         Other tasks run in between: the warnings about 500 tools take up to half a second.
         """
@@ -376,7 +376,7 @@ class AbstractHost:
         """Call a tool of one server, as `call` does.
 
         Args:
-            server: the name of the server.
+            server: the server's name.
             name: the name of the tool at the server.
             arguments: its arguments, by name.
             options: see `CallOptions`.
@@ -405,13 +405,13 @@ class AbstractHost:
         how it ends. See `AbstractClient.start_tool` for the task.
 
         Args:
-            server: the name of the server.
+            server: the server's name.
             name: the name of the tool at the server.
             arguments: its arguments, by name.
             options: see `CallOptions`.
 
         Raises:
-            LocalProtocolError: the server or its revision has no tasks, or the tool does not run as
+            LocalProtocolError: the server or its revision has no tasks, or the tool doesn't run as
                 one.
         """
         hosted = self._servers.find(server)
@@ -484,11 +484,11 @@ class AbstractHost:
 
     @shows_keywords(CallOptions)
     async def read(self, uri: str, **options: Unpack[CallOptions]) -> t.ReadResourceResult:
-        """Return the contents of a resource.
+        """Return a resource's contents.
 
         Args:
             uri: the URI of a `HostResource`, or a label `@<server>:<uri>`, with which a resource
-                can be read that the server does not list.
+                can be read that the server doesn't list.
             options: see `CallOptions`.
         """
         found = self._servers.catalog.find_resource(uri)
@@ -507,9 +507,9 @@ class AbstractHost:
         """Wait for a server that is connecting, or whose lists are read for the first time.
 
         Raises:
-            ApprovalRequired: the server itself was not approved.
-            CallTimeout: it is not usable within the timeout of the call.
-            ServerUnavailable: it is not about to become usable.
+            ApprovalRequired: the server itself wasn't approved.
+            CallTimeout: it isn't usable within the timeout of the call.
+            ServerUnavailable: it isn't about to become usable.
         """
         servers = self._servers
         timeout = self._call_options(hosted, options).get("timeout")
@@ -534,7 +534,7 @@ class _CallSlot:
 
     Raises:
         TooManyCalls: there are as many as allowed.
-        ServerUnavailable: the server is not connected any more.
+        ServerUnavailable: the server isn't connected any more.
     """
 
     def __init__(self, hosted: HostedServer, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""The options of a host."""
+"""A host's options."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ class HostLimits(Struct, frozen=True, kw_only=True):
 
 
 class HostOptions(TypedDict, total=False):
-    """The options of a host. A callback may be an `async def` or a plain function.
+    """A host's options. A callback may be an `async def` or a plain function.
 
     A plain function must not block. Callbacks of several servers may run at the same time, and
     questions to the user are the application's to put in order.
 
     Keys:
-        on_call: called before each call of a tool with the name of the server, the name of the tool
+        on_call: called before each call of a tool with the server's name, the name of the tool
             there, and the arguments. It returns "allow", "deny", "ask", the arguments to use in
             place of the given ones, a `CallAnswer`, or None to leave the decision to the rules. It
-            is not asked about calls that a rule denies, nor about definitions that were not
+            isn't asked about calls that a rule denies, nor about definitions that were not
             approved. What it raises propagates to the caller.
         on_approve_server: gets a `ServerQuestion` and returns True if the server may be started.
             The answer True is stored. Without it a server of a project's file is "unapproved". What
@@ -112,15 +112,15 @@ class HostOptions(TypedDict, total=False):
             arguments can be guessed from their digest.
         names: makes the merged names of tools and prompts; default `merged_name`.
         on_elicit: as of a client, with the name of the server that asks before the parameters.
-        on_sample: as of a client, with the name of the server before the parameters.
-        on_roots: as of a client. A function gets the name of the server.
-        on_log: as of a client, with the name of the server before the message.
+        on_sample: as of a client, with the server's name before the parameters.
+        on_roots: as of a client. A function gets the server's name.
+        on_log: as of a client, with the server's name before the message.
         log_level: as of a client.
         elicitation: as of a client.
         sampling: as of a client.
         info: as of a client.
         versions: as of a client.
-        keep_alive: as of a client: a server that does not answer a ping is connected to again.
+        keep_alive: as of a client: a server that doesn't answer a ping is connected to again.
             Default never.
         restart: False to leave a server failed that could not be connected to or has ended by
             itself. Default True: it is started again, later each time.

@@ -37,7 +37,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
     """Whether a server of a project's file may be started or connected to.
 
     Attributes:
-        server: the name of the server.
+        server: the server's name.
         file: the absolute path of the file.
         launch: what would be run or connected to.
         state: "new", or "changed" if another launch of it was approved.
@@ -63,7 +63,7 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
     """Whether definitions that are new, or have changed since they were approved, may be used.
 
     Attributes:
-        server: the name of the server.
+        server: the server's name.
         comparison: what is new and what has changed.
         warnings: what may deceive in them, by `Definition.key`; only those with a warning.
     """
@@ -79,7 +79,7 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         """Return the question about what is new or has changed, with its warnings.
 
         Args:
-            server: the name of the server.
+            server: the server's name.
             comparison: what is new and what has changed.
             tools: the tools of all servers, to find imitations. `ToolNames` of many tools can be
                 used for several questions.
@@ -107,7 +107,7 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         yield replace(question, warnings=found)
 
     def only(self, kind: DefinitionKind, name: str) -> DefinitionsQuestion | None:
-        """Return the question about one definition, or None if that is not asked about.
+        """Return the question about one definition, or None if that isn't asked about.
 
         Args:
             kind: a tool, a prompt, a resource template, or the instructions.
@@ -130,7 +130,7 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
     def lines(self, limit: int | None = None) -> Iterator[tuple[str, str]]:
         """Yield the lines that the user has to see, each with a sign before it.
 
-        The sign is "=" for the name of a definition, "!" for a warning about it, and "-", "+" or
+        The sign is "=" for a definition's name, "!" for a warning about it, and "-", "+" or
         " " for a line of the difference. They are safe for a terminal.
 
         Args:
@@ -154,7 +154,7 @@ class CallQuestion(Struct, frozen=True, kw_only=True):
     """Whether a tool may be called.
 
     Attributes:
-        server: the name of the server.
+        server: the server's name.
         tool: the tool, as the server describes it.
         arguments: the arguments of the call.
         reason: why the user is asked.
@@ -171,7 +171,7 @@ class CallAnswer(Struct, frozen=True, kw_only=True):
 
     Attributes:
         is_allowed: whether the call is made.
-        lifetime: whether the answer is for this call, for the session of the host, or for good.
+        lifetime: whether the answer is for this call, for the host's session, or for good.
         pattern: the tools of the server that the answer is for, with `*` for any characters; ""
             for this tool as it is defined now. It has no effect on this call.
         arguments: the arguments of this call in place of the given ones, or None.

@@ -28,7 +28,7 @@ class HostRuntime(abc.ABC):
 
     @abc.abstractmethod
     def new_event(self) -> EventLike:
-        """Return an event that is not set."""
+        """Return an event that isn't set."""
 
     @abc.abstractmethod
     async def wait(self, event: EventLike, seconds: float | None) -> None:
@@ -48,11 +48,11 @@ class HostRuntime(abc.ABC):
 
     @abc.abstractmethod
     def log_error(self, problem: str, error: BaseException) -> None:
-        """Log `error`, which is not raised to anyone; `problem` says what has failed."""
+        """Log `error`, which isn't raised to anyone; `problem` says what has failed."""
 
     @abc.abstractmethod
     def log_warning(self, text: str) -> None:
-        """Log the warning `text` for the author of the program."""
+        """Log the warning `text` for the program's author."""
 
 
 class Signal:

@@ -64,7 +64,7 @@ _REFRESH_INTERVAL: Final = 1.0  # seconds between two readings of one list
 # Seconds before an ended subscription to changes is opened again.
 _LISTEN_AGAIN: Final = 5.0
 # Seconds for a subscription to begin: the lists are read after it. A server that announces changes,
-# and does not answer a request for them, must not stay unusable for long.
+# and doesn't answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
 _CHECK_TIMEOUT: Final = 10.0  # seconds for a ping after a call whose connection was lost
 # Questions about the definitions of one server. One that changes them all the time would wear its
@@ -73,7 +73,7 @@ _MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
 _EXPECTED: Final = (McpTrioError, OSError, TypeError, ValueError)
-# Errors of the system about a command that no later attempt can start: the file is not a program,
+# Errors of the system about a command that no later attempt can start: the file isn't a program,
 # the path is invalid, or the arguments are too long. Others, such as too many open files, pass.
 _BAD_COMMAND: Final = frozenset(
     {errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.ENOTDIR}
@@ -97,7 +97,7 @@ class HostOfServers(Protocol):
     restarts: bool
 
     def client_options(self, source: ServerSource) -> ClientConfigOptions:
-        """Return the options of the client of a server."""
+        """Return the options of a server's client."""
 
     def connect_timeout(self, source: ServerSource) -> float:
         """Return the seconds in which a server has to be connected."""
@@ -123,7 +123,7 @@ class HostOfServers(Protocol):
         """Call `start_attempt` of a server as soon as there is room for one more."""
 
     def attempt_settled(self, server: HostedServer) -> None:
-        """Take note that the attempt of a server does not need its room any more."""
+        """Take note that a server's attempt doesn't need its room any more."""
 
 
 class _Attempt(Job):
@@ -172,7 +172,7 @@ class HostedServer:
         client: the open client, or None.
         calls: the number of calls in flight.
         error: why the last attempt to connect has failed or ended, or None.
-        withheld: the names of the tools that its configuration does not let be used.
+        withheld: the names of the tools that its configuration doesn't let be used.
     """
 
     def __init__(self, host: HostOfServers, source: ServerSource) -> None:
@@ -220,7 +220,7 @@ class HostedServer:
 
     @property
     def is_running(self) -> bool:
-        """True while its process or connection is not closed completely."""
+        """True while its process or connection isn't closed completely."""
         return self._attempt is not None
 
     @property
@@ -384,7 +384,7 @@ class HostedServer:
         """Check that the configuration of the server lets a tool be used.
 
         Raises:
-            CallDenied: it does not.
+            CallDenied: it doesn't.
         """
         denial = self.source.find_tool_denial(tool)
         if denial is not None:
@@ -394,14 +394,14 @@ class HostedServer:
         """Check that a definition was approved as it is.
 
         Raises:
-            ApprovalRequired: it was not, or the server does not offer it.
+            ApprovalRequired: it wasn't, or the server doesn't offer it.
         """
         if self.catalog.state(kind, name) != "pinned":
             reason = "its definition has changed or was not approved yet"
             raise ApprovalRequired(self.source.name, name, reason)
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
-        """Store that the definitions of a question are approved."""
+        """Store that a question's definitions are approved."""
         await self._host.consent.pin(self.source, question.definitions)
         self._take_pins()
 
@@ -624,7 +624,7 @@ class HostedServer:
         self._ask_about_definitions()
 
     def _ask_about_definitions(self) -> None:
-        """Ask about definitions that are not approved, unless the user sees or saw all of them."""
+        """Ask about definitions that aren't approved, unless the user sees or saw all of them."""
         comparison = self.catalog.comparison
         if comparison is None or self._asking is not None or not self._questions_left:
             return  # an open question stays as it is: its user must not answer another one

@@ -1,4 +1,4 @@
-"""The servers of a host while it is open: their lists, changes, and turns to connect."""
+"""A host's servers while it is open: their lists, changes, and turns to connect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
 
-HOST_TIMEOUT: Final = 60.0  # seconds; the default of the timeouts of a host
+HOST_TIMEOUT: Final = 60.0  # seconds; the default of a host's timeouts
 _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
 # Names that are compared with an unknown one, which takes 60 µs each and holds up all tasks.
@@ -46,7 +46,7 @@ class HostedServers:
     """The servers of one open host. It is the `HostOfServers` of each.
 
     Args:
-        options: the options of the host.
+        options: the host's options.
         limits: its limits.
         runtime: its runtime.
         default_approvals: where approvals are stored without the option, or None for in memory.
@@ -94,7 +94,7 @@ class HostedServers:
         return server
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Build the error about a name, with a similar one, or the servers that are not ready."""
+        """Build the error about a name, with a similar one, or the servers that aren't ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
         least = _LEAST_SIMILARITY if kind == "server" else _LEAST_MERGED_SIMILARITY
         similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1, least)
@@ -173,7 +173,7 @@ class HostedServers:
     # -- Each server (`HostOfServers`) -----------------------------------------------------------
 
     def client_options(self, source: ServerSource) -> ClientConfigOptions:
-        """Return the options of the client of a server, with its name in each callback."""
+        """Return the options of a server's client, with its name in each callback."""
         options = self._options
         # A client tries one after the other, and a server that is silent answers neither.
         timeout = self.connect_timeout(source)

@@ -31,7 +31,7 @@ class ServerSource(abc.ABC):
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
         is_trusted: True if its annotations count: it is of the program or of the user's own files,
-            and these do not say that each call is asked about.
+            and these don't say that each call is asked about.
         replaces: the files of a more trusted scope that have another server of this name, with
             their scopes: it takes the place of that one.
         connect_timeout: the seconds of its configuration to connect in, or None.
@@ -66,9 +66,9 @@ class ServerSource(abc.ABC):
         return {}
 
     def find_tool_denial(self, tool: str) -> str | None:
-        """Return why its configuration does not let a tool be used, as a phrase, or None.
+        """Return why its configuration doesn't let a tool be used, as a phrase, or None.
 
-        Such a tool is in no list of the host, is not approved, and cannot be called.
+        Such a tool is in no list of the host, isn't approved, and cannot be called.
 
         Args:
             tool: the name of the tool at the server.
@@ -85,7 +85,7 @@ class ServerSource(abc.ABC):
         """Return the context manager that connects.
 
         Args:
-            options: the options of the client.
+            options: the client's options.
             inputs: what the user has entered, by the id of the input.
             launch: what `prepare` has returned and the user has approved, if `needs_approval`, else
                 None. This, and nothing that is found later, is to be run or connected to.

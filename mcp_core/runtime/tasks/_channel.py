@@ -23,7 +23,7 @@ class TaskChannel:
     """Sends progress and log messages of one task, as long as its session lasts.
 
     Create it before the request is answered. Messages are dropped while the client is slow to read:
-    a task does not wait for its client.
+    a task doesn't wait for its client.
 
     Args:
         service: the server side of the session.
@@ -67,9 +67,9 @@ class TaskChannel:
         return None if blocked else service
 
     def _waiting_result(self, service: Service) -> RequestId | None:
-        """Return the request for the result that waits, None if the client does not wait.
+        """Return the request for the result that waits, None if the client doesn't wait.
 
-        Its response stream is read for sure. Other messages go to the stream of the session.
+        Its response stream is read for sure. Other messages go to the session's stream.
         """
         waiting = service.waiting_results
         return next((id for id, task in waiting.items() if task == self._task_id), None)

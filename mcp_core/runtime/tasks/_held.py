@@ -41,7 +41,7 @@ class HeldCalls:
         return "total_bytes" if self._size + record.size > quota.total_bytes else None
 
     def hold(self, record: TaskRecord) -> None:
-        """Count the call of a record."""
+        """Count a record's call."""
         key, size = record.quota_key, record.size
         self._calls[record.key] = key, size
         self._sizes[key] = self._sizes.get(key, 0) + size

@@ -1,8 +1,8 @@
 """The task store of one process: records in dicts, which end with the process.
 
-1. A method that has nothing to wait for does not let other tasks run, so that creating a task
+1. A method that has nothing to wait for doesn't let other tasks run, so that creating a task
    costs little more than a call. Each takes effect in one step, because all tasks share a thread.
-2. Records are never copied: they do not change.
+2. Records are never copied: they don't change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_OPEN: Final = (
     "the task store is not open; pass it to a server, which opens it while it is served,"
     " or use it inside `async with store.opened(runtime)`"
 )
-# Superfluous entries of the queue below which rebuilding it is not worthwhile.
+# Superfluous entries of the queue below which rebuilding it isn't worthwhile.
 _MIN_SUPERFLUOUS: Final = 64
 
 
@@ -49,7 +49,7 @@ class _Usage:
 
 
 class MemoryTaskStore:
-    """A `TaskStore` in the memory of the process: the default.
+    """A `TaskStore` in the process's memory: the default.
 
     Tasks are lost with the process. They stay while no server is served, if it is served again.
     """

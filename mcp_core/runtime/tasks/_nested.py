@@ -29,7 +29,7 @@ __all__ = ["run_nested_task"]
 T = TypeVar("T")
 
 # Seconds between two polls. A client that wishes to be polled more often than ten times a second,
-# or less often than once a minute, is not followed in that.
+# or less often than once a minute, isn't followed in that.
 _INTERVAL: Final = 1.0
 _MIN_INTERVAL: Final = 0.1
 _MAX_INTERVAL: Final = 60.0

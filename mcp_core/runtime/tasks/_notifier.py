@@ -3,7 +3,7 @@
 1. In 2025-11-25 the session that created a task is notified of its states, until the task or the
    session ends. In 2026-07-28 a client is notified of the tasks that it listens to.
 2. A state is sent as the whole state. Of several that wait, only the last one is sent.
-3. The service of the connection is referenced weakly: a task may outlive its connection by hours.
+3. The connection's service is referenced weakly: a task may outlive its connection by hours.
 
 Sources: basic/utilities/tasks, Task Status Notification (2025-11-25); the extension
 `io.modelcontextprotocol/tasks`, Notifications.
@@ -30,7 +30,7 @@ __all__ = ["TaskNotifier", "notifier_of"]
 
 
 def notifier_of(service: Service, records: TaskRecords) -> TaskNotifier:
-    """Return the notifier of a connection."""
+    """Return a connection's notifier."""
     notifier = service.task_notifier
     if notifier is None:
         notifier = service.task_notifier = TaskNotifier(service, records)

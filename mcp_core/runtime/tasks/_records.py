@@ -43,7 +43,7 @@ def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits, outside of any task, and return its value.
 
     Raises:
-        RuntimeError: it waits: a store says that it is immediate, and is not.
+        RuntimeError: it waits: a store says that it is immediate, and isn't.
     """
     try:
         coroutine.send(None)

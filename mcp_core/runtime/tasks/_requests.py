@@ -1,7 +1,7 @@
 """Responses to the requests about tasks: `tasks/get`, `tasks/cancel`, `subscriptions/listen`.
 
-1. A task of another owner, or of another revision, does not exist: the error is that of an unknown
-   id (-32602). A task of one's own needs the scopes of its tool, which are computed for each
+1. A task of another owner, or of another revision, doesn't exist: the error is that of an unknown
+   id (-32602). A task of one's own needs its tool's scopes, which are computed for each
    request: a token without them gets the challenge of a call.
 2. In 2025-11-25 `tasks/result` waits until the task has ended. Meanwhile the task's input requests
    are sent to the client as requests of their own, related to it.

@@ -66,7 +66,7 @@ _CALL_TOOL: Final = "tools/call"
 # Seconds before an outcome is stored again that a store did not take: at first, and at most.
 _FIRST_RETRY: Final = 0.5
 _LAST_RETRY: Final = 30.0
-# The response to an input request whose handler does not wait for it any more.
+# The response to an input request whose handler doesn't wait for it any more.
 _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The request is withdrawn"}}))
 
 
@@ -95,7 +95,7 @@ class RunningTask:
     """A task whose handler runs in this process: the `CurrentTask` of its context.
 
     Args:
-        service: the tasks of the server.
+        service: the server's tasks.
         job: runs the handler.
         record: the record, as it was created.
 
@@ -272,7 +272,7 @@ class RunningTask:
         raise AssertionError("a cancelled handler waits for ever")  # pragma: no cover
 
     async def finish(self, outcome: Any, request: RequestReceived) -> None:
-        """Store the outcome of the handler, unless the task has ended before.
+        """Store the handler's outcome, unless the task has ended before.
 
         A store that fails is tried again, until the server shuts down.
         """
@@ -331,12 +331,12 @@ class TaskJob(RequestJob):
 
     Args:
         service: where the request arrived, None if its response was sent.
-        tasks: the tasks of the server.
+        tasks: the server's tasks.
         input_collector: collects what the handler asks of its client.
         invocation: the call to make, or None to look it up inside of the middleware.
 
     `answered` is set when the request has its response: the result of the call, or the task. It is
-    None if the call is a task from the beginning. `is_running` is True while `run` has not ended.
+    None if the call is a task from the beginning. `is_running` is True while `run` hasn't ended.
     """
 
     __slots__ = ("_detaching", "_over", "_tasks", "answered", "is_running", "options", "task")

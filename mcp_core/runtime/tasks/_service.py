@@ -49,7 +49,7 @@ __all__ = ["TaskService"]
 _UPKEEP_INTERVAL: Final = 10.0
 # Seconds before a lease is renewed again that could not be: other workers count the silence.
 _RETRY_INTERVAL: Final = 1.0
-_WORKER_SIZE: Final = 8  # bytes of the name of a worker: many start in the life of one task
+_WORKER_SIZE: Final = 8  # bytes of a worker's name: many start in the life of one task
 _REMOVED_AT_ONCE: Final = 100  # records of an owner
 _REMOVE_AGAIN: Final = 10.0  # seconds, after a store has failed
 # Pages of an owner's tasks in a row of which none could be removed, because others changed them.
@@ -83,7 +83,7 @@ class TaskService:
         self._running: dict[TaskKey, RunningTask] = {}
         # Those that a client is asked now, by task and key.
         self._questions: dict[tuple[TaskKey, str], TaskQuestion] = {}
-        # Owners that do not exist any more, and whose tasks are being removed.
+        # Owners that don't exist any more, and whose tasks are being removed.
         self._ended_owners: dict[str, None] = {}
         self.closing = runtime.new_event()
         self._closed = False
@@ -91,7 +91,7 @@ class TaskService:
         self._is_shut_down = False  # the store may be closed
         self._interval = min(_UPKEEP_INTERVAL, self.records.limits.lease / 3)
         self._keeps_up = False
-        # When the lease was renewed last, by the monotonic clock; None if it was not yet.
+        # When the lease was renewed last, by the monotonic clock; None if it wasn't yet.
         self._renewed_at: float | None = None
         # Records that the store may have although their creation failed, until they are removed.
         self._unwanted: dict[TaskKey, TaskRecord] = {}
@@ -216,7 +216,7 @@ class TaskService:
         return None
 
     def claim_question(self, question: TaskQuestion) -> bool:
-        """Return True if the client is not asked `question` yet, or not reachably. Then ask it."""
+        """Return True if the client isn't asked `question` yet, or not reachably. Then ask it."""
         place = question.task, question.key
         asked = self._questions.get(place)
         if asked is not None and asked.reachable:
@@ -283,7 +283,7 @@ class TaskService:
         )
 
     def with_worker(self, record: TaskRecord, call: TaskCall | None) -> TaskRecord:
-        """Return a new `record` with the lease of this worker, and with `call` to run again."""
+        """Return a new `record` with this worker's lease, and with `call` to run again."""
         if not self._store.durable:
             call = None  # the record is lost together with this worker
         return replace(record, worker=self.worker, call=call)
@@ -291,7 +291,7 @@ class TaskService:
     def discard_record(self, record: TaskRecord) -> None:
         """Remove `record`, whose client knows of no task. A store that fails is tried again.
 
-        `create` may have stored it, and its handler does not run.
+        `create` may have stored it, and its handler doesn't run.
         """
         self._held.release(record.key)
         if len(self._unwanted) < _MAX_UNWANTED:
@@ -331,7 +331,7 @@ class TaskService:
             self._stopping.setdefault(job, self.runtime.monotonic())
 
     def job_ended(self, job: TaskJob) -> None:
-        """Take note that `job` does not run any more."""
+        """Take note that `job` doesn't run any more."""
         if self._stopping.pop(job, None) is not None and not self._stopping:
             self._stopping_ended.set()
 
@@ -359,7 +359,7 @@ class TaskService:
             task.stop()
 
     def remove_owner(self, owner: str) -> None:
-        """Remove the tasks of `owner`, which does not exist any more, and cancel those that run."""
+        """Remove the tasks of `owner`, which doesn't exist any more, and cancel those that run."""
         for task in [task for key, task in self._running.items() if key.owner == owner]:
             task.stop()
         self._ended_owners[owner] = None
@@ -427,7 +427,7 @@ class TaskService:
         now = self.runtime.monotonic()
         before = self._renewed_at
         lease = self.records.limits.lease
-        # A record that is not durable is lost together with this worker, and never before.
+        # A record that isn't durable is lost together with this worker, and never before.
         await self._store.renew_lease(self.worker, lease if self._store.durable else inf)
         self._renewed_at = now
         if before is not None and self._store.durable and now - before > lease:
@@ -496,7 +496,7 @@ class TaskService:
         return recovered > 0
 
     async def _recover(self, record: TaskRecord) -> bool:
-        """Run one task again, or let it fail. Return False if it was not lost any more."""
+        """Run one task again, or let it fail. Return False if it wasn't lost any more."""
         key = record.key
         if key in self._running:
             return False

@@ -1,1 +1,1 @@
-"""The judge: recorded conversations against the requirements of the specification."""
+"""The judge: recorded conversations against the specification's requirements."""

@@ -94,7 +94,7 @@ KNOWN_METHODS: Final = frozenset(row.name for row in METHODS)
 
 
 def find_method(revision: str, name: str, sender: Side) -> Method | None:
-    """Return the row of a method, or None if `sender` may not send it in the revision."""
+    """Return a method's row, or None if `sender` may not send it in the revision."""
     return _ROWS.get((revision, name, sender))
 
 
@@ -108,14 +108,14 @@ class ConversationState:
         first_line: the line of its first message, 0 before that.
         is_from_start: the first message of the trace is known to be the first of the conversation.
         has_begun: it is known whether the trace has the beginning; `gap` says if it may not.
-        is_ordered: each side reads what the other sends in one order, which HTTP does not promise.
+        is_ordered: each side reads what the other sends in one order, which HTTP doesn't promise.
         observer: the side at which the trace was recorded, or "between".
         gap: why messages may be missing, empty if none are.
         negotiated: the revision that a handshake selected, empty before.
         modern: the revisions without a handshake that the client has sent requests of.
         has_served_modern: the server has sent a result for one of them.
         has_client_message: a message of the client was seen.
-        opened_otherwise: the first one was not a request of the revision without a handshake, by
+        opened_otherwise: the first one wasn't a request of the revision without a handshake, by
             which a server of both kinds can choose how it serves the conversation.
         initialize: the request that began the handshake, or None.
         handshake_answered, initialized: the lines of its response and of `initialized`, 0 before.
@@ -350,7 +350,7 @@ class ConversationState:
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks a revision without a handshake.
 
-        A server of an earlier one can serve its requests, too: it ignores what it does not know.
+        A server of an earlier one can serve its requests, too: it ignores what it doesn't know.
         A server of both can choose by how a client opens the conversation. `response` can show it
         itself.
         """
@@ -438,7 +438,7 @@ class ConversationState:
         self.given_states.is_complete = False
 
     def add_unreadable(self, sender: Side) -> None:
-        """Record a text that is no message here. Another parser can read it."""
+        """Record a text that isn't a message here. Another parser can read it."""
         self.unreadable[sender] += 1
         if sender == SERVER:
             self.given_states.is_complete = False

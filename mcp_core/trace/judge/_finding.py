@@ -14,10 +14,10 @@ __all__ = ["Finding"]
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A requirement that a message of a trace does not fulfil, or may not fulfil.
+    """A requirement that a message of a trace doesn't fulfil, or may not fulfil.
 
     Attributes:
-        row: the id of the requirement, such as `RPC-7`.
+        row: the requirement's id, such as `RPC-7`.
         level: that of the requirement: MUST, SHOULD, ... or schema.
         side: the side at fault.
         lines: the numbers of the lines of the trace that show it, the last one first.

@@ -2,7 +2,7 @@
 
 1. A false accusation is the worst fault. What the lines cannot show is inconclusive.
 2. The judge reads one line at a time and takes constant memory, however long the trace is.
-3. It reads JSON with the standard library and has its own shapes, so that it does not repeat an
+3. It reads JSON with the standard library and has its own shapes, so that it doesn't repeat an
    error of the code that it judges.
 """
 
@@ -60,13 +60,13 @@ class Judge:
     Call `receive` with each line of the trace, and `close` at its end. Each returns what was found.
 
     Args:
-        header: the header of the trace. Without it nothing is known of the transport, nor of the
+        header: the trace's header. Without it nothing is known of the transport, nor of the
             server.
         from_start: True if the first message of each conversation is known to be in the trace, as
             it is for a judge that is there when the conversation begins.
         all_conversations: True if the client has had no other conversation with the server, not
             even before the trace, as it is for a test that starts both. Only then it is certain
-            that the client has made up a `requestState` which is not in the trace.
+            that the client has made up a `requestState` which isn't in the trace.
 
     Attributes:
         opportunities: how often each row was judged, findings included. A row that is missing had
@@ -344,7 +344,7 @@ class Judge:
                     "a stream that is resumed has an event of another one",
                     is_certain=not state.gap,
                 )
-        # An event without data is no message: it moves the place at which a client resumes.
+        # An event without data isn't a message: it moves the place at which a client resumes.
         if known[0] and text and known[0] != hash(text):
             yield self._finding(
                 "SHL-16",
@@ -384,7 +384,7 @@ class Judge:
         if text is None:
             state.add_unreadable(sender)
             if not _hold("RPC-26", state.candidates(sender)):
-                return  # of a revision that does not name an encoding
+                return  # of a revision that doesn't name an encoding
             yield self._finding("RPC-26", state, sender, "the message is not UTF-8")
             return
         self.opportunities["RPC-26"] += 1
@@ -612,7 +612,7 @@ class Judge:
         revision: str = "",
         is_certain: bool = True,
     ) -> Finding:
-        """Return a finding of a rule that is not in the table, and count its opportunity."""
+        """Return a finding of a rule that isn't in the table, and count its opportunity."""
         self.opportunities[id] += 1
         row = ROWS[id]
         return Finding(
@@ -686,7 +686,7 @@ def _is_alone(message: SeenMessage, exchange: SeenExchange, state: ConversationS
 
 
 def _is_cut(line: TraceLine) -> bool:
-    """Return True if the text of a line is only the beginning of a message."""
+    """Return True if a line's text is only the beginning of a message."""
     if line.raw is None:
         return True  # the end can be within a character
     if line.raw.lstrip()[:1] not in ("{", "["):
@@ -718,7 +718,7 @@ def _has_message(line: TraceLine) -> bool:
 
 
 class _InvalidConstant(ValueError):
-    """A constant of JavaScript that JSON does not have."""
+    """A constant of JavaScript that JSON doesn't have."""
 
 
 # Other errors are limits: of nesting, and of the digits of a number.

@@ -67,13 +67,13 @@ _FACTS: Final = {
 
 
 def newest_entry(entries: Mapping[str, T], revision: str, default: T) -> T:
-    """Return the last of `entries`, which are in order, whose key is no later than `revision`."""
+    """Return the last of `entries`, which are in order, whose key isn't a later than `revision`."""
     at = REVISIONS.index(revision)
     found = [each for since, each in entries.items() if REVISIONS.index(since) <= at]
     return found[-1] if found else default
 
 
-# The facts of each revision.
+# Each revision's facts.
 FACTS: Final[Mapping[str, RevisionFacts]] = {
     each: newest_entry(_FACTS, each, RevisionFacts()) for each in REVISIONS
 }
@@ -89,7 +89,7 @@ def span(since: str, until: str | None, without: Revisions = ()) -> Revisions:
     `until` None: up to the newest.
 
     Raises:
-        ValueError: one of them is not a revision.
+        ValueError: one of them isn't a revision.
     """
     first = REVISIONS.index(since)
     end = None if until is None else REVISIONS.index(until)

@@ -81,7 +81,7 @@ class SeenRequest:
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
         task: the id of the task that it became, or None.
-        acknowledged: the line of the acknowledgement of a subscription; 0 before it arrives.
+        acknowledged: the line of a subscription's acknowledgement; 0 before it arrives.
     """
 
     __slots__ = (
@@ -290,12 +290,12 @@ class SeenMessage:
 
     @property
     def revision(self) -> str:
-        """Its revision, empty if that is not known."""
+        """Its revision, empty if that isn't known."""
         return self.revisions[0] if len(self.revisions) == 1 else ""
 
     @property
     def facts(self) -> RevisionFacts:
-        """The facts of its revision, none of them true if that is not known."""
+        """Its revision's facts, none of them true if that isn't known."""
         return FACTS.get(self.revision, _NO_FACTS)
 
     @property
@@ -316,9 +316,9 @@ class SeenExchange:
         line, time, response_line, response_time: where its heads are in the trace, and the seconds.
         method, target: of the request.
         headers, response_headers: by name in lower case, the values joined by commas.
-        messages: the messages of the request, at most a few.
+        messages: the request's messages, at most a few.
         status: of the response, 0 before it.
-        response: the message of a response that is no event stream, or None.
+        response: the message of a response that isn't an event stream, or None.
         has_body: such a response has a body.
         has_event_ids: an event of the response had an id, with which a client can resume it.
         events: how many events the response had.
@@ -392,7 +392,7 @@ class SeenExchange:
 
     @property
     def path(self) -> str:
-        """The path of its target, without the query."""
+        """Its target's path, without the query."""
         return self.target.partition("?")[0]
 
     @property
@@ -408,7 +408,7 @@ class SeenExchange:
 
     @property
     def size(self) -> int:
-        """The bytes of its messages."""
+        """Its messages' bytes."""
         return sum(each.size for each in self.messages) + (
             self.response.size if self.response else 0
         )
@@ -421,7 +421,7 @@ class SeenExchange:
             self.response.shrink()
 
     def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
-        """Record the head of the response."""
+        """Record the response's head."""
         self.status = head.status
         self.response_line, self.response_time = line, time
         self.response_headers = _joined(head)
@@ -470,7 +470,7 @@ class SeenTask:
         created, created_time, ttl: where and when its id was given out, and for how long: seconds,
             None without a limit.
         has_view: a `tasks/get` has found it.
-        interval: seconds between polls that its last view asks for, None if it does not.
+        interval: seconds between polls that its last view asks for, None if it doesn't.
         polled: when the requestor has polled last, None if it had another reason to look since.
         input_polls: how often it has polled since it saw `input_required`.
         result_asked, result_given: the lines of the last `tasks/result` and of its response.

@@ -1,6 +1,6 @@
 """The shapes of params, results and what they contain, by revision.
 
-Generated from the official JSON schemas by `tests/spec/generate_shapes.py`: do not edit.
+Generated from the official JSON schemas by `tests/spec/generate_shapes.py`: don't edit.
 
 A key is the name of a type, `>` and a method for its params, or `<` and a method for its result. A
 value has the first revision with a shape, and the shape in the language of `_shapes.py`: empty if

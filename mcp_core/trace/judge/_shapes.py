@@ -1,4 +1,4 @@
-"""Check params, results and content against the shapes of their revision.
+"""Check params, results and content against their revision's shapes.
 
 `_shape_table.py` has the shapes as text, in this language:
 
@@ -32,7 +32,7 @@ __all__ = ["ShapeError", "find_shape_error", "has_shape"]
 
 
 class ShapeError(NamedTuple):
-    """An error, such as `is not a string`, and its place as a JSON pointer."""
+    """An error, such as `isn't a string`, and its place as a JSON pointer."""
 
     pointer: str
     text: str
@@ -143,7 +143,7 @@ class _Parser:
 
 
 def _expect(expected: type | tuple[type, ...], text: str) -> _Check:
-    """Return a check that the decoded value is of a type. A bool is no number."""
+    """Return a check that the decoded value is of a type. A bool isn't a number."""
     error = ShapeError("", text)
 
     def check(value: Any) -> ShapeError | None:
@@ -313,7 +313,7 @@ class _Revision:
                 if error is None:
                     return None
                 found_errors.append(error)
-            # A scalar, or one object that is not the one it should be.
+            # A scalar, or one object that isn't the one it should be.
             if len({error.pointer for error in found_errors}) == 1 and len(found_errors) == 2:
                 return found_errors[0]
             kind = value.get("type") if isinstance(value, dict) else None

@@ -1,10 +1,10 @@
-"""The client of a trace: it says to a live server what the recorded client said, in its order.
+"""A trace's client: it says to a live server what the recorded client said, in its order.
 
 1. The recorded session is walked from its beginning. A message of the client is sent; one of the
    server is waited for, until it has come or a time is over. So each message is sent after what
    the recorded client had seen.
 2. A change notification is waited for shortly: it may have been the reason for what follows, but
-   time may be the reason that it does not come.
+   time may be the reason that it doesn't come.
 3. A task that was over when the recorded client asked for it is asked for until it is over.
 4. Values that the recorded server made up are replaced by those of the live one (`ValueMapping`).
 """
@@ -99,7 +99,7 @@ class ReplayClient:
         self._asked: dict[RecordedMessage, tuple[Turn, ServerMessage]] = {}
         self._by_method: dict[str, deque[RecordedMessage]] = {}
         self._their_ids: dict[RecordedMessage, int | str] = {}
-        self._answers: dict[RecordedMessage, RecordedMessage] = {}  # to the request of the server
+        self._answers: dict[RecordedMessage, RecordedMessage] = {}  # to the server's request
         self._changes: Counter[tuple[str, str]] = Counter()
         self._given_up: set[tuple[str, str]] = set()
         self._outputs: list[tuple[bytes, RecordedMessage | None]] = []
@@ -139,7 +139,7 @@ class ReplayClient:
         self._walk(now)
 
     def advance(self, now: float) -> None:
-        """Send again what is due, and give up what was not answered at `now`."""
+        """Send again what is due, and give up what wasn't answered at `now`."""
         self._repeat(now)
         if now >= self._waits_until:
             self._give_up(now)
@@ -394,7 +394,7 @@ class ReplayClient:
         self._outputs.append((data, message))
 
     def _adapt_response(self, message: RecordedMessage, members: dict[str, Any]) -> bool:
-        """Put the live id into a response; False if the live server has not asked."""
+        """Put the live id into a response; False if the live server hasn't asked."""
         request = self._answers.get(message)
         if request is None:
             return True  # the recorded client responded to no request, so this one does
@@ -416,7 +416,7 @@ class ReplayClient:
             members["params"]["requestId"] = self._live_id[key]
 
     def _request_id(self, message: RecordedMessage, recorded: Any) -> Any:
-        """Return the id of a request: the recorded one if this session has not used it yet."""
+        """Return a request's id: the recorded one if this session hasn't used it yet."""
         key = message.id
         if key is None:
             return recorded  # not an id, so there is no response to it

@@ -82,7 +82,7 @@ class TraceDifference(Struct, frozen=True, kw_only=True):
         part: `request`, `notification` or `response`.
         sender: the side that sent it.
         session: the number of the session in its trace, from 1.
-        old_line: its line in the first trace, 0 if it is not there.
+        old_line: its line in the first trace, 0 if it isn't there.
         new_line: that in the second one.
         old_code: the error code of the response in the first trace, or None.
         new_code: that in the second one.
@@ -136,17 +136,17 @@ def diff_traces(
 ) -> TraceDiff:
     """Compare two traces.
 
-    Ids, tokens, cursors and times of the recording do not count, nor redacted values.
+    Ids, tokens, cursors and times of the recording don't count, nor redacted values.
 
     Args:
         old: the first trace.
         new: the second one.
-        ignore: JSON pointers into messages of values that do not count, with all that is in them,
+        ignore: JSON pointers into messages of values that don't count, with all that is in them,
             such as `/result/content/0/text`. `*` stands for any member.
         with_meta: whether `_meta` counts.
 
     Raises:
-        ValueError: one of `ignore` is not a JSON pointer.
+        ValueError: one of `ignore` isn't a JSON pointer.
     """
     return _Comparison(old, new, [parse_pointer(each) for each in ignore], with_meta).run()
 
@@ -154,7 +154,7 @@ def diff_traces(
 class _ComparedMessage:
     """A request or notification in the order of its session.
 
-    `stream` is where its order counts, None if it does not. `turn` is that of the client's request.
+    `stream` is where its order counts, None if it doesn't. `turn` is that of the client's request.
     """
 
     __slots__ = ("message", "place", "response", "stream")

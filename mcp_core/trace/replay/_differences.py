@@ -13,7 +13,7 @@ __all__ = ["MISSING", "Difference", "find_differences"]
 
 
 class _Missing:
-    """The value of a member that is not there."""
+    """The value of a member that isn't there."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -95,7 +95,7 @@ def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[int, Any, Any]]:
 
 
 def _names(entries: list[Any]) -> list[str]:
-    """Return the names of the entries of a list, [] if they do not all have one of their own."""
+    """Return the names of the entries of a list, [] if they don't all have one of their own."""
     found = []
     for each in entries:
         members = each if isinstance(each, dict) else {}

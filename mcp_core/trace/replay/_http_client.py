@@ -3,7 +3,7 @@
 1. A message is one POST, with the headers that its revision requires. They are made anew: those of
    the trace belong to another session.
 2. An event stream that ends before the response is resumed by the id of its last event.
-3. A response that is no message of MCP fails its request, with the HTTP status as the reason.
+3. A response that isn't a message of MCP fails its request, with the HTTP status as the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ReplayHttpClient:
         headers: further headers of each request.
 
     Attributes:
-        session_id: the id of the session, or None.
+        session_id: the session's id, or None.
     """
 
     def __init__(self, url: Url, headers: Mapping[str, str] | None = None) -> None:
@@ -95,7 +95,7 @@ class ReplayHttpClient:
         return ReplayRequest(self, head, data, members)
 
     def open_stream(self) -> ReplayRequest | None:
-        """Return the request for the stream of the session, or None if there is no session."""
+        """Return the request for the session's stream, or None if there is no session."""
         return None if self.session_id is None else self._get(b"")
 
     def end_session(self) -> ReplayRequest | None:
@@ -147,7 +147,7 @@ class ReplayHttpClient:
             self.session_id = bytes(session_id)
 
     def note_message(self, members: dict[str, Any]) -> None:
-        """Take the version of a handshake, and the headers that tools require, from `members`."""
+        """Take a handshake's version, and the headers that tools require, from `members`."""
         negotiated = lookup(members, "result", "protocolVersion")
         if isinstance(negotiated, str) and DIALECTS.get(negotiated) is not None:
             self._version = negotiated.encode()
@@ -170,10 +170,10 @@ class ReplayRequest:
     """One HTTP request and its response. `client` is its maker, `members` are its messages.
 
     Attributes:
-        name: the methods of its messages, for texts.
+        name: its messages' methods, for texts.
         head: the head to send.
         body: the body to send.
-        failure: why the response is not a message of MCP, or "".
+        failure: why the response isn't a message of MCP, or "".
         retry: seconds to wait before `resumed`.
         is_notice: nothing but a status is awaited: the next message waits for it.
     """

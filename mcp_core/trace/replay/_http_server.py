@@ -1,7 +1,7 @@
 """The server of a trace over HTTP: requests come in whole, and responses leave in actions.
 
 1. A request is answered by an event stream if anything precedes its response, else by JSON.
-2. A session begins with the response to `initialize`, if the trace does not show a server without
+2. A session begins with the response to `initialize`, if the trace doesn't show a server without
    sessions. Requests without a session share one, in which `_meta` says all that is needed.
 3. `Host`, `Origin` and `Sec-Fetch-Site` are checked as by any server here: a web page must not
    read a trace.
@@ -54,7 +54,7 @@ class ReplayExchange:
         self.wants_body = False
         self.is_over = False
         self.session: ReplaySession | None = None
-        self.key: bytes | None = None  # the id of the session
+        self.key: bytes | None = None  # the session's id
         self.open_requests = 0
         self.is_stream = False
         self.has_begun = False
@@ -119,8 +119,8 @@ class ReplayHttpServer:
     monotonic time in seconds.
 
     Args:
-        server: the server of the trace.
-        path: the path of the endpoint.
+        server: the trace's server.
+        path: the endpoint's path.
         policy: decides which `Host` and `Origin` a request may have.
         new_id: returns another id for a session.
     """

@@ -1,7 +1,7 @@
 """Forms of messages that make equal ones comparable: without the parts of one conversation.
 
 1. A redacted value equals every other value at its place. Names of the members stay.
-2. Members of `_meta` that belong to one exchange, such as a progress token, do not count.
+2. Members of `_meta` that belong to one exchange, such as a progress token, don't count.
 3. Numbers are compared as JSON has them: 1 and 1.0 are equal.
 """
 
@@ -163,7 +163,7 @@ def parse_pointer(text: str) -> Pointer:
     """Read a JSON pointer (RFC 6901).
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it isn't one.
     """
     if text and not text.startswith("/"):
         raise ValueError(f"{text!r} is not a JSON pointer: write it as /result/content/0/text")

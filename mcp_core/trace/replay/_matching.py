@@ -1,6 +1,6 @@
 """Find the recorded request that a live one repeats.
 
-1. First an equal one that was not used yet, then one with the same method, name and arguments, then
+1. First an equal one that wasn't used yet, then one with the same method, name and arguments, then
    one that differs only in what the trace has as pseudonyms.
 2. If all of these were used, the last one is used again: a client may repeat a request more often
    than the recorded one did, as when it polls.

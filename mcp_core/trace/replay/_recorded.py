@@ -1,4 +1,4 @@
-"""The messages of a trace, kept as bytes, with what is needed to pair them.
+"""A trace's messages, kept as bytes, with what is needed to pair them.
 
 1. A message is decoded twice: to find what it is, and when it is used. In between it is bytes.
 2. Sessions: a trace has those of all its clients side by side. A handshake begins one; what has no
@@ -156,7 +156,7 @@ class RecordedTrace:
         self._limit = limit
         self._left = limit
         self._begun: list[RecordedSession] = []
-        # The current session of each conversation, and those of exchanges that are not over.
+        # The current session of each conversation, and those of exchanges that aren't over.
         self._current: dict[int, RecordedSession] = {}
         self._of_exchange: dict[int, RecordedSession] = {}
 
@@ -265,7 +265,7 @@ def load_trace(
     *,
     limit: int = MAX_TRACE_BYTES,
 ) -> RecordedTrace:
-    """Return the messages of a trace.
+    """Return a trace's messages.
 
     Args:
         header: its header.
@@ -274,7 +274,7 @@ def load_trace(
 
     Raises:
         TraceTooLarge: the messages are larger than `limit`.
-        InvalidTrace: it is not a trace.
+        InvalidTrace: it isn't a trace.
     """
     trace = RecordedTrace(header, limit)
     for number, line in lines:
@@ -315,7 +315,7 @@ def describe_request(method: str, params: Any) -> str:
 def _messages(
     line: TraceLine, number: int, sender: Sender, data: bytes
 ) -> Iterable[RecordedMessage]:
-    """Return the message of a line, or the members of a batch."""
+    """Return a line's message, or the members of a batch."""
     message = _message_of(line, number, sender, data)
     if line.truncated is not None:
         _classify_beginning(message)
@@ -388,7 +388,7 @@ def _is_message(line: TraceLine, data: bytes) -> bool:
     if line.sse is not None:
         return line.sse.event in ("", "message")
     if "" in line.redacted:
-        return False  # the body of a login, which was replaced as a whole
+        return False  # a login's body, which was replaced as a whole
     if line.http is None or not line.exchange:
         return bool(data.strip())
     return b'"jsonrpc"' in data or not line.http.status

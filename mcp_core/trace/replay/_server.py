@@ -1,10 +1,10 @@
-"""The server of a trace: it answers live requests with what the recorded server said.
+"""A trace's server: it answers live requests with what the recorded server said.
 
 1. It takes messages and returns messages. A driver carries them, and calls `advance` when
    `next_deadline` has come.
 2. Ids, progress tokens and ids of subscriptions are those of the live client. All else is as it was
    recorded, pseudonyms included: the live client sends them back.
-3. What is not in the trace is an error that names the nearest request, and is counted. The
+3. What isn't in the trace is an error that names the nearest request, and is counted. The
    exceptions are what every server must answer: ping, and a probe of a server with a handshake.
 """
 
@@ -54,7 +54,7 @@ class ReplayOutput(Struct, frozen=True):
             stream that belongs to no request.
         data: the message, without a line feed.
         is_response: it is the response to a request that came with `stream`.
-        status: the HTTP status with which the response was recorded, 0 if it was not over HTTP.
+        status: the HTTP status with which the response was recorded, 0 if it wasn't over HTTP.
     """
 
     stream: Hashable
@@ -64,14 +64,14 @@ class ReplayOutput(Struct, frozen=True):
 
 
 class ReplayServer:
-    """The server of a trace, for any number of live sessions.
+    """A trace's server, for any number of live sessions.
 
     Args:
         trace: the trace.
         pace: the factor by which the recorded gaps between messages are kept; 0 for none.
 
     Attributes:
-        missing: texts about the live requests that are not in the trace, the first 1,000.
+        missing: texts about the live requests that aren't in the trace, the first 1,000.
         missing_count: how many there were.
         found_count: how many live requests were answered from the trace.
         notes: texts about what else differs, such as another answer to an elicitation.
@@ -134,7 +134,7 @@ class ReplayServer:
         return found
 
     def find_notification(self, session: int, method: str, params: Any) -> Turn | None:
-        """Return the turn of a notification of `session` that was not repeated yet, or None.
+        """Return the turn of a notification of `session` that wasn't repeated yet, or None.
 
         `method` and `params` are those of the notification.
         """
@@ -424,7 +424,7 @@ class ReplaySession:
         if item.stream is not None:
             owner = played if item.stream is played.turn else self._by_turn.get(item.stream)
             if owner is None:
-                return  # the subscription that it belongs to was not repeated
+                return  # the subscription that it belongs to wasn't repeated
         stream = None if owner is None else owner.stream
         if message.kind == "junk":
             self._outputs.append(ReplayOutput(stream, message.data))

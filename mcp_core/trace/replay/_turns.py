@@ -1,14 +1,14 @@
-"""The messages of a server, by the message of the client after which it sent them.
+"""A server's messages, by the client's message after which it sent them.
 
 A turn begins with a message of the client and has what the server sent for it: notifications,
-requests, and the response. The wire does not always say what belongs to what:
+requests, and the response. The wire doesn't always say what belongs to what:
 
 1. A response, progress, and what comes on the HTTP stream of a request belong to that request.
 2. Anything else belongs to the request that was sent last and has no response yet, or, if all
    have one, to the last message of the client.
 3. What follows a response of the client to a request of the server waits for that response.
 4. A subscription has no turn of its own after its acknowledgement: a change belongs to what the
-   client sent before it, and goes out on the stream of the subscription.
+   client sent before it, and goes out on the subscription's stream.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Turn:
     """A message of the client and what the server sent for it.
 
     Attributes:
-        message: the message of the client, or None for what the server sent first of all.
+        message: the client's message, or None for what the server sent first of all.
         session: the number of the session.
         items: what the server sent, in its order.
-        response: the response of the server, or None.
+        response: the server's response, or None.
         was_cancelled: the client cancelled the request.
         is_used: a live message was answered with it.
     """
@@ -87,7 +87,7 @@ class Turn:
 
 
 def turns_of(session: RecordedSession, number: int) -> list[Turn]:
-    """Return the turns of a session. The first one is of no message of the client.
+    """Return a session's turns. The first one is of no message of the client.
 
     `number` is the session's.
     """

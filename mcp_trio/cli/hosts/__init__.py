@@ -1,1 +1,1 @@
-"""The servers of configuration files as commands use them, with the consent of the user."""
+"""The servers of configuration files as commands use them, with the user's consent."""

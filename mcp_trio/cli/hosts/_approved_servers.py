@@ -28,11 +28,11 @@ _MAX_START: Final = 400  # characters of a command or an address in a line
 
 
 def is_approved_by(words: Iterable[str], question: ServerQuestion) -> bool:
-    """Return True if one of the words approves the server of a question.
+    """Return True if one of the words approves a question's server.
 
     Args:
         words: the values of `--approve-server`.
-        question: the question, which is not asked then.
+        question: the question, which isn't asked then.
     """
     for word in words:
         if word == question.server and not question.replaces:
@@ -44,7 +44,7 @@ def is_approved_by(words: Iterable[str], question: ServerQuestion) -> bool:
 
 
 def approving_option(question: ServerQuestion) -> str:
-    """Return the option that approves the server of a question, quoted for a shell."""
+    """Return the option that approves a question's server, quoted for a shell."""
     word = f"{question.server}@{question.file}" if question.replaces else question.server
     return shlex.join(
         [f"--approve-server={word}"] if word.startswith("-") else ["--approve-server", word]

@@ -116,11 +116,11 @@ def choose_servers(config: Path | None, server: str | None, merged: str = "") ->
 
     Args:
         config: the file of `--config`, or None.
-        server: the name of the server, or None for the one of `merged`, or else the only one.
+        server: the server's name, or None for the one of `merged`, or else the only one.
         merged: the merged name of a tool or a prompt, or "".
 
     Raises:
-        CliError: there is no such server, or it is not clear which one is meant.
+        CliError: there is no such server, or it isn't clear which one is meant.
     """
     files = find_files(config)
     configuration = read_files(files)
@@ -207,7 +207,7 @@ class ConfiguredSession:
         consent: the user.
         kind: what the merged name of `choice` names.
 
-    `server` is the name of the server; it is known while the session is connected, or if there is
+    `server` is the server's name; it is known while the session is connected, or if there is
     only one.
     """
 
@@ -222,20 +222,20 @@ class ConfiguredSession:
 
     @property
     def is_asking(self) -> bool:
-        """True while the user is asked, so that the command does not wait for the server."""
+        """True while the user is asked, so that the command doesn't wait for the server."""
         timeout = self._consent.timeout
         return timeout is not None and timeout.is_paused
 
     @asynccontextmanager
     async def connect(self, target: Target, connecting: trio.CancelScope) -> AsyncIterator[Client]:
-        """Start the server or connect to it for the duration of a block, if it is approved.
+        """Start the server or connect to it for a block's duration, if it is approved.
 
         Args:
-            target: the options of the session.
+            target: the session's options.
             connecting: the scope with the timeout, which waits while the user is asked.
 
         Raises:
-            CliError: it is not approved, is disabled, or does not have what is named.
+            CliError: it isn't approved, is disabled, or doesn't have what is named.
             McpTrioError, OSError: it could not be connected to.
         """
         self._consent.timeout = PausableTimeout(connecting)
@@ -251,13 +251,13 @@ class ConfiguredSession:
             yield client
 
     async def find_launch(self, target: Target) -> ApprovedLaunch:
-        """Return what the server is, with all values, if it is approved. It is not started.
+        """Return what the server is, with all values, if it is approved. It isn't started.
 
         Args:
-            target: the options of the command.
+            target: the command's options.
 
         Raises:
-            CliError: it is not approved, or is disabled.
+            CliError: it isn't approved, or is disabled.
             McpTrioError, OSError: it cannot be started as it is configured.
         """
         (source,) = self._sources(target, LaunchSource)
@@ -342,7 +342,7 @@ class ConfiguredSession:
                 f"several servers have {self.choice.merged}: {join_names(found)}. Add --server, and"
                 f" the name of the {self._kind} there"
             )
-        for name in names:  # one that is not connected may have it
+        for name in names:  # one that isn't connected may have it
             self._client(host, name)
         known = [each for name in names for each in self._merged_names(host, name)]
         raise unknown_name(self._kind, self.choice.merged, known)
@@ -354,10 +354,10 @@ class ConfiguredSession:
         return {fit_name(merged_name(server, each.name)): each.name for each in items}
 
     def _client(self, host: Host, server: str) -> Client:
-        """Return the client of a server.
+        """Return a server's client.
 
         Raises:
-            CliError: it is not approved, or is disabled.
+            CliError: it isn't approved, or is disabled.
             McpTrioError, OSError: it could not be connected to.
         """
         try:
@@ -368,7 +368,7 @@ class ConfiguredSession:
         raise error
 
     def _unavailable(self, server: str, exc: ServerUnavailable) -> BaseException:
-        """Return the error for a server that is not connected."""
+        """Return the error for a server that isn't connected."""
         shown = shown_name(server)
         if exc.status.state == "unapproved":
             return self._unapproved(server)
@@ -452,7 +452,7 @@ class ConfiguredSession:
             name: its name at the server, which lists it.
 
         Raises:
-            CliError: it was not, or the entry of the server denies the tool.
+            CliError: it wasn't, or the entry of the server denies the tool.
         """
         host, server = self._opened, self.server
         denial = self._denial_of(name) if kind == "tool" else None
@@ -486,7 +486,7 @@ class ConfiguredSession:
         """Call a tool of the server, as `Client.call_tool` does, if the call is approved.
 
         Raises:
-            CliError: it is not.
+            CliError: it isn't.
         """
         with _explained_denial(self.server):
             return await self._opened.call_tool(self.server, name, arguments, **options)
@@ -497,7 +497,7 @@ class ConfiguredSession:
         """Call a tool of the server, as `Client.start_tool` does, if the call is approved.
 
         Raises:
-            CliError: it is not.
+            CliError: it isn't.
         """
         with _explained_denial(self.server):
             return await self._opened.start_tool(self.server, name, arguments, **options)
@@ -510,7 +510,7 @@ def _allow_call(server: str, tool: str, arguments: dict[str, Any]) -> Literal["a
 
 @contextmanager
 def _explained_denial(server: str) -> Iterator[None]:
-    """Turn the errors about a call that is not approved into a CliError with what to do."""
+    """Turn the errors about a call that isn't approved into a CliError with what to do."""
     try:
         yield
     except ApprovalRequired as exc:

@@ -1,10 +1,10 @@
-"""The questions of a host to the user of a command: about servers, definitions, calls and inputs.
+"""The questions of a host to a command's user: about servers, definitions, calls and inputs.
 
 1. A question comes below the complete text of what is approved. Only a typed word approves. The end
    of the input denies, and Ctrl+C ends the command, so nothing is approved by either.
 2. Texts of servers and files have escapes for hidden characters.
 3. Of a long text the first lines may have left the screen: how many there are is said above and
-   below it. A text that is too long to be read is not approved.
+   below it. A text that is too long to be read isn't approved.
 4. Without a terminal nothing is approved. `--yes` approves definitions, and `--approve-server` the
    servers that it names, both for this run. One never answers the question of the other.
 
@@ -105,7 +105,7 @@ class PausableTimeout:
 
 
 class TerminalConsent:
-    """The user of a command, as a host asks them.
+    """A command's user, as a host asks them.
 
     Args:
         stderr: for the questions.
@@ -345,7 +345,7 @@ def ask_for_input(given: ConfigInput, print_line: PrintLine) -> DialogueSteps[st
     print_line((_shown(given.description or given.id), "bold"), f"  ({given.place})")
     for option in given.options:
         print_line("    ", _shown(option))
-    # The default of a secret is not shown, as what is typed is not.
+    # The default of a secret isn't shown, as what is typed isn't.
     bracket = "" if given.default is None or given.secret else f" [{_shown(given.default)}]"
     hint = ", not shown" if given.secret else ""
     while True:

@@ -45,7 +45,7 @@ class ConfiguredLaunch:
         name: its name.
         server: its URL, or the words of its command.
         unexpanded: the same as the file has it, always as words.
-        env: the variables of the command.
+        env: the command's variables.
         cwd: its working directory.
         headers: the headers of each HTTP request, with names in lower case.
         secrets: values that must not be written.
@@ -135,14 +135,14 @@ def find_launch(
     """Return the launch of the configured server of `target`, once it is approved.
 
     Args:
-        target: the options of the command.
+        target: the command's options.
         command: the command, for errors.
         transports: what it speaks.
         logs_in: whether something else cares for the logins at a URL.
         passes_on: whether it sends what others wrote, so that it calls no tools by itself.
 
     Raises:
-        CliError: it is not approved, is disabled, has tools that must not be called, or the command
+        CliError: it isn't approved, is disabled, has tools that must not be called, or the command
             cannot talk to it.
         McpTrioError, OSError: it cannot be started as it is configured.
         SystemExit: a signal has ended the question about it.
@@ -195,11 +195,11 @@ async def _find(target: Target) -> ApprovedLaunch:
 
 
 def _check_headers(name: str, launch: ExpandedLaunch, command: str | None) -> None:
-    """Check that the headers of a server may be sent, and are all that it needs.
+    """Check that a server's headers may be sent, and are all that it needs.
 
     Raises:
         CliError: a credential would be sent unencrypted, a header is invalid, or the user's login
-            at the server is needed, which `command` does not use.
+            at the server is needed, which `command` doesn't use.
     """
     from mcp_core.http import HttpClientOptions, Url, find_cleartext_error
 

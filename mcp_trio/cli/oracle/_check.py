@@ -1,7 +1,7 @@
-"""`mcp-trio check FILE`: judge a recorded conversation by the rules of the specification.
+"""`mcp-trio check FILE`: judge a recorded conversation by the specification's rules.
 
 1. Findings of the verdict "fail" decide the exit status. What is inconclusive is shown, and never
-   counts as a fault. A side that says nothing was not judged, so it has not passed.
+   counts as a fault. A side that says nothing wasn't judged, so it hasn't passed.
 2. The file is read piece by piece, and the number of findings that are kept is bounded.
 """
 
@@ -52,7 +52,7 @@ CheckSide: TypeAlias = Literal["client", "server", "both"]
 FOUND: Final = 1
 RECORD_AGAIN: Final = "record a conversation in which both sides speak"
 _CHUNK: Final = 64 * 1024  # bytes
-# On a row, from the best to the worst. A finding is left out by the options of the user.
+# On a row, from the best to the worst. A finding is left out by the user's options.
 _VERDICTS: Final = ("left out", "inconclusive", "fail")
 _MAX_FINDINGS: Final = 10_000  # that are kept; more are counted
 
@@ -82,7 +82,7 @@ def check(
         0 if nothing was found, 1 if something was, 4 if there was nothing to judge.
 
     Raises:
-        CliError: the file cannot be read, or is not a trace.
+        CliError: the file cannot be read, or isn't a trace.
     """
     known = _read_baseline(baseline) if baseline is not None else frozenset()
     report = CheckReport(path, known, side, level)
@@ -127,7 +127,7 @@ def fill_report(path: str, report: CheckReport) -> None:
     """Judge the trace in the file `path`, and add the findings to `report`.
 
     Raises:
-        CliError: the file cannot be read, or is not a trace.
+        CliError: the file cannot be read, or isn't a trace.
     """
     try:
         with Path(path).open("rb") as file:
@@ -159,7 +159,7 @@ class CheckReport:
     """The findings of one trace that the options select.
 
     Args:
-        path: the file of the trace.
+        path: the trace's file.
         known: row, side and sentence of findings to leave out.
         side: judge this side only.
         level: findings of lower levels are left out.
@@ -169,7 +169,7 @@ class CheckReport:
         failed, inconclusive, known: how many there are of each kind.
         damaged: how many lines cannot be read.
         messages: how many were judged; `messages_from` has those of each side.
-        unread: why the trace was not read; empty if it was.
+        unread: why the trace wasn't read; empty if it was.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class CheckReport:
         self._first_damage = self._first_damage or f"line {number}: {line.reason}"
 
     def finish(self, judge: Judge) -> None:
-        """Take the totals of the judge."""
+        """Take the judge's totals."""
         self.messages = judge.messages
         self.messages_from = judge.messages_from
         self.opportunities = judge.opportunities
@@ -351,7 +351,7 @@ def junit_suite(name: str, cases: str, total: int, failed: int, error: str = "")
         cases: its test cases.
         total: how many there are.
         failed: how many of them have failed.
-        error: why they are not all that was to be judged, which is a test case of its own.
+        error: why they aren't all that was to be judged, which is a test case of its own.
     """
     if error:
         case = f"<error message={_attribute(error)}/>"

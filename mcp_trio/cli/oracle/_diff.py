@@ -91,7 +91,7 @@ def diff(
     Args:
         old: the first file.
         new: the second one.
-        ignore: JSON pointers of values that do not count.
+        ignore: JSON pointers of values that don't count.
         with_meta: whether `_meta` counts.
         as_json: print one JSON document.
 
@@ -99,7 +99,7 @@ def diff(
         0 without a difference, 1 with differences, 4 if there was nothing to compare.
 
     Raises:
-        CliError: a file cannot be read or is not a trace, or a pointer is not one.
+        CliError: a file cannot be read or isn't a trace, or a pointer isn't one.
     """
     stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
     first, second = load_trace_file(old, stderr), load_trace_file(new, stderr)

@@ -118,7 +118,7 @@ class FuzzOptions:
     as_json: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
     test_arguments: Mapping[str, Any] = field(default_factory=dict)
-    # Why the entry of a configured server does not let a tool be used, or None.
+    # Why the entry of a configured server doesn't let a tool be used, or None.
     find_denial: Callable[[str], str | None] = lambda _: None
 
     @property
@@ -135,7 +135,7 @@ def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[],
     """Add the options to the parser, and return the function that runs the subcommand.
 
     Raises:
-        CliError: the command line is wrong, or hypothesis is not installed.
+        CliError: the command line is wrong, or hypothesis isn't installed.
         SystemExit: argparse has printed help or an error.
     """
     # What the parser of servers reads, and this command has no option for.
@@ -459,7 +459,7 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
     """Return the names of the tools that are called.
 
     Raises:
-        CliError: an option names a tool that the server does not have, or its entry denies.
+        CliError: an option names a tool that the server doesn't have, or its entry denies.
     """
     from mcp_trio.oracle.fuzz._probe import may_call_by_hint
 

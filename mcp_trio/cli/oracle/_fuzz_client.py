@@ -1,4 +1,4 @@
-"""`mcp-trio fuzz --client -- COMMAND`: be the server of a client, follow scripts, and judge it.
+"""`mcp-trio fuzz --client -- COMMAND`: be a client's server, follow scripts, and judge it.
 
 The output, the files and the exit statuses are those of `mcp-trio fuzz`.
 """

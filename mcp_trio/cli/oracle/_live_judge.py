@@ -28,7 +28,7 @@ __all__ = ["LiveJudge"]
 
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes of lines that wait for the judge
 _LINE_SIZE: Final = 1_000  # bytes of a line beside its message
-_MAX_SHOWN: Final = 1_000  # findings; more are counted, so that a log does not overflow
+_MAX_SHOWN: Final = 1_000  # findings; more are counted, so that a log doesn't overflow
 _STALL_TIMEOUT: Final = 1.0  # seconds that a blocked stderr may hold up the judge, once
 _FINISH_TIMEOUT: Final = 5.0  # seconds for the rest of the lines at the end
 
@@ -93,7 +93,7 @@ class LiveJudge:
             is_complete: whether `receive` has had every line.
 
         Returns:
-            1 if at least one rule is broken, 70 if the judge has a fault, 4 if it has not seen a
+            1 if at least one rule is broken, 70 if the judge has a fault, 4 if it hasn't seen a
             message of each side or the end, and 0 otherwise.
         """
         self._ending.set()
@@ -147,7 +147,7 @@ class LiveJudge:
             self._screen.write_line(text)
 
     def _can_write(self) -> bool:
-        """Return True if stderr takes a line now. A reader that has stalled is not waited for."""
+        """Return True if stderr takes a line now. A reader that has stalled isn't waited for."""
         try:
             poll = select.poll()
             poll.register(sys.stderr.fileno(), select.POLLOUT)

@@ -1,7 +1,7 @@
 """`mcp-trio proxy`: stand between a client and a server, record what crosses, and judge it.
 
 1. stdout and stdin carry the conversation, and nothing else. Findings go to stderr, where hosts put
-   them in the log of the server.
+   them in the server's log.
 2. A proxy keeps the transport: stdio in front of a command, HTTP in front of a URL. A bridge
    between the two would have to speak MCP by itself, and could not pass bytes unchanged.
 3. Clients wait for the start of a server, so what only HTTP, a recording or the judge needs is
@@ -138,7 +138,7 @@ def _proxy_configured(target: Target, found: argparse.Namespace) -> int:
     """Stand in front of a server of the configuration files, and return the exit status.
 
     Raises:
-        CliError: it is not approved, is disabled, or has another transport than the command line.
+        CliError: it isn't approved, is disabled, or has another transport than the command line.
     """
     from mcp_trio.cli.hosts._launch import find_launch, transport_of
 

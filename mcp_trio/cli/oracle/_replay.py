@@ -1,6 +1,6 @@
 """`mcp-trio replay FILE [TARGET]`: be the server, or the client, of a recorded conversation.
 
-1. Without TARGET it is the server, on stdin and stdout or over HTTP. Requests that are not in FILE
+1. Without TARGET it is the server, on stdin and stdout or over HTTP. Requests that aren't in FILE
    are listed on stderr, and decide the exit status.
 2. With TARGET it is the client. What crosses is recorded, judged, and compared with FILE.
 """

@@ -55,7 +55,7 @@ class ClientReplay:
     """One replay of a trace as its client.
 
     Args:
-        path: the file of the trace.
+        path: the trace's file.
         trace: the trace.
         target: the server.
         recording: the file in which the new conversation is recorded.
@@ -83,7 +83,7 @@ class ClientReplay:
         """Play the trace, print what is different, and return the exit status.
 
         Raises:
-            CliError: there was no conversation, or a pointer of `ignore` is not one.
+            CliError: there was no conversation, or a pointer of `ignore` isn't one.
         """
         try:
             diff_traces(self._trace, self._trace, ignore=ignore) if ignore else None

@@ -3,7 +3,7 @@
 1. An arrow to the right is a message of the client, and one to the left a message of the server.
 2. Other events are lines without an arrow: the start and the exit of a server, its stderr, errors
    of HTTP, close codes, and what is missing in the trace.
-3. The file is read piece by piece, so that its size does not matter.
+3. The file is read piece by piece, so that its size doesn't matter.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def show(path: str, *, as_json: bool) -> int:
         as_json: write the lines of the trace as they are, without damaged ones.
 
     Raises:
-        CliError: the file cannot be read, or is not a trace.
+        CliError: the file cannot be read, or isn't a trace.
     """
     stdout, stderr = Screen(sys.stdout), Screen(sys.stderr)
     try:

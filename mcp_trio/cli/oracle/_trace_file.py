@@ -20,7 +20,7 @@ def load_trace_file(path: str, stderr: Screen) -> RecordedTrace:
     """Return the messages of the trace in the file `path`, and warn of what is missing in it.
 
     Raises:
-        CliError: the file cannot be read, is not a trace, is too large, or has no messages.
+        CliError: the file cannot be read, isn't a trace, is too large, or has no messages.
     """
     try:
         with Path(path).open("rb") as file:

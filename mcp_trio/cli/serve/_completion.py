@@ -32,7 +32,7 @@ _PATHS: Final = {
     "PATH": "file",
     "REPORT": "file",
 }
-_WORDS: Final = "words"  # the arguments that may be repeated; after `--` the command of a server
+_WORDS: Final = "words"  # the arguments that may be repeated; after `--` a server's command
 
 _DESCRIPTION: Final = """\
 Prints a script by which SHELL completes command lines of mcp-trio. Save it where the shell looks

@@ -156,7 +156,7 @@ def install(
     Args:
         file: `FILE` or `FILE:NAME`.
         client: the client.
-        name: the name of the entry; None takes the name of the server.
+        name: the entry's name; None takes the server's name.
         scope: the file of the user, or of the project in the current directory.
         variables: names and values; None takes the value, or a reference.
         check: whether to start the server once.
@@ -196,7 +196,7 @@ def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:
     """Start the server as a client does, and return the name that it gives itself.
 
     Raises:
-        CliError: it does not start or answer.
+        CliError: it doesn't start or answer.
     """
     names: list[str] = []
 
@@ -223,7 +223,7 @@ def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:
 
 
 def _name_for_clients(own_name: str, file: str) -> str:
-    """Return the name of a server, or else of its file, with - for what clients do not accept."""
+    """Return the name of a server, or else of its file, with - for what clients don't accept."""
     stem = Path(file.rpartition(":")[0] or file).stem
     for text in own_name, stem:
         found = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")

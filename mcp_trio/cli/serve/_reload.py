@@ -4,7 +4,7 @@
    listen. A child process serves. `ReloadRelay` decides which messages pass between them.
 2. The file and the modules that it has imported from its directory are watched, by looking at the
    times of their last changes. After an import that failed, all Python files beside it are, too:
-   the module that does not compile is not among the imported ones.
+   the module that doesn't compile isn't among the imported ones.
 3. The server's environment is the whole one, as without `--reload`: it is the user's own file.
 """
 
@@ -110,7 +110,7 @@ def _listen(host: str, port: int) -> list[socket.socket]:
 
 
 class Watch:
-    """The files of a server, with the times of their changes when it read them.
+    """A server's files, with the times of their changes when it read them.
 
     Args:
         file: the server's file.
@@ -244,7 +244,7 @@ class _StdioReloader:
         await self._write()
 
     async def _write(self) -> None:
-        """Write what the relay has for both sides. A side that does not read delays its peer."""
+        """Write what the relay has for both sides. A side that doesn't read delays its peer."""
         for warning in self._relay.warnings:
             self._stderr.write_line(f"mcp-trio: {warning}")
         self._relay.warnings.clear()

@@ -111,7 +111,7 @@ def load(target: str) -> Server:
 def is_of_served_file(error: BaseException) -> bool:
     """Return True if code of the file that `load` has imported, or of a module beside it, raised.
 
-    That of installed packages does not count.
+    That of installed packages doesn't count.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_of_served_file, error.exceptions))
@@ -151,7 +151,7 @@ def _import_file(path: Path) -> ModuleType:
 def _print_traceback(exc: Exception, location: Path) -> None:
     """Print the traceback from the user's file on.
 
-    That of an invalid declaration ends before the frames of the registry.
+    That of an invalid declaration ends before the registry's frames.
     """
     shown = traceback.TracebackException.from_exception(exc)
     frames = shown.stack[:]

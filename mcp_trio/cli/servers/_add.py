@@ -49,7 +49,7 @@ class NewServer(NamedTuple):
         transport: the transport of a remote server; None for that of its address.
         variables: names and values; None takes the value, or a reference.
         headers: names and values.
-        cwd: the directory of the program, or None.
+        cwd: the program's directory, or None.
         allowed_tools: the tools that may be used; empty for all.
         denied_tools: the tools that may not be used.
     """
@@ -65,10 +65,10 @@ class NewServer(NamedTuple):
     denied_tools: tuple[str, ...] = ()
 
     def entry(self, name: str, *, shared: bool) -> ServerEntry:
-        """Return the entry of the server.
+        """Return the server's entry.
 
         Raises:
-            CliError: a variable is not set, or the file does not exist.
+            CliError: a variable isn't set, or the file doesn't exist.
         """
         if self.url:
             row = url_transport(self.url)
@@ -117,7 +117,7 @@ def add(
         name: the name of the server in the file.
         server: the server.
         config: the file, or None.
-        scope: the scope of the file, without `config`.
+        scope: the file's scope, without `config`.
         replace: whether to replace a server that has the name already.
         dry_run: whether to show the change only.
         yes: whether to make it without a question.
@@ -202,7 +202,7 @@ def require_kept_lists(change: MemberChange) -> None:
     """Check that a new entry of a server has lists of tools if the old one has.
 
     Raises:
-        CliError: it has not, so that tools could be used that were denied.
+        CliError: it hasn't, so that tools could be used that were denied.
     """
     old = change.old if isinstance(change.old, dict) else {}
     lists = change.client.tool_lists or ()
@@ -216,7 +216,7 @@ def require_kept_lists(change: MemberChange) -> None:
 
 
 def warn_if_omitted(name: str, place: ConfigPath, stderr: Screen) -> None:
-    """Tell the user if a server that was written does not count."""
+    """Tell the user if a server that was written doesn't count."""
     try:
         merged = find_files(place.path if place.chosen else None).read()
     except InvalidConfig as exc:

@@ -1,8 +1,8 @@
 """`mcp-trio servers approve`: show what servers run and offer, and store what the user approves.
 
-1. The launch of a server is shown and stored first, and only then the server is started. Then what
+1. A server's launch is shown and stored first, and only then the server is started. Then what
    it offers is shown: all of it at the first sight, later what is new or has changed.
-2. Exactly what was shown is stored. What changes while the user reads is not approved. Before
+2. Exactly what was shown is stored. What changes while the user reads isn't approved. Before
    anything is shown, empty pins are stored: without pins, the next host would take a server that
    was approved for one at its first sight, and pin what the user has declined here.
 3. There is no `--yes`: what this command stores is approved by a person who has seen it.
@@ -58,11 +58,11 @@ __all__ = ["approve"]
 def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: float) -> int:
     """Ask about servers and what they offer, and return the exit status.
 
-    It is 3 if something is not approved in the end.
+    It is 3 if something isn't approved in the end.
 
     Args:
-        names: the names of the servers.
-        every: whether all servers are meant that are not disabled.
+        names: the servers' names.
+        every: whether all servers are meant that aren't disabled.
         config: the file, or None.
         timeout: seconds to connect to the servers.
 
@@ -132,7 +132,7 @@ class _Review:
         return self._merged.servers[name].server.disabled
 
     async def _approve_launch(self, name: str) -> bool:
-        """Return True if the launch of a server is approved, or needs no approval."""
+        """Return True if a server's launch is approved, or needs no approval."""
         try:
             prepared = await trio.to_thread.run_sync(
                 prepare_launch, self._files, self._merged, name
@@ -266,7 +266,7 @@ class _Review:
         self._stderr.write_line(f"mcp-trio: {shown_name(name)} {text}")
 
     def _leave(self, name: str, text: str) -> bool:
-        """Say what is not approved, and return False."""
+        """Say what isn't approved, and return False."""
         self._incomplete = True
         self._stderr.write_message(f"mcp-trio: {shown_name(name)} {text}")
         return False

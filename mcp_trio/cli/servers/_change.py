@@ -27,9 +27,9 @@ def remove(name: str, *, config: Path | None, scope: str | None, dry_run: bool, 
     """Remove a server from a configuration file, and return the exit status.
 
     Args:
-        name: the name of the server, which may be a broken one.
+        name: the server's name, which may be a broken one.
         config: the file, or None.
-        scope: the scope of the file; None for the only one that has the server.
+        scope: the file's scope; None for the only one that has the server.
         dry_run: whether to show the change only.
         yes: whether to make it without a question.
 
@@ -59,10 +59,10 @@ def set_enabled(name: str, enabled: bool, *, config: Path | None, scope: str | N
     """Turn a server on or off in its configuration file, and return the exit status.
 
     Args:
-        name: the name of the server.
+        name: the server's name.
         enabled: whether it is to be used.
         config: the file, or None.
-        scope: the scope of the file; None for the only one that has the server.
+        scope: the file's scope; None for the only one that has the server.
 
     Raises:
         CliError: no file has the server, or several do, or the format has no way to do it.

@@ -42,7 +42,7 @@ def split_variables(
         shared: whether others may get the file.
 
     Raises:
-        CliError: a variable is not set, or a value is not UTF-8.
+        CliError: a variable isn't set, or a value isn't UTF-8.
     """
     values: dict[str, str] = {}
     forwarded: list[str] = []

@@ -1,6 +1,6 @@
 """`mcp-trio servers get`: print one server as it counts, and what is wrong with it.
 
-Values of variables and headers are not printed: they may be secrets. Of an address the query is
+Values of variables and headers aren't printed: they may be secrets. Of an address the query is
 left out.
 """
 
@@ -38,7 +38,7 @@ def get(name: str, *, config: Path | None, as_json: bool) -> int:
     It is 1 if the server cannot be used: it has a problem, or the administrator denies it.
 
     Args:
-        name: the name of the server.
+        name: the server's name.
         config: the file, or None.
         as_json: whether to print one JSON document.
 

@@ -67,7 +67,7 @@ def import_from(
 
     Args:
         client: the other client; its file of the user is read.
-        names: the names of the servers; none for all that can be translated.
+        names: the servers' names; none for all that can be translated.
         config: the file to write, or None.
         scope: the scope of the file to write, without `config`.
         replace: whether to replace servers that have such names already.

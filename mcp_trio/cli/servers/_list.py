@@ -2,7 +2,7 @@
 
 1. Only servers that are approved are started. Nothing is asked, approved or stored: what would be
    pinned at the first sight of a server is pinned in memory, and the list says "not pinned yet".
-2. Servers that do not count, and problems of files, are listed below with their reasons.
+2. Servers that don't count, and problems of files, are listed below with their reasons.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _STATE_STYLES: Final = {
 class _Row:
     """One server that counts, as it is listed.
 
-    `pins` is the difference from what was approved, None if the server was not connected to, or
-    has not been pinned yet; `is_pinned` is False in the latter case.
+    `pins` is the difference from what was approved, None if the server wasn't connected to, or
+    hasn't been pinned yet; `is_pinned` is False in the latter case.
     """
 
     name: str
@@ -201,7 +201,7 @@ async def _connect(
 def _complete(
     row: _Row, status: ServerStatus, catalog: ServerCatalog, names: ToolNames, timeout: float
 ) -> None:
-    """Add the state of a server, and what it offers."""
+    """Add a server's state, and what it offers."""
     row.state, row.reason = status.state, status.reason
     if status.state == "connecting":
         row.reason = f"it is not ready after {timeout:g} s"
@@ -293,7 +293,7 @@ def _columns(text: str) -> int:
 
 
 def _show_cures(rows: Sequence[_Row], config: Path | None, stderr: Screen) -> None:
-    """Print the command line that approves what is not approved, for the first such server."""
+    """Print the command line that approves what isn't approved, for the first such server."""
     waiting = [
         row.name
         for row in rows

@@ -68,7 +68,7 @@ def parse(words: Sequence[str], new_parser: _NewParser) -> _Command:
 
     Raises:
         SystemExit: argparse has printed help or an error.
-        CliError: the command line is invalid in a way that argparse does not detect.
+        CliError: the command line is invalid in a way that argparse doesn't detect.
     """
     known = _commands(new_parser)
     if words and words[0] in known:
@@ -256,11 +256,11 @@ def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
 def _split_server(
     parser: argparse.ArgumentParser, found: argparse.Namespace, command: Sequence[str]
 ) -> tuple[str, str]:
-    """Return the URL and the file of the server, of which at most one is not empty.
+    """Return the URL and the file of the server, of which at most one isn't empty.
 
     Raises:
-        SystemExit: argparse has printed an error: there is no server, or an option is not for it.
-        CliError: the server is not a URL or a Python file.
+        SystemExit: argparse has printed an error: there is no server, or an option isn't for it.
+        CliError: the server isn't a URL or a Python file.
     """
     word = found.server or ""
     if bool(word) == bool(command):
@@ -401,7 +401,7 @@ def _server_parser(
     usage: str | None = None,
     name: bool = True,
 ) -> argparse.ArgumentParser:
-    """Build the parser of a subcommand of `servers`, with the name of a server if it has one."""
+    """Build the parser of a subcommand of `servers`, with a server's name if it has one."""
     parser = new_parser(
         f"servers {word}",
         usage=usage,

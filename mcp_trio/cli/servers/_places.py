@@ -106,10 +106,10 @@ def read_files(files: ConfigFiles) -> MergedServers:
 
 
 def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
-    """Return the file of a scope, or the one of `--config`.
+    """Return a scope's file, or the one of `--config`.
 
     Raises:
-        CliError: it is not known where the file of the user is, or others could write the file.
+        CliError: it isn't known where the user's file is, or others could write the file.
     """
     files = find_files(config)
     for each, path in files.files:
@@ -122,7 +122,7 @@ def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
 
 
 def _find_problem(files: ConfigFiles, scope: ServerScope, path: Path) -> InvalidConfig | None:
-    """Return why a file of users does not count, and is not to be changed either, or None."""
+    """Return why a file of users doesn't count, and is not to be changed either, or None."""
     if scope == "managed":
         return None
     try:
@@ -135,7 +135,7 @@ def _find_problem(files: ConfigFiles, scope: ServerScope, path: Path) -> Invalid
 
 
 def read_config_path(path: Path, text: str) -> ConfigFile:
-    """Return the servers of a file.
+    """Return a file's servers.
 
     Raises:
         CliError: it cannot be parsed.
@@ -213,7 +213,7 @@ def unknown_server(name: str, merged: MergedServers, problems: Sequence[ConfigPr
 
 
 def unusable_server(server: str, merged: MergedServers) -> CliError:
-    """Build the error for a server that does not count."""
+    """Build the error for a server that doesn't count."""
     for omitted in merged.omitted:
         if omitted.server.name == server:
             text = f"the server {shown_name(server)} cannot be used: {omitted.explanation}"

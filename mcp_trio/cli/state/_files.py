@@ -15,7 +15,7 @@ __all__ = ["read_file", "write_file"]
 
 
 def read_file(path: Path, size: int) -> bytes | None:
-    """Return the first `size` bytes of a file; None if it is missing, or is no regular file."""
+    """Return the first `size` bytes of a file; None if it is missing, or isn't a regular file."""
     try:
         # Without blocking: the file may be a named pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))

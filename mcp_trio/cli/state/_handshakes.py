@@ -3,7 +3,7 @@
 Official servers of 2025 print some hundred lines of errors when they are probed.
 
 1. The file is a cache: it may be deleted, and a missing or damaged one counts as empty. That it
-   cannot be written is no error of a command.
+   cannot be written isn't an error of a command.
 2. It is replaced as a whole, by a rename. If two commands do that at once, an entry may get lost,
    and the next command probes once more.
 3. `HandshakeCache` decides what is in it. No name of a server is readable there.
@@ -34,9 +34,9 @@ _MAX_SIZE: Final = 1_048_576  # bytes to read; a full cache takes 35 KB
 
 
 class RememberedServer:
-    """The server of a command, as earlier commands have found it.
+    """A command's server, as earlier commands have found it.
 
-    Connect in a `with` block. If the block does not call `connected`, the server is forgotten.
+    Connect in a `with` block. If the block doesn't call `connected`, the server is forgotten.
 
     Args:
         server: the URL, or the words of the command that starts the server.
@@ -63,7 +63,7 @@ class RememberedServer:
         return _load().known_peer(self._key, time.time())
 
     def connected(self, client: AbstractClient) -> None:
-        """Remember what the client of this server has found out."""
+        """Remember what this server's client has found out."""
         self._connected = True
         self._learn(client.peer, needs_handshake=client.needs_handshake)
 

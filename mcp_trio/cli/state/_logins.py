@@ -38,7 +38,7 @@ def uses_keychain(found: argparse.Namespace, *, has_login: bool) -> bool:
     """Return True if logins are in the keychain.
 
     Args:
-        found: the options of the command.
+        found: the command's options.
         has_login: whether logins at its server are stored.
 
     Raises:
@@ -54,7 +54,7 @@ def login_storage(keychain: bool) -> LockableStorage:
     """Return the storage of logins.
 
     Raises:
-        CliError: the package `keyring` is not installed.
+        CliError: the package `keyring` isn't installed.
     """
     from mcp_trio.auth._keyring import KeyringStorage
     from mcp_trio.auth._storage import FileStorage

@@ -3,9 +3,9 @@
 A server of 2026-07-28 lists no tasks: its client has to know their ids.
 
 1. Each task has a file of its own, so that commands which run at once lose no task.
-2. A file has the key of the server, the reference, and times. It is readable by its user only: the
-   id in the reference may be enough to read the result of the task.
-3. A file is removed when its task is over its time to live, when the server does not know the task
+2. A file has the server's key, the reference, and times. It is readable by its user only: the
+   id in the reference may be enough to read the task's result.
+3. A file is removed when its task is over its time to live, when the server doesn't know the task
    any more, and when there are too many.
 """
 
@@ -40,7 +40,7 @@ _USUAL_PATH: Final = "/mcp"  # where a command finds the server if its URL has n
 
 
 class _TaskNote(NamedTuple):
-    """The content of a file. The times are in seconds since 1970."""
+    """A file's content. The times are in seconds since 1970."""
 
     server: str
     reference: str
@@ -77,7 +77,7 @@ class NotedTasks:
         write_file(self._path(reference), json.dumps(note._asdict()).encode())
 
     def load(self) -> list[TaskReference]:
-        """Return the tasks of this server, in the order in which they were noted."""
+        """Return this server's tasks, in the order in which they were noted."""
         try:
             notes = sorted(_load(time.time()).values(), key=lambda each: each.noted)
         except RuntimeError:
@@ -111,7 +111,7 @@ def _directory() -> Path:
 
 
 def _load(now: float) -> dict[Path, _TaskNote]:
-    """Return all notes, by the paths of their files. Remove those that are over or damaged."""
+    """Return all notes, by their files' paths. Remove those that are over or damaged."""
     found = {}
     try:
         paths = list(_directory().glob("*.json"))

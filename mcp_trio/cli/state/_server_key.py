@@ -16,7 +16,7 @@ __all__ = ["key_of_server"]
 
 
 def key_of_server(server: str | tuple[str, ...], env: Mapping[str, str], cwd: Path | None) -> str:
-    """Return the key of a server.
+    """Return a server's key.
 
     Args:
         server: the URL, or the words of the command that starts the server.

@@ -35,8 +35,8 @@ def complete(
 
     Args:
         target: the server.
-        name: the name of a prompt, or a resource template.
-        argument: the argument of the prompt, or the variable of the template.
+        name: a prompt's name, or a resource template.
+        argument: the prompt's argument, or the variable of the template.
         value: the beginning of the value.
         words: KEY=VALUE or JSON, the arguments that have a value already.
         as_json: print the result as a JSON document.

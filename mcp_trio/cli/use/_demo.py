@@ -32,7 +32,7 @@ __all__ = ["demo"]
 
 _MODULE: Final = "mcp_trio.examples.teahouse"
 _TIMEOUT: Final = 20.0
-_DEFAULT_WIDTH: Final = 110  # columns, if stdout is not a terminal
+_DEFAULT_WIDTH: Final = 110  # columns, if stdout isn't a terminal
 _MAX_TEXT: Final = 44
 _MAX_DEPTH: Final = 5
 _REPEATED_MEMBERS: Final = {"_meta", "resultType", "ttlMs", "cacheScope"}
@@ -108,7 +108,7 @@ def demo() -> int:
 
 
 async def _make_calls(story: _Transcript, client: Client) -> int:
-    # Let the writer send `notifications/initialized`, for which the client does not wait, before
+    # Let the writer send `notifications/initialized`, for which the client doesn't wait, before
     # the first call is printed.
     await trio.lowlevel.checkpoint()
     await story.call(client.list_tools)

@@ -46,7 +46,7 @@ def task_document(reference: TaskReference, status: str, message: str | None) ->
 
 
 async def follow_task(task: ClientTask, stderr: Screen) -> CallToolResult:
-    """Show the state of a task until it has ended, and return its result.
+    """Show a task's state until it has ended, and return its result.
 
     Raises:
         PeerError: the task failed or was cancelled.

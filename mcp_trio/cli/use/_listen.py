@@ -1,7 +1,7 @@
 """`mcp-trio listen`: print a line for each change notification of a server.
 
 1. A notification carries no data, so a line only names what changed: a list, or the URI of a
-   resource. With `--json` each line is the notification, with the names of the protocol.
+   resource. With `--json` each line is the notification, with the protocol's names.
 2. The command ends by itself when no more notifications can come (the server ended the
    subscription, or the connection is lost), or when the reader of stdout has gone.
 """

@@ -37,7 +37,7 @@ _LOGIN_TIMEOUT: Final = 360.0
 
 
 class _NewLoginStorage(LockableStorage):
-    """The storage of the user, without the tokens stored before this login.
+    """The user's storage, without the tokens stored before this login.
 
     The login therefore asks the user again, who may use another account. The old tokens stay in
     place until it has succeeded. Other entries are read as usual: to which authorization server a

@@ -55,7 +55,7 @@ def file_content(block: ContentBlock) -> FileContent | None:
     """Return the bytes of an image, a sound or an embedded resource; None for other content.
 
     Raises:
-        RemoteProtocolError: it is not base64.
+        RemoteProtocolError: it isn't base64.
     """
     if isinstance(block, EmbeddedResource):
         mime_type = block.resource.mime_type
@@ -68,10 +68,10 @@ def file_content(block: ContentBlock) -> FileContent | None:
 
 
 def bytes_of_contents(found: ResourceContents) -> bytes:
-    """Return the contents of a resource: text as UTF-8, or a blob decoded.
+    """Return a resource's contents: text as UTF-8, or a blob decoded.
 
     Raises:
-        RemoteProtocolError: the blob is not base64.
+        RemoteProtocolError: the blob isn't base64.
     """
     if found.blob is None:
         return (found.text or "").encode()

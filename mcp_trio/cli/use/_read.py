@@ -1,6 +1,6 @@
 """`mcp-trio read`: read a resource to stdout or into a file.
 
-1. A pipe or file gets exactly the bytes of the resource: text as UTF-8, a blob decoded, nothing
+1. A pipe or file gets exactly the resource's bytes: text as UTF-8, a blob decoded, nothing
    added.
 2. A terminal gets text only. A blob is described by a line with its size.
 """

@@ -1,4 +1,4 @@
-"""The line on stderr that shows the state of a task while the command follows it.
+"""The line on stderr that shows a task's state while the command follows it.
 
 It is overwritten, and disappears at the end and while the user types. Only a terminal gets it.
 """

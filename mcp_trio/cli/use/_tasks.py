@@ -1,7 +1,7 @@
 """`mcp-trio tasks`: find the tasks of a server again, by the reference of each.
 
 1. A reference holds its revision, and the command connects in that one.
-2. A server of 2025-11-25 lists the tasks of its user. Otherwise the tasks are those that commands
+2. A server of 2025-11-25 lists its user's tasks. Otherwise the tasks are those that commands
    on this machine have noted, and each is looked up at the server.
 """
 
@@ -49,13 +49,13 @@ def tasks(
     Args:
         target: the server.
         action: `get`, `result`, `cancel` or `list`.
-        words: the reference of the task, or none to list all.
+        words: the task's reference, or none to list all.
         output: where `result` writes the result; None for stdout.
         as_json: whether to print a JSON document.
 
     Raises:
         CliError: the connection failed, the reference is invalid, the server has no such task, or
-            the words do not fit `action`.
+            the words don't fit `action`.
     """
     if output is not None and action != "result":
         raise CliError(f"tasks {action} writes no file: use --output with tasks result")
@@ -82,7 +82,7 @@ def tasks(
         if action == "cancel":
             return await _cancel(task, target, as_json=as_json)
         result = await _follow(task, target)
-        # A task that `tasks/list` has found does not say of which tool it is.
+        # A task that `tasks/list` has found doesn't say of which tool it is.
         tool = task.tool or "task"
         return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
 
@@ -133,7 +133,7 @@ async def _find(reference: TaskReference, client: Client, timeout: float) -> Cli
 
 
 def _show(task: ClientTask, target: Target, *, as_json: bool) -> int:
-    """Print the state of a task, and return the exit status."""
+    """Print a task's state, and return the exit status."""
     screen = Screen(sys.stdout)
     reference = TaskReference.parse(task.reference)
     if as_json:
@@ -169,7 +169,7 @@ async def _follow(task: ClientTask, target: Target) -> CallToolResult:
 
 
 async def _list(client: Client, *, target: Target, as_json: bool) -> int:
-    """Print the tasks of a server, and return the exit status."""
+    """Print a server's tasks, and return the exit status."""
     noted = NotedTasks(target)
     found = await _listed(client, noted, target.timeout) if _lists_tasks(client) else None
     if found is None:
@@ -191,7 +191,7 @@ async def _list(client: Client, *, target: Target, as_json: bool) -> int:
 
 
 def _lists_tasks(client: Client) -> bool:
-    """Return True if the server lists the tasks of its user.
+    """Return True if the server lists its user's tasks.
 
     Raises:
         CliError: the server has no tasks.
@@ -210,7 +210,7 @@ async def _listed(
 ) -> list[tuple[TaskReference, TaskState]] | None:
     """Return the tasks that the server lists (2025-11-25), and forget the others.
 
-    Return None if it refuses, as it should to a user that it does not know.
+    Return None if it refuses, as it should to a user that it doesn't know.
     """
     try:
         listed = await client.list_tasks(timeout=timeout)
@@ -219,7 +219,7 @@ async def _listed(
             raise
         return None
     version = client.peer.dialect.version
-    # The server does not say of which tool a task is.
+    # The server doesn't say of which tool a task is.
     notes = {each.id: each for each in _of_connection(noted, client)}
     found = []
     for each in listed:

@@ -1,4 +1,4 @@
-"""The result of a tool, as `call` and `tasks result` print it.
+"""A tool's result, as `call` and `tasks result` print it.
 
 1. Text content is printed unchanged, so that it can be piped.
 2. Structured content is printed unless a text block is the same value.

@@ -8,7 +8,7 @@ How the parts join, from the bottom up:
   what the server has given out, and the judge, which gets each line that crosses.
 - `_stdio`, `_http`: a target, which opens such sessions: `CommandTarget` and `UrlTarget`.
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
-- `_probe`: `probe(target)` finds the revisions of a target, and what it offers.
+- `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. It and the strategies are all that needs hypothesis.
 - `_campaign`: draws in a worker thread, plays in the event loop, confirms what was found on a
   fresh target and shrinks it (`_shrink`).

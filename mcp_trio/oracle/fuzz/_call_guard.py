@@ -5,7 +5,7 @@
 2. A text that cannot spell `tools/call` in any way calls nothing. Escapes, other encodings, bytes
    that a reader may skip, case and spaces are taken away before it is searched.
 3. A text that can has to be JSON that all readers read alike, and name a tool that may be called.
-4. In the same way a stored case reads no resource that the server does not list.
+4. In the same way a stored case reads no resource that the server doesn't list.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class CallGuard:
             return True
         denied = [name for name in self._known() if name not in self._allowed]
         return all(
-            # A tool that is not listed may be there all the same.
+            # A tool that isn't listed may be there all the same.
             (not isinstance(each, str) or _INVENTED.fullmatch(each) is not None)
             and not any(_spells(str(each), name) for name in denied)
             for name in names
@@ -175,7 +175,7 @@ def _is_call(message: Mapping[str, Any]) -> bool:
 
 
 def _names_in(params: Any) -> list[Any]:
-    """Return what a server could take for the name of a tool: any of params that aren't members."""
+    """Return what a server could take for a tool's name: any of params that aren't members."""
     if not isinstance(params, dict):
         return [params]
     return [value for key, value in params.items() if "name" in _folded(key)]
@@ -199,10 +199,10 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 
 def _parse(line: bytes) -> Any:
-    """Return the value of a line.
+    """Return a line's value.
 
     Raises:
-        ValueError: it is not JSON, or not for all readers the same.
+        ValueError: it isn't JSON, or not for all readers the same.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

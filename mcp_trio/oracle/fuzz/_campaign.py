@@ -45,7 +45,7 @@ CONFIRMATIONS: Final = 3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
 TRIES: Final = 2  # plays of a smaller case
-MAX_SHRINKS: Final = 3  # of a finding whose smallest case is not shown again
+MAX_SHRINKS: Final = 3  # of a finding whose smallest case isn't shown again
 MAX_SESSIONS: Final = 6  # that wait for another case
 # How many cases of a session are played again with the last one.
 HISTORIES: Final = (8, 64)
@@ -54,14 +54,14 @@ MAX_FAILED_STARTS: Final = 5
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
 MAX_SEEN: Final = 10  # cases of a flaky finding that are confirmed, in search of one that is solid
-MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it is not called any more
+MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it isn't called any more
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
-_CANCELLATION: Final = "CXL-"  # begins the names of its rows
+_CANCELLATION: Final = "CXL-"  # begins its rows' names
 _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
 _MAX_CANCELLED: Final = 8  # requests that are cancelled alone
 _MANY_STEPS: Final = 4  # of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
-_GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which the memory of a process is compared
+_GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which a process's memory is compared
 _GROWTH: Final = 2.0
 _SHOWN: Final = 80  # characters of a method, which can be a word of the peer
 
@@ -127,12 +127,12 @@ class FuzzFinding(Struct, kw_only=True):
 
     @property
     def is_failure(self) -> bool:
-        """True if it is no advice, and every play has shown it."""
+        """True if it isn't an advice, and every play has shown it."""
         return self.is_solid and not self.fault.is_advice
 
     @property
     def messages(self) -> int:
-        """The messages of the trace."""
+        """The trace's messages."""
         return sum(
             line.sender is not None and (line.raw is not None or line.data is not None)
             for line in self.lines
@@ -145,7 +145,7 @@ class Campaign:
     Attributes:
         side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
         findings: those that were confirmed.
-        unplayed: stored cases that `run` has not played to their end, and the one whose fault it
+        unplayed: stored cases that `run` hasn't played to their end, and the one whose fault it
             was confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has shown.
         opportunities: how often each row was judged.
@@ -153,7 +153,7 @@ class Campaign:
         notes: what is strange, and no fault.
         slow: how often each tool did not answer in time.
         activity: what the run does at the moment.
-        is_away: it has ended because the server at the URL does not answer any more.
+        is_away: it has ended because the server at the URL doesn't answer any more.
         is_lost: it has ended because the target could not be started any more.
     """
 
@@ -234,7 +234,7 @@ class Campaign:
     def _allowed_part(self, case: Case) -> Case:
         """Return a stored case without steps that do more than a drawn case may.
 
-        They are not played, and so they must not be in the tests that are written.
+        They aren't played, and so they must not be in the tests that are written.
         """
         found = [step for step in case if self._guard.allows_step(step)]
         if len(found) < len(case):
@@ -551,7 +551,7 @@ class Campaign:
         self._on_finding(finding)
 
     async def _recovers(self) -> bool:
-        """Wait until the server answers again. Return False if it does not."""
+        """Wait until the server answers again. Return False if it doesn't."""
         self.activity = "waiting for the server"
         revision = self._choices.revisions[0]
         end = trio.current_time() + AWAY_TIMEOUT
@@ -593,7 +593,7 @@ class Campaign:
         return case, hits, last
 
     def _newest(self) -> str:
-        """Return the newest revision of the target, or "" if cases do not choose it."""
+        """Return the newest revision of the target, or "" if cases don't choose it."""
         return max(self._choices.revisions)
 
     def _with_waits(self, case: Case) -> Case:
@@ -604,7 +604,7 @@ class Campaign:
         return 2 * finding.hits > finding.plays and self._options.shrinks and len(finding.case) > 1
 
     async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
-        """Return the part of a case after which it has shown the fault of a finding, or None.
+        """Return the part of a case after which it has shown a finding's fault, or None.
 
         Two plays must show a solid one: what a slow moment of the machine has shown once is no
         smaller case. One of two must show a flaky one.
@@ -644,7 +644,7 @@ class Campaign:
 
     @property
     def incomplete(self) -> str:
-        """Why this run does not show what it was to show, empty if it does."""
+        """Why this run doesn't show what it was to show, empty if it does."""
         if self.is_lost or self.is_away:
             return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
         return self.unjudged

@@ -4,16 +4,16 @@ A place is an index, modulo the number of things of its kind. Steps for every tr
 
     open revision how offers            begin the conversation, unless it is open in this way.
                                         How: whole, half (without `initialized`), late (a request
-                                        before it), twice, unknown (a revision that does not exist),
+                                        before it), twice, unknown (a revision that doesn't exist),
                                         none. Offers: the client capabilities, all or none
     request method params id meta       send a request. Id: int, digits, text. Meta: whether the
                                         `_meta` of its revision is whole, absent, old (a revision
-                                        that does not exist) or bare (no capabilities)
+                                        that doesn't exist) or bare (no capabilities)
     call tool arguments extra           call a tool. Extra: some of progress, task, text
     notify method params
     burst count method params           send so many requests at once
     wait                                wait for the responses to all open requests
-    cancel place                        cancel an open request; -1 for one that does not exist
+    cancel place                        cancel an open request; -1 for one that doesn't exist
     progress place                      report progress of a request of the server
     respond place how                   respond to a request of the server: right, error, wrong,
                                         id (another id), twice
@@ -101,7 +101,7 @@ def decode_case(value: Any) -> Case:
     """Return a case that `encode_case` has made.
 
     Raises:
-        ValueError: it is not a case.
+        ValueError: it isn't a case.
     """
     if not isinstance(value, list):
         raise ValueError("a case is a list of steps")
@@ -140,8 +140,8 @@ def _decoded(part: Any) -> Any:
 def avoided_name(step: Step) -> tuple[str, str] | None:
     """Return what steps like this one have in common, for those that are drawn less.
 
-    Params that are not an object are one kind, for all methods: to wait each time for the response
-    that a server does not send takes longer than all else.
+    Params that aren't an object are one kind, for all methods: to wait each time for the response
+    that a server doesn't send takes longer than all else.
     """
     if step[0] == "open" or len(step) < 2 or not isinstance(step[1], str) or len(step[1]) > 99:
         return None

@@ -208,7 +208,7 @@ class UrlTarget:
                     self.mirrored[name] = param_headers(schema)
 
     async def open(self, *, keep: bool = False, former: HttpSession | None = None) -> HttpSession:
-        """Return the session of another client. Nothing is sent yet.
+        """Return another client's session. Nothing is sent yet.
 
         Args:
             keep: whether its lines are kept.
@@ -306,7 +306,7 @@ class HttpSession(TargetSession):
         method = message.get("method") if message is not None else None
         if self.session_id is not None:
             headers.append((b"mcp-session-id", self.session_id))
-        # Servers of revisions that do not have this header ignore it.
+        # Servers of revisions that don't have this header ignore it.
         if method != "initialize" and self.revision:
             headers.append((b"mcp-protocol-version", self.revision.encode()))
         if dialect_of(self.revision).http.mirrored_headers and message is not None:
@@ -565,7 +565,7 @@ class HttpSession(TargetSession):
         return True
 
     async def begin_beside(self) -> bool:
-        """Begin the session of another client, which stays open until `release`.
+        """Begin another client's session, which stays open until `release`.
 
         Return False if the server gives none: it may.
         """
@@ -601,7 +601,7 @@ class HttpSession(TargetSession):
             scope.cancel()
 
     async def delete(self, session_id: bytes | None = None) -> None:
-        """End the session of the server, or try to end another one."""
+        """End the server's session, or try to end another one."""
         if self.session_id is None:
             return
         if session_id is None:
@@ -620,7 +620,7 @@ class HttpSession(TargetSession):
         self.end("the client has disconnected")
 
     async def successor(self) -> HttpSession:
-        """Return the session of another client, in the same trace."""
+        """Return another client's session, in the same trace."""
         return await self.target.open(keep=self.lines is not None, former=self)
 
     async def aclose(self) -> None:
@@ -631,7 +631,7 @@ class HttpSession(TargetSession):
                 await self.delete()
 
     def describe(self) -> str:
-        """Return what is known of a server that does not speak MCP."""
+        """Return what is known of a server that doesn't speak MCP."""
         if self._error:
             return f" ({self._error})"
         where = self._location.decode("latin-1")[:200]

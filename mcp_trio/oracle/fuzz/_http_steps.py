@@ -1,4 +1,4 @@
-"""Steps for HTTP alone: heads that are wrong, streams, sessions, bodies that do not end.
+"""Steps for HTTP alone: heads that are wrong, streams, sessions, bodies that don't end.
 
     head what method params     send a request with one wrong header. What: origin, host, accept,
                                 type, version, method, name, session, none (no method); and for the
@@ -44,7 +44,7 @@ _HEADS: Final[Mapping[str, tuple[bytes, bytes | None]]] = {
     "no-argument": (PARAM_PREFIX, None),
     "bad-argument": (PARAM_PREFIX, b"=?base64?!?="),
 }
-HALF: Final = 30  # bytes of a body of 63 that are not sent
+HALF: Final = 30  # bytes of a body of 63 that aren't sent
 
 
 async def _head(player: Any, what: str, method: str, params: Any = "absent") -> None:

@@ -2,8 +2,8 @@
 
 1. A step that makes no sense at its time, or calls a tool that may not be called, does nothing. So
    any part of a case is a case.
-2. A request that is not answered is a fault only if no code of the server's author decides how long
-   it takes, and if the machine is not slow at that moment.
+2. A request that isn't answered is a fault only if no code of the server's author decides how long
+   it takes, and if the machine isn't slow at that moment.
 3. After each case the target must answer a request, and its process must run.
 """
 
@@ -53,7 +53,7 @@ __all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
-EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server does not owe
+EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server doesn't owe
 CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
 LINGER: Final = 0.1  # seconds at the end of a replay
 LATE_TIMEOUT: Final = 0.5  # seconds for what a cancelled call still sends
@@ -296,7 +296,7 @@ class Player:
         """Send a request that every server answers at once."""
         session = self.session
         method = dialect_of(session.revision).ping
-        faults = session.take_faults()  # the probe is not a part of the case
+        faults = session.take_faults()  # the probe isn't a part of the case
         request = await self._exchange_probe(method)
         if request.loss == "broken" and not session.ended:
             # A server may close a connection that was idle, or one too many for it.
@@ -784,7 +784,7 @@ async def play_case(
     """Play a case on a fresh session of a target, and return what became of it.
 
     Raises:
-        ConnectFailed: the target does not start.
+        ConnectFailed: the target doesn't start.
     """
     session = await target.open(keep=keep)
     try:

@@ -27,13 +27,13 @@ MAX_OFFERS: Final = 500  # of one kind
 
 
 class Offers(Struct, kw_only=True):
-    """The revisions of a target, and its lists.
+    """A target's revisions, and its lists.
 
     Attributes:
         name: of the server, with its version.
         revisions: that it speaks, newest first.
         answers: the revisions that the server has named, by the one that was requested.
-        rejected: revisions that it does not speak.
+        rejected: revisions that it doesn't speak.
         capabilities: of the server, by revision.
         tools, prompts, resources, templates: as listed.
     """
@@ -115,7 +115,7 @@ async def probe(
 
 
 async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str:
-    """Add what a session says of a revision. Return why it does not speak it, or ""."""
+    """Add what a session says of a revision. Return why it doesn't speak it, or ""."""
     player = Player(response_timeout=3600)
     player.attach(session)
     if not dialect_of(revision).stateful:

@@ -138,7 +138,7 @@ def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | 
 
 
 def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
-    """Return the value of a header, whose name is in lower case, unless it is a secret.
+    """Return a header's value, whose name is in lower case, unless it is a secret.
 
     It is one if it looks like one, or if `is_secret` is True.
     """
@@ -361,7 +361,7 @@ def _portable(target: Any, directory: Any) -> Any:
 
     Args:
         target: the URL or the words of the command.
-        directory: where it is started, a `RunDirectory`, if the user has not named one.
+        directory: where it is started, a `RunDirectory`, if the user hasn't named one.
     """
     if not isinstance(target, list) or tuple(target[:-1]) != _SERVES_FILE:
         return target
@@ -427,7 +427,7 @@ def read_known(text: str) -> frozenset[tuple[str, str]]:
     """Return row and method of each finding of an earlier report.
 
     Raises:
-        ValueError: it is not a report.
+        ValueError: it isn't a report.
     """
     try:
         document = json.loads(text)
@@ -445,7 +445,7 @@ def read_known(text: str) -> frozenset[tuple[str, str]]:
 def read_cases(folder: Path) -> list[Case]:
     """Return the cases of the last report in a folder, none without a report that can be read.
 
-    They are played first: what is repaired is no longer found. Cases that a cancelled run has not
+    They are played first: what is repaired is no longer found. Cases that a cancelled run hasn't
     played come last.
     """
     try:

@@ -2,7 +2,7 @@
 server has given out, and the judge, which gets each line that crosses.
 
 The model here is for drawing a next message only. Verdicts come from the judge, and from the player
-for what a wire does not show: a response that does not come, a process that ends.
+for what a wire doesn't show: a response that doesn't come, a process that ends.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
 
 
 def dialect_of(revision: str) -> Dialect:
-    """Return the dialect of a revision; of the first one if it is unknown or not agreed yet."""
+    """Return a revision's dialect; of the first one if it is unknown or not agreed yet."""
     return DIALECTS.get(revision, DIALECTS[ALL[-1]])
 
 
@@ -102,14 +102,14 @@ class TargetFault(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: "row" for a requirement, "crash" for an end of the process, "hang" for a target that
-            does not respond any more.
-        row: the id of the requirement, or "crash".
+            doesn't respond any more.
+        row: the requirement's id, or "crash".
         method: of the message that shows it; empty without a message.
         detail: what makes crashes differ, such as the exit status.
         sentence: what is wrong.
         level: of the requirement.
-        link: the address of its page, or "".
-        is_certain: False if there can be a reason that a client does not see.
+        link: its page's address, or "".
+        is_certain: False if there can be a reason that a client doesn't see.
         cases_back: how many cases before the last one of the session it is about.
     """
 
@@ -294,7 +294,7 @@ class TargetSession(ABC):
         return found
 
     def new_id(self, kind: str) -> int | str:
-        """Return an id that was not used before. Kinds: int, digits, text."""
+        """Return an id that wasn't used before. Kinds: int, digits, text."""
         self._next_id += 1
         if kind == "digits":
             return str(self._next_id)
@@ -361,7 +361,7 @@ class TargetSession(ABC):
         return ""
 
     def trouble(self) -> str:
-        """Return what stderr has of an error that was not handled, or ""."""
+        """Return what stderr has of an error that wasn't handled, or ""."""
         return ""
 
     @property
@@ -375,7 +375,7 @@ class TargetSession(ABC):
         return self.is_busy or self.cancelled_at is not None
 
     def memory(self) -> int:
-        """Return the bytes of memory of the process, 0 if that is not known."""
+        """Return the bytes of memory of the process, 0 if that isn't known."""
         return 0
 
     @property
@@ -399,7 +399,7 @@ class TargetSession(ABC):
         """Return another session with the same target, in the same trace. This one is over.
 
         Raises:
-            ConnectFailed: the target does not start.
+            ConnectFailed: the target doesn't start.
         """
 
     def follow(self, former: TargetSession) -> None:
@@ -562,7 +562,7 @@ def _is_id(id: Any) -> bool:
 
 
 def read_plain_request(line: bytes) -> dict[str, Any] | None:
-    """Return the request of a line if each server reads it as a request, else None."""
+    """Return a line's request if each server reads it as a request, else None."""
     is_doubled = False
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -610,7 +610,7 @@ def _largest(value: Any, depth: int = 0) -> float:
 
 
 def link_of(row: str, revision: str) -> str:
-    """Return the address of the page of a row; empty for a row without a page."""
+    """Return the address of a row's page; empty for a row without a page."""
     found = ROWS.get(row)
     return "" if found is None or revision not in DIALECTS else found.link(revision)
 
@@ -646,12 +646,12 @@ def early_result(request: SentRequest, revision: str) -> TargetFault:
 
 
 def other_version(asked: str, version: str, revision: str) -> TargetFault:
-    """Return the fault of a server that does not select the revision `asked`."""
+    """Return the fault of a server that doesn't select the revision `asked`."""
     sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
     return row_fault("LIFE-4", "initialize", sentence, revision)
 
 
 def level_of(row: str) -> str:
-    """Return the level of a row, MUST if it is not known."""
+    """Return a row's level, MUST if it isn't known."""
     found = ROWS.get(row)
     return found.level if found is not None else "MUST"

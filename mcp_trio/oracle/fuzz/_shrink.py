@@ -22,7 +22,7 @@ __all__ = ["ShrinkBudget", "shrink"]
 
 MAX_PLAYS: Final = 500
 MAX_SECONDS: Final = 60.0
-_COUNTED: Final = 100  # numbers above are not counted down one by one
+_COUNTED: Final = 100  # numbers above aren't counted down one by one
 
 
 class ShrinkBudget:
@@ -233,7 +233,7 @@ def _simpler_lists(value: Any, depth: int) -> Iterator[Any]:
 def _shorter(value: Any) -> Iterator[Any]:
     """Return a text or bytes without a half, a quarter, and so on, down to a single element.
 
-    Small pieces of a long value are not tried one by one: they have their turn when it is short.
+    Small pieces of a long value aren't tried one by one: they have their turn when it is short.
     """
     if not value:
         return

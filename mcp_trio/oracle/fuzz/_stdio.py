@@ -123,7 +123,7 @@ class StdioSession(TargetSession):
         await self._wait_for_exit(EXIT_TIMEOUT)
 
     async def successor(self) -> StdioSession:
-        """Return the session of another process, in the same trace."""
+        """Return another process's session, in the same trace."""
         self.end(RECONNECTED)
         return await self._target.open(keep=self.lines is not None, former=self)
 
@@ -148,7 +148,7 @@ class StdioSession(TargetSession):
         return self._target.longest_start
 
     def memory(self) -> int:
-        """Return the bytes of memory of the process, 0 if the system does not say."""
+        """Return the bytes of memory of the process, 0 if the system doesn't say."""
         try:
             size = Path(f"/proc/{self._child.pid}/statm").read_text("ascii")
             return int(size.split()[1]) * 4096
@@ -160,7 +160,7 @@ class StdioSession(TargetSession):
         return self._target.without_secrets(self._child.describe())
 
     def trouble(self) -> str:
-        """Return the part of stderr that shows an error that was not handled, or ""."""
+        """Return the part of stderr that shows an error that wasn't handled, or ""."""
         found = _TROUBLE.search(self._child.stderr_tail)
         return found[0].decode(errors="replace") if found else ""
 

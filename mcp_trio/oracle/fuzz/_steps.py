@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 
 class OffersLike(Protocol):
-    """The revisions of a target, and its lists."""
+    """A target's revisions, and its lists."""
 
     revisions: list[str]
     tools: list[dict[str, Any]]
@@ -104,7 +104,7 @@ class CaseChoices:
     ) -> None:
         self.offers = offers
         self.revisions = tuple(offers.revisions) or (LATEST,)
-        # A list, because the name of a tool can be of any type.
+        # A list, because a tool's name can be of any type.
         self.tools = [each for each in offers.tools if each.get("name") in list(tools)]
         self.names = [str(each["name"]) for each in self.tools]
         self.arguments = [
@@ -267,7 +267,7 @@ def _is_avoided(step: Step, choices: CaseChoices) -> bool:
 
 
 def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Step]]]:
-    """Return the phrases of a revision, the common ones several times."""
+    """Return a revision's phrases, the common ones several times."""
     modern = not DIALECTS[revision].stateful
     found: list[Callable[..., list[Step]]] = [
         *[_plain_request] * 5,
@@ -352,7 +352,7 @@ def _plain_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
 
 
 def _odd_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """A request whose params are of a wrong type, or whose method does not exist."""
+    """A request whose params are of a wrong type, or whose method doesn't exist."""
     kind = draw.below(4)
     if kind == 0:
         method = draw.pick(UNKNOWN_METHODS)

@@ -11,7 +11,7 @@
                             streams (get) or sessions (session)
 
 A server may refuse all of it: with an error, with a status such as 408, 413, 429 or 431, or by the
-end of the connection. It is a fault if its process ends, or if it does not answer the next request.
+end of the connection. It is a fault if its process ends, or if it doesn't answer the next request.
 
 What a case sends is bounded, because it shares the machine with the server and with other work.
 """
@@ -43,7 +43,7 @@ MAX_HEADERS: Final = 20_000
 SLOW_INTERVAL: Final = 0.0005  # seconds between two bytes of a request of about 600
 UNREAD_TIMEOUT: Final = 0.5  # seconds for which nothing is read
 UNREAD_CONNECTIONS: Final = 8
-UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that does not read
+UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that doesn't read
 HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
 # A response to the probe may take so many times as long: the server has what was sent to work off.
 PATIENCE: Final = 3
@@ -223,7 +223,7 @@ STRESS_STEPS: Final[Mapping[str, Any]] = {
 
 
 def _begin(player: Any, name: str, words: str = "") -> bool:
-    """Note a step in the trace. Return False if the conversation has not begun."""
+    """Note a step in the trace. Return False if the conversation hasn't begun."""
     session = player.session
     if not session.revision:
         return False

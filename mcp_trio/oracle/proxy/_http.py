@@ -66,7 +66,7 @@ async def serve_http_proxy(
     *Resource handling*: the listener and all connections are closed at the end.
 
     Raises:
-        CannotListen: that is not possible on the address; the text names the cure.
+        CannotListen: that isn't possible on the address; the text names the cure.
         ConnectFailed: the environment names a proxy that cannot be used.
     """
     upstream = Upstream(url, Connector(*url.origin), headers or {})

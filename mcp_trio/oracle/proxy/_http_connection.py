@@ -3,7 +3,7 @@
 1. A request head has one reading only, or it is refused: otherwise the proxy and the server could
    see different requests (RFC 9112, 11.2).
 2. The proxy answers by itself only if the server cannot: 502 and 504, with the cause. These
-   responses are not recorded as the server's.
+   responses aren't recorded as the server's.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class Upstream:
-    """The server of a proxy: its URL, how to connect to it, and the headers that it gets."""
+    """A proxy's server: its URL, how to connect to it, and the headers that it gets."""
 
     def __init__(
         self, url: Url, connector: Connector, headers: Mapping[str, str] | None = None
@@ -157,7 +157,7 @@ class ProxyConnection:
         """Return the bytes of the next request head, or None if the client has none.
 
         Raises:
-            BadRequest: they are no head with a single reading.
+            BadRequest: they aren't a head with a single reading.
         """
         searched = 0
         deadline = trio.current_time() + IDLE_SECONDS

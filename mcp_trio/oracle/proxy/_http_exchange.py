@@ -56,7 +56,7 @@ class NoResponse(Exception):
 
 
 class PassedBody:
-    """The body of a request: what has arrived of it, as it is passed on.
+    """A request's body: what has arrived of it, as it is passed on.
 
     Args:
         block: the head.
@@ -125,10 +125,10 @@ class ProxyExchange:
     """One request and its response.
 
     Args:
-        client: the stream of the client.
-        head: the head of its request.
+        client: the client's stream.
+        head: its request's head.
         sent: the same as bytes for the server.
-        body: the body of the request.
+        body: the request's body.
         record: gets what crosses.
         watch: learns from the response where messages are posted.
 
@@ -201,7 +201,7 @@ class ProxyExchange:
             except NoResponse as exc:
                 failure = exc
             except BROKEN:
-                self._client_gone = True  # an end of the server is no error
+                self._client_gone = True  # an end of the server isn't an error
             nursery.cancel_scope.cancel()
         if failure is not None and not self._client_gone:
             raise failure
@@ -241,7 +241,7 @@ class ProxyExchange:
         """Pass on what has arrived of the request. Return True if that was all of it.
 
         Raises:
-            h11.RemoteProtocolError: the chunks of the body are malformed.
+            h11.RemoteProtocolError: the body's chunks are malformed.
         """
         data, sent = self._body.take()
         if self._record is not None and (data or self._body.is_complete):

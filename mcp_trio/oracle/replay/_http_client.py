@@ -2,7 +2,7 @@
 
 Notifications and responses are sent one after another, so that each has arrived before the next
 message. Requests wait for their responses side by side, up to a limit. What is sent after that
-closes those whose responses are not waited for any more.
+closes those whose responses aren't waited for any more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def play_over_http(
         connector: opens connections to it.
         recorder: records what crosses.
         headers: further headers of each request.
-        opens_stream: whether to open the stream of the session, for messages of the server.
+        opens_stream: whether to open the session's stream, for messages of the server.
 
     Raises:
         ConnectFailed: no connection could be opened.
@@ -112,7 +112,7 @@ class _HttpPlayer:
                 await changed.wait()
 
     def _begin_stream(self, nursery: trio.Nursery) -> None:
-        """Open the stream of the session, once there is one."""
+        """Open the session's stream, once there is one."""
         request = self._http.open_stream() if self._opens_stream else None
         if request is not None:
             self._opens_stream = False
@@ -125,7 +125,7 @@ class _HttpPlayer:
                 await self._exchange(request)
 
     async def _run_notice(self, request: ReplayRequest) -> None:
-        """Send a notification or a response. The next message does not wait longer than that."""
+        """Send a notification or a response. The next message doesn't wait longer than that."""
         timeout = self._client.response_timeout
         begun_at = trio.current_time()
         async with self._time_lock:
@@ -177,7 +177,7 @@ class _HttpPlayer:
         self._wake()
 
     async def _run_stream(self, request: ReplayRequest) -> None:
-        """Read the stream of the session. A server that has none is no problem."""
+        """Read the session's stream. A server that has none isn't a problem."""
         following: ReplayRequest | None = request
         while following is not None:
             last = following

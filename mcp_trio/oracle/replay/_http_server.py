@@ -116,7 +116,7 @@ class _ReplayDriver:
     async def _respond(
         self, http: h11.Connection, stream: trio.SocketStream, exchange: ReplayExchange
     ) -> None:
-        """Send the response of an exchange, and notice that its client goes away."""
+        """Send an exchange's response, and notice that its client goes away."""
         event = self._waiting[exchange] = trio.Event()
         self._pump()
         try:
@@ -157,7 +157,7 @@ async def _next_event(http: h11.Connection, stream: trio.SocketStream) -> object
 
 
 async def _read_body(http: h11.Connection, stream: trio.SocketStream) -> bytes | None:
-    """Return the body of a request, or None if it is too long or too slow."""
+    """Return a request's body, or None if it is too long or too slow."""
     if http.they_are_waiting_for_100_continue:
         await _send_event(http, stream, h11.InformationalResponse(status_code=100, headers=[]))
     body = bytearray()

@@ -1,6 +1,6 @@
 """Replay over a byte stream with one message a line: stdio, or a stream in memory.
 
-1. As a server, what is to be sent is sent before more is read: a client that does not read slows
+1. As a server, what is to be sent is sent before more is read: a client that doesn't read slows
    nothing but itself.
 2. As a client, reading and writing are tasks of their own: a server may answer the first request
    while the last one is being written.

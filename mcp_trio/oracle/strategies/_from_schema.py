@@ -3,7 +3,7 @@
 1. The schema is read while a value is drawn, with a budget of steps for each value. A schema of a
    stranger can be recursive, huge or impossible: when the budget is spent, the rest of the value
    is as small as possible, whether it is valid or not.
-2. What is not understood is ignored: `not`, `if`, `contains`, `dependentSchemas`, references to
+2. What isn't understood is ignored: `not`, `if`, `contains`, `dependentSchemas`, references to
    other documents. Most values are valid, and a fuzzer needs no more than that.
 3. Texts for a pattern are made once, in at most a tenth of a second. A pattern for which none is
    found is ignored.
@@ -407,7 +407,7 @@ def _size(schema: Mapping[str, Any], key: str, limit: int) -> int | None:
 
 
 def _find_patterns(schema: Any) -> list[str]:
-    """Return the patterns of a schema, at most some."""
+    """Return a schema's patterns, at most some."""
     found: list[str] = []
     stack, left = [schema], MAX_STEPS
     while stack and left > 0 and len(found) < 10:

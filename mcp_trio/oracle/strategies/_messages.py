@@ -5,7 +5,7 @@ Rules of this file:
 1. Methods are read from the core's `METHODS` through the dialects, members from the types, and
    missing members from `Dialect.encode`. A new method is fuzzed as soon as it is a row.
 2. The envelope, the JSON text and the ids are made here with the standard library, so that a bug in
-   the core's encoder is not repeated.
+   the core's encoder isn't repeated.
 
 A message is a dict. Its owner may change it, but not the values in it, which may be shared.
 """
@@ -78,7 +78,7 @@ def objects(version: str, type: type[Struct]) -> SearchStrategy[Message]:
 
     `_meta` and `resultType` are left out, because they belong to the message. Two of three draws
     give one of two fixed objects, with the fewest members or with all of them: they cost almost
-    nothing, and most of a conversation does not depend on them.
+    nothing, and most of a conversation doesn't depend on them.
     """
 
     def members_of(value: Struct) -> Message | None:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. The members of a type are read from the type. Only rules that its fields do not express are
+1. The members of a type are read from the type. Only rules that its fields don't express are
    written here.
 2. Optional members are absent more often than not, and nothing is long: small cases are fast to
    check, and few members are enough for most bugs.
@@ -201,7 +201,7 @@ def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
         return simple()
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        # The only constraint of the types is that a number is not negative.
+        # The only constraint of the types is that a number isn't negative.
         return values_of(parts[0]).map(abs)
     if origin is Literal:
         return st.sampled_from(parts)
@@ -269,7 +269,7 @@ def _progress() -> SearchStrategy[t.ProgressParams]:
     )
 
 
-# Types with rules that their fields do not express. `_messages` adds the `_meta` of requests.
+# Types with rules that their fields don't express. `_messages` adds the `_meta` of requests.
 _SPECIAL: Final[Mapping[type[Struct], Callable[[], SearchStrategy[Any]]]] = {
     t.ResourceContents: _contents,
     t.ElicitParams: _elicitation,

@@ -39,7 +39,7 @@ def find(attack: Attack | str, known: Mapping[str, Attack]) -> str:
     """Return the name of an attack of a table.
 
     Raises:
-        ValueError: the table does not have it.
+        ValueError: the table doesn't have it.
     """
     name = str(attack)
     if name not in known:
@@ -58,7 +58,7 @@ def local_url(url: str) -> SplitResult:
     """Return the parts of the URL of a server on this machine.
 
     Raises:
-        ValueError: it is not an http URL, or its host is not a loopback address.
+        ValueError: it isn't an http URL, or its host isn't a loopback address.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -543,7 +543,7 @@ async def attack_server(
         seconds: how long the attack may take, and how long its end is waited for; 30 at most.
 
     Raises:
-        ValueError: there is no such attack, or `url` is not one of this machine.
+        ValueError: there is no such attack, or `url` isn't one of this machine.
         OSError: the server cannot be reached before the attack.
     """
     name = find(attack, _attacks)

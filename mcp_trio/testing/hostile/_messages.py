@@ -100,7 +100,7 @@ MESSAGE_ATTACKS: Final = tuple(Attack(name, does, _REJECT) for name, does, _ in 
 def hostile_message(attack: Attack | str) -> bytes:
     """Return the payload of one of `MESSAGE_ATTACKS`, without a line break.
 
-    Send it as a line, as the body of a POST, or as the data of an event.
+    Send it as a line, as the body of a POST, or as an event's data.
 
     Args:
         attack: the attack, or its name.

@@ -82,7 +82,7 @@ class AttackedRequest:
     Attributes:
         server: the server.
         head: the head of the HTTP request; empty if nothing was read.
-        message: the message; empty for a body that is no message.
+        message: the message; empty for a body that isn't a message.
         other_url: another server of the same kind, at another port.
     """
 

@@ -531,7 +531,7 @@ def hostile_server(
     """Run an HTTP server that attacks its clients, and yield it: `async with` it.
 
     It serves every revision honestly, with one tool named `attack`, until the request that it
-    attacks: by default the call of a tool. It listens on 127.0.0.1 at a free port. An attack ends
+    attacks: by default a tool's call. It listens on 127.0.0.1 at a free port. An attack ends
     after 8 MiB or 30 seconds, and all of it with the `async with` block.
 
     Args:

@@ -1,4 +1,4 @@
-"""The type of a row, and the address of the page that it is from."""
+"""A row's type, and the address of the page that it is from."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Requirement(Struct, frozen=True):
         id: its name, such as `RPC-1`, which is never given to another requirement.
         pages: where it is written, by the first revision that has it there:
             `{"2024-11-05": "basic/lifecycle", "2026-07-28": "changelog"}`. A page is a path below
-            the specification of its revision, or below the site if it starts with a slash; `*` in
+            its revision's specification, or below the site if it starts with a slash; `*` in
             it is the revision. Empty for a decision.
         sentence: a summary, never a quotation.
         level: the word of the text. "schema" is a fact of the schema; "reading" an interpretation
             where the text is silent, never an obligation of the peer; "decision" our own choice.
         since: the first revision that has it.
-        until: the first later one that does not have it, None if it was not removed.
+        until: the first later one that doesn't have it, None if it wasn't removed.
         role: the party that it binds.
-        without: revisions between them that do not have it.
+        without: revisions between them that don't have it.
     """
 
     id: str
@@ -78,7 +78,7 @@ class Requirement(Struct, frozen=True):
         """Return the address to read for a revision; empty for a decision.
 
         Args:
-            revision: for one that the row does not have, the address is that of its last one.
+            revision: for one that the row doesn't have, the address is that of its last one.
         """
         if not self.pages:
             return ""

@@ -1,4 +1,4 @@
-"""The rules of the judge, by subject. Importing this package fills the table of rules."""
+"""The judge's rules, by subject. Importing this package fills the table of rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for the choice of a revision, the detection of the era, and the end of a process."""
+"""Rules for a revision's choice, the detection of the era, and the end of a process."""
 
 from __future__ import annotations
 

@@ -203,13 +203,13 @@ def undeclared_roots_are_not_found(message: SeenMessage, state: ConversationStat
     )
 
 
-# -- What is not found -----------------------------------------------------------------------------
+# -- What isn't found -----------------------------------------------------------------------------
 
 
 def _unknown(
     message: SeenMessage, state: ConversationState, what: str, codes: tuple[int, ...]
 ) -> Outcome:
-    """Judge the error for something that does not exist. The first of `codes` is the right one."""
+    """Judge the error for something that doesn't exist. The first of `codes` is the right one."""
     assert message.request is not None
     if not message.request.is_well_formed:
         return None  # the error can be about the message itself
@@ -292,7 +292,7 @@ def unknown_resource_is_not_empty(message: SeenMessage, state: ConversationState
         return None
     if message.result is None or lookup(message.result, "contents") != []:
         return True
-    # It can be one that the server does not list.
+    # It can be one that the server doesn't list.
     return RuleFailure(
         "the contents of an unknown resource are empty", (request.line,), is_certain=False
     )
@@ -314,7 +314,7 @@ def declared_tools_are_listed(message: SeenMessage, state: ConversationState) ->
 
 
 def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, bool] | None:
-    """Return how the arguments of a call violate the schema of their tool, or None.
+    """Return how the arguments of a call violate their tool's schema, or None.
 
     The second value is True if a required argument without a default is missing.
     """

@@ -210,13 +210,13 @@ def schemas_are_valid(message: SeenMessage, state: ConversationState) -> Outcome
 
 
 def _find_schema_error(schema: dict[str, Any]) -> str | None:
-    """Return the error of a schema, "" if it is valid, or None if that cannot be known."""
+    """Return a schema's error, "" if it is valid, or None if that cannot be known."""
     try:
         _compile(schema)
     except SchemaTooComplex:
         return None
     except InvalidSchema as exc:
-        # A dialect that we do not have, or a reference to the outside or without end, is no fault.
+        # A dialect that we don't have, or a reference to the outside or without end, isn't a fault.
         return str(exc) if str(exc).startswith("not a valid JSON Schema") else None
     return ""
 
@@ -565,7 +565,7 @@ def unbalanced_messages_are_rejected(message: SeenMessage, state: ConversationSt
 
 
 def _is_unbalanced(params: Mapping[str, Any]) -> bool:
-    """Return True if a user message mixes tool_results, or a tool_use is not answered."""
+    """Return True if a user message mixes tool_results, or a tool_use isn't answered."""
     entries = list(objects(params.get("messages")))
     for index, entry in enumerate(entries):
         kinds = {str(block.get("type")) for block in _blocks(entry)}
@@ -604,7 +604,7 @@ def forms_ask_for_no_secrets(message: SeenMessage, state: ConversationState) -> 
         properties = lookup(params, "requestedSchema", "properties")
         for name in properties if isinstance(properties, dict) else ():
             if is_secret_field(name):
-                # The name of a field does not say what it is for.
+                # A field's name doesn't say what it is for.
                 return RuleFailure(f"a form has the field {show(name)}", is_certain=False)
             outcome = True
     return outcome

@@ -1,6 +1,6 @@
 """Rules for Streamable HTTP: heads, status, sessions and mirrored headers.
 
-They are judged at the head of a request, and at the head of its response. What an intermediary can
+They are judged at a request's head, and at its response's head. What an intermediary can
 answer in place of the server, such as a status without a JSON-RPC body, accuses no server.
 """
 
@@ -55,7 +55,7 @@ def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
         if len(state.is_authorized) < _MAX_SESSIONS or exchange.path in state.is_authorized:
             state.is_authorized[exchange.path] = exchange.response_time
     elif is_authorized and exchange.status in (401, 403):
-        state.is_authorized.pop(exchange.path, None)  # the token is no good any more
+        state.is_authorized.pop(exchange.path, None)  # the token isn't a good any more
     challenge = exchange.response_headers.get("www-authenticate", "").lower()
     is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
     if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
@@ -219,7 +219,7 @@ def request_is_answered_in_a_known_type(
 
 
 def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
-    """True if the client has ended the session of an exchange, or is about to."""
+    """True if the client has ended an exchange's session, or is about to."""
     session = exchange.headers.get(SESSION)
     return session is not None and any(
         each.method == "DELETE" and each.headers.get(SESSION) == session
@@ -345,7 +345,7 @@ def buffering_is_switched_off(exchange: SeenExchange, state: ConversationState) 
     if exchange.request is None or exchange.status != 200 or _content_type(exchange) != _EVENTS:
         return None
     found = exchange.response_headers.get("x-accel-buffering")
-    # It is for nginx, which does not pass it on, and need not show itself.
+    # It is for nginx, which doesn't pass it on, and need not show itself.
     host = _PORT.sub("", exchange.headers.get("host", ""))
     is_near = state.observer == SERVER or host in _LOCAL
     is_passed = "via" in exchange.response_headers

@@ -191,7 +191,7 @@ def feature_of_server_is_declared(
         return None
     assert message.request is not None
     assert message.result is not None
-    # A framework can answer what the server does not support: nothing is there.
+    # A framework can answer what the server doesn't support: nothing is there.
     is_nothing = message.result.get("isError") is True or any(
         message.result.get(key) == [] for key in _LISTS
     )

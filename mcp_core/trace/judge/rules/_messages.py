@@ -174,7 +174,7 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
         return None
     if not 200 <= exchange.status < 300 or exchange.response is not None:
         return None  # an error of HTTP, or a response with another id
-    is_certain = not exchange.has_body  # a body that is no message can be of an intermediary
+    is_certain = not exchange.has_body  # a body that isn't a message can be of an intermediary
     if exchange.is_event_stream:
         if exchange.has_event_ids:
             return None  # the client can resume it

@@ -17,14 +17,14 @@ __all__ = ["RULES", "On", "Outcome", "Rule", "RuleFailure", "rule"]
 
 
 class RuleFailure(NamedTuple):
-    """A requirement that is not fulfilled.
+    """A requirement that isn't fulfilled.
 
     Attributes:
         text: a clause that names the fault, such as `the id is null`.
         lines: of the trace, beside that of the message itself.
         is_certain: False if what the trace shows can have another cause: the verdict is then
             inconclusive.
-        side: the side at fault, if it is not the sender of the message.
+        side: the side at fault, if it isn't the message's sender.
     """
 
     text: str
@@ -37,8 +37,8 @@ class RuleFailure(NamedTuple):
 Outcome: TypeAlias = bool | str | RuleFailure | None
 F = TypeVar("F", bound=Callable[..., Outcome])
 # What a rule is called for. "message" is every message; a "result" and an "error" are the two kinds
-# of responses; "invalid" is an object that is no message; "close" is the end of a conversation.
-# "http_request" and "http_response" are the heads of an exchange, each with its message.
+# of responses; "invalid" is an object that isn't a message; "close" is the end of a conversation.
+# "http_request" and "http_response" are an exchange's heads, each with its message.
 On: TypeAlias = Literal[
     "message",
     "request",

@@ -124,7 +124,7 @@ def state_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     found = message.params.get("requestState")
     if not isinstance(found, str):
         return None
-    # A client can keep it, and go on in a conversation that is not in the trace.
+    # A client can keep it, and go on in a conversation that isn't in the trace.
     return found in state.given_states or RuleFailure(
         "the requestState is none that the server has given",
         is_certain=state.given_states.is_complete,

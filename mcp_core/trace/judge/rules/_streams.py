@@ -272,7 +272,7 @@ def foreign_origins_are_forbidden(exchange: SeenExchange, state: ConversationSta
 
 
 def _foreign_host(exchange: SeenExchange) -> str | None:
-    """Return the host of an origin that is not that of the server, or None."""
+    """Return the host of an origin that isn't that of the server, or None."""
     origin, host = exchange.headers.get("origin", "").lower(), exchange.headers.get("host", "")
     scheme, _, found = origin.partition("://")
     if not found or not host or exchange.method == "OPTIONS":

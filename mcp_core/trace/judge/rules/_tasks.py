@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RELATED: Final = META + "related-task"
 _VIEWS: Final = ("tasks/get", "tasks/cancel")
 _STATUS: Final = ("notifications/tasks/status", "notifications/tasks")
-# The requests that can run as a task in 2025-11-25, by the capability of their receiver.
+# The requests that can run as a task in 2025-11-25, by their receiver's capability.
 _AUGMENTED: Final = {
     "tools/call": ("tasks", "requests", "tools", "call"),
     "sampling/createMessage": ("tasks", "requests", "sampling", "createMessage"),
@@ -225,8 +225,8 @@ def unknown_task_is_invalid_params(message: SeenMessage, state: ConversationStat
     if message.code == -32602:
         return True
     if message.code in (-32021, -32601):
-        return None  # tasks are not served, or not to this client
-    # Another code can say that tasks are not served at all.
+        return None  # tasks aren't served, or not to this client
+    # Another code can say that tasks aren't served at all.
     return RuleFailure(
         f"the error for the unknown task {show(id)} has the code {show(message.code)}",
         (request.line,),

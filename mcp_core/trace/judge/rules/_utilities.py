@@ -95,7 +95,7 @@ def task_is_not_cancelled_by_notification(
     request = state.answered[message.sender].get(key)
     if request is None or request.task is None:
         return key in state.open[message.sender] or None
-    # The response can have crossed the cancellation, unless its sender has used the id of the task.
+    # The response can have crossed the cancellation, unless its sender has used the task's id.
     task = state.task(other_side(request.sender), request.task)
     knows = task is not None and task.line > request.answered
     return RuleFailure(

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["ClientPlayer"]
 
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first message of a process
-STUCK_TIMEOUT: Final = 0.3  # seconds for a client that waits for a response it does not get
+STUCK_TIMEOUT: Final = 0.3  # seconds for a client that waits for a response it doesn't get
 MAX_SECONDS: Final = 30.0  # of one case
 LAST_BYTES_TIMEOUT: Final = 0.5  # seconds for what is on its way when the process has ended
 EXIT_FACTOR: Final = 2.5  # times the response timeout, for an exit after the end of the connection
 MIN_EXIT_TIMEOUT: Final = 2.0  # seconds
-UNJUDGED_TIMEOUT: Final = 0.3  # seconds for an exit if a hang is no finding
+UNJUDGED_TIMEOUT: Final = 0.3  # seconds for an exit if a hang isn't a finding
 HANG: Final = "hang"
 # Ends that a system or a user brings about. SIGPIPE is what a plain program gets for writing.
 _HARMLESS_SIGNALS: Final = (1, 2, 13, 15)
@@ -54,7 +54,7 @@ class ClientPlayer:
         response_timeout: seconds for the response to a ping.
         echo: measures how slow the machine is; None to trust it.
         wanted: the cause of a fault, with which a play ends.
-        judges_hangs: False for a client that does not end when its connection ends.
+        judges_hangs: False for a client that doesn't end when its connection ends.
         on_note: gets notes.
     """
 

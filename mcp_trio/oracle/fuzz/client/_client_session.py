@@ -1,4 +1,4 @@
-"""One start of the client: the server of the case, the judge, and what both have sent.
+"""One start of the client: the case's server, the judge, and what both have sent.
 
 The links (`_lines`, `_http`) carry bytes. They call `receive` with what the client has sent, and
 `record` with what they send.
@@ -151,7 +151,7 @@ class ClientSession:
         self._add_findings(self.judge.receive(line), method)
 
     def close_judge(self) -> None:
-        """Judge the ends of the conversations."""
+        """Judge the conversations' ends."""
         self._add_findings(self.judge.close(), "")
 
     def _add_findings(self, found: list[Finding], method: str) -> None:
@@ -178,7 +178,7 @@ class ClientSession:
         return status + (f": {escape_text(lines[-1][:200])}" if lines else "")
 
     def take_faults(self) -> list[TargetFault]:
-        """Return the faults of the client."""
+        """Return the client's faults."""
         found, self._faults = self._faults, []
         return found
 
@@ -258,7 +258,7 @@ class ClientSession:
 
 
 def _members(text: str | None) -> list[Mapping[str, Any]]:
-    """Return the messages of a line."""
+    """Return a line's messages."""
     try:
         decoded = json.loads(text or "null")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A command that starts a client, and how it reaches the server of the case.
+"""A command that starts a client, and how it reaches the case's server.
 
 - `{server}` in the command is replaced by the command line of a relay, which the client starts as
   its server. Where `{server}` is a word of its own it becomes several words; inside of a word, such

@@ -70,7 +70,7 @@ class HttpServerLink:
         self._scope.cancel()
 
     def new_session_id(self) -> str:
-        """Return the id of another session."""
+        """Return another session's id."""
         self._sessions += 1
         self.session_id = f"session-{self._sessions}"
         return self.session_id

@@ -2,7 +2,7 @@
 
     python _relay.py PORT TOKEN
 
-It connects to the port of this machine, sends the token and a line feed, and passes bytes both ways
+It connects to this machine's port, sends the token and a line feed, and passes bytes both ways
 until one side ends. It needs the standard library alone, and no package, so that it starts fast.
 """
 

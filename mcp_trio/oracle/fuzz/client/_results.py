@@ -82,13 +82,13 @@ def server_result(
     tools: Sequence[str],
     revisions: Sequence[str] = (),
 ) -> dict[str, Any] | None:
-    """Return the result of a request, or None if the revision does not have the method.
+    """Return a request's result, or None if the revision doesn't have the method.
 
     Args:
         method: of the request.
         params: of the request.
         revision: of the conversation.
-        tools: the names of the tools.
+        tools: the tools' names.
         revisions: those of the server.
     """
     found = _result(method, params, revision, tools)
@@ -167,7 +167,7 @@ def _call_result(params: Mapping[str, Any], revision: str) -> dict[str, Any]:
 
 
 def task_view(revision: str, status: str) -> dict[str, Any]:
-    """Return the state of the task."""
+    """Return the task's state."""
     is_extension = dialect_of(revision).tasks == "extension"
     return {
         "taskId": TASK_ID,

@@ -1,4 +1,4 @@
-"""The server of a case: it answers as a correct one does, but where the case says otherwise."""
+"""A case's server: it answers as a correct one does, but where the case says otherwise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reaction(Struct, kw_only=True):
         method: of the request.
         http: over HTTP, how the response is damaged; "" for not at all. `number` is its variant.
         opens: it answers `initialize` with a result.
-        lasts: the response is a stream that does not end.
+        lasts: the response is a stream that doesn't end.
     """
 
     acts: list[Act] = field(default_factory=list)
@@ -59,8 +59,8 @@ class ScriptedServer:
         revision: of the conversation; empty before the first request.
         disturbed: what the server has done wrong; see `EXCUSED`.
         requests: how many requests the client has sent.
-        asked: the methods of the requests of the server, by id. `responses` has what came back.
-        declared: the capabilities of the client.
+        asked: the methods of the server's requests, by id. `responses` has what came back.
+        declared: the client's capabilities.
         called: the names of the tools that the client has called.
         methods: of the first requests of the client.
         client_info: name and version of the client, as it says.

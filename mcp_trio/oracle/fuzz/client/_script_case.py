@@ -1,7 +1,7 @@
 """Cases for clients. A place is the number of a request of the client in the case, from 0; the
-handshake counts. A step whose place does not come does nothing.
+handshake counts. A step whose place doesn't come does nothing.
 
-    serve revisions tools          the first step: the revisions of the server, and its tools
+    serve revisions tools          the first step: the server's revisions, and its tools
     answer how place number        answer the request so. How, see `_odd`: never, late, twice, ...
     push what place number         send this before the answer: ping, sampling, progress, junk, ...
     http how place number          over HTTP, answer so: status, type, cut, resume, session, ...
@@ -9,7 +9,7 @@ handshake counts. A step whose place does not come does nothing.
 `number` chooses among the variants, modulo their number.
 
 What the server does wrong can be a reason for what the client does then. So each step disturbs
-something, and `EXCUSED` names the rows that are not judged after that. An excuse is wide: a missed
+something, and `EXCUSED` names the rows that aren't judged after that. An excuse is wide: a missed
 finding is found by another case, and a false one costs trust.
 """
 

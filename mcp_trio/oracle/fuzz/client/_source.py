@@ -99,7 +99,7 @@ class ScriptChoices:
 
     @property
     def tools(self) -> list[str]:
-        """The names of the tools of the server."""
+        """The names of the server's tools."""
         return [SCHEMA_TOOL, *(each for each in self.offers.called if each != SCHEMA_TOOL)]
 
 
