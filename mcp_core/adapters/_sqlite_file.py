@@ -166,6 +166,7 @@ _CAUSES: Final = {
     26: _NOT_READABLE,
 }
 _BUSY: Final = 5
+_CORRUPT: Final = 11
 
 
 class FileIsBusy(Exception):
@@ -194,6 +195,8 @@ class TaskFile:
         import sqlite3
 
         self._sqlite = sqlite3
+        # The second one is the fault of a message that quotes damaged bytes of the file.
+        self._failures = (sqlite3.Error, UnicodeDecodeError)
         self.path = path.resolve()
         self._identity = _check_file(self.path)
         self._connections: list[sqlite3.Connection] = []
@@ -210,7 +213,7 @@ class TaskFile:
             self._reader.execute("PRAGMA query_only = TRUE")
             # Distinguishes the rows that this process has written from those of others.
             self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
-        except sqlite3.Error as exc:
+        except self._failures as exc:
             self.close()
             raise self._explained(exc) from exc
         except BaseException:
@@ -514,7 +517,7 @@ class TaskFile:
         self._check_identity()
         try:
             return self._run(operations, durable)
-        except self._sqlite.Error as exc:
+        except self._failures as exc:
             raise self._explained(exc) from exc
 
     def _run(self, operations: Sequence[Operation], durable: bool) -> list[Any]:
@@ -597,7 +600,7 @@ class TaskFile:
             if self._one(self._writer, "PRAGMA auto_vacuum")[0] == 0:
                 execute("PRAGMA auto_vacuum = INCREMENTAL")
                 execute("VACUUM")
-        except self._sqlite.Error:
+        except self._failures:
             pass  # another process uses it, or the disk is full: the next start tries again
 
     def _use_write_ahead_log(self) -> None:
@@ -657,7 +660,7 @@ class TaskFile:
         try:
             # Fetching all rows ends the read transaction, so that the next query sees new data.
             return self._reader.execute(query, values).fetchall()
-        except self._sqlite.Error as exc:
+        except self._failures as exc:
             if _result_code(exc) == _BUSY:
                 raise FileIsBusy from None
             raise self._explained(exc) from exc
@@ -702,7 +705,7 @@ class TaskFile:
     def _error(self, cause: str, cure: str) -> TaskStoreError:
         return _store_error(self.path, cause, cure)
 
-    def _explained(self, exc: sqlite3.Error) -> TaskStoreError:
+    def _explained(self, exc: sqlite3.Error | UnicodeDecodeError) -> TaskStoreError:
         cause, cure = _CAUSES.get(_result_code(exc), ("SQLite failed", "see the cause"))
         return self._error(f"{cause} ({exc})", cure)
 
@@ -711,8 +714,10 @@ def _to_text(data: bytes) -> str:
     return str(data, "utf-8", "replace")
 
 
-def _result_code(exc: sqlite3.Error) -> int:
+def _result_code(exc: sqlite3.Error | UnicodeDecodeError) -> int:
     """Return the primary result code of an error: the lower byte of what SQLite returned."""
+    if isinstance(exc, UnicodeDecodeError):
+        return _CORRUPT
     return getattr(exc, "sqlite_errorcode", 0) & 0xFF
 
 
