@@ -223,10 +223,11 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         raise ConnectFailed("it closed the connection") from None
     except h11.RemoteProtocolError as exc:
-        raise ConnectFailed(f"its answer is not HTTP/1.1: {exc}") from None
+        reason = without_quoted_bytes(exc)
+        raise ConnectFailed(f"its answer is not HTTP/1.1: {reason}") from None
     if not 200 <= event.status_code < 300:
-        reason = bytes(event.reason).decode("latin-1")
-        raise ConnectFailed(f"it answered {event.status_code} {reason}".rstrip())
+        phrase = bytes(event.reason).decode("latin-1")
+        raise ConnectFailed(f"it answered {event.status_code} {phrase}".rstrip())
     if http.trailing_data[0]:
         raise ConnectFailed("it sent data right after its answer")
 

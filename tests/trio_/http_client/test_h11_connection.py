@@ -389,6 +389,13 @@ async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, error: str)
         await tunnelled(answer, close=close)
 
 
+async def test_h11_tunnel_error_does_not_quote_the_answer() -> None:
+    with pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed)) as caught:
+        await tunnelled(b"proxy-authorization: Basic x\r\n\r\n")
+    [error] = caught.value.exceptions
+    assert str(error) == "its answer is not HTTP/1.1: illegal status line"
+
+
 async def test_h11_tunnel_to_a_closed_proxy_raises() -> None:
     ours, theirs = memory_pair()
     await theirs.aclose()
