@@ -189,7 +189,7 @@ class HttpServerDriver:
                 runtime: _ConversationRuntime = conversation.service.runtime
                 start_job(job, self._nursery, runtime.after)
             elif isinstance(event, ConnectionClosed):
-                self._leave(service)
+                self._forget_when_idle(service)
         except Exception:  # noqa: BLE001 - rule 3; what a handler raises doesn't come here
             _log.exception("internal error while handling %r", event)
             if isinstance(event, RequestReceived):
@@ -209,7 +209,7 @@ class HttpServerDriver:
         self._services.add(service)
         return service
 
-    def _leave(self, service: Service) -> None:
+    def _forget_when_idle(self, service: Service) -> None:
         """Forget the service of a conversation that has ended, once its handlers have ended too."""
         runtime: _ConversationRuntime = service.runtime  # type: ignore[assignment]
         runtime.closed = True
@@ -232,7 +232,7 @@ class HttpServerDriver:
         for write in writes[1:]:
             self._nursery.start_soon(write)
         if runtime.closed:
-            self._leave(runtime.service)
+            self._forget_when_idle(runtime.service)
         if not self._jobs:
             self._jobs_ended.unpark_all()
         return writes[0] if writes else None

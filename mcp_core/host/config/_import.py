@@ -120,7 +120,7 @@ class _VariableNames:
         raise AssertionError("there are more names than values")
 
 
-def _fit(*parts: str) -> str:
+def _make_variable_name(*parts: str) -> str:
     """Return a name for a variable, in capital letters, made from texts."""
     text = _UNFITTING.sub("_", "_".join(parts)).strip("_").upper()
     return text if _VARIABLE_NAME.fullmatch(text) else f"VALUE_{text}".rstrip("_")
@@ -189,7 +189,7 @@ class _Translation:
         for name, text in env.items():
             if self._is_literal_secret(name, text):
                 wanted = [name] if _VARIABLE_NAME.fullmatch(name) else []
-                self._add_secret("env", name, text, *wanted, _fit(server.name, name))
+                self._add_secret("env", name, text, *wanted, _make_variable_name(server.name, name))
         return ServerEntry(
             name=server.name,
             command=self._text(server.command or "", "command"),
@@ -210,7 +210,7 @@ class _Translation:
         headers = {name: self._text(text, "headers", name) for name, text in server.headers.items()}
         for name, text in headers.items():
             if self._is_literal_secret(name, text):
-                self._add_secret("headers", name, text, _fit(server.name, name))
+                self._add_secret("headers", name, text, _make_variable_name(server.name, name))
         headers |= {name: f"${{{each}}}" for name, each in server.header_variables.items()}
         if server.bearer_variable is not None:
             headers["Authorization"] = f"Bearer ${{{server.bearer_variable}}}"
@@ -271,7 +271,7 @@ class _Translation:
             return f"${{{name}}}" if default is None else f"${{{name}:-{default}}}"
         if kind != "input":
             return text
-        variable = self._variables.take(("input", name), _fit(name))
+        variable = self._variables.take(("input", name), _make_variable_name(name))
         self._note(f"the input {escape_text(name)} is now the variable {variable}")
         known = self._inputs.get(name)
         default = known.default if known is not None and not known.secret else None

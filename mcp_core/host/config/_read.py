@@ -262,7 +262,7 @@ class _FileReader:
         codex = self._read_codex(reader) if is_codex else {}
         server_disabled = reader.flag("disabled")
         server_enabled = reader.flag("enabled")
-        call_timeout = _first_timeout(reader, dialect.call_timeouts)
+        call_timeout = _read_timeouts(reader, dialect.call_timeouts)
         if call_timeout is not None and call_timeout < dialect.shortest_call:
             call_timeout = None
         env = reader.text_map("env")
@@ -278,7 +278,7 @@ class _FileReader:
             "env_file": reader.text(dialect.env_file) if dialect.env_file else None,
             "cwd": reader.text("cwd"),
             "headers": self._read_headers(reader),
-            "connect_timeout": _first_timeout(reader, dialect.connect_timeouts),
+            "connect_timeout": _read_timeouts(reader, dialect.connect_timeouts),
             "call_timeout": call_timeout,
             "disabled": bool(server_disabled) or server_enabled is False,
             "allowed_tools": read_tool_list(reader, allowed, name),
@@ -441,7 +441,7 @@ class _FileReader:
         ]
 
 
-def _first_timeout(reader: MemberReader, units: Mapping[str, float]) -> float | None:
+def _read_timeouts(reader: MemberReader, units: Mapping[str, float]) -> float | None:
     """Read all members that hold a timeout, and return the first one in seconds."""
     found = [
         number / unit

@@ -305,7 +305,7 @@ class HostedServer:
 
     def look_again(self) -> None:
         """Take what is stored by now, and try again if an approval or a program was missing."""
-        self._take_pins()
+        self._compare_pins()
         status = self.status
         if self._launch is not None and status.state in ("connecting", "ready"):
             if self._host.consent.launch_state(self.source, self._launch) != "approved":
@@ -403,9 +403,9 @@ class HostedServer:
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
         """Store that a question's definitions are approved."""
         await self._host.consent.pin(self.source, question.definitions)
-        self._take_pins()
+        self._compare_pins()
 
-    def _take_pins(self) -> None:
+    def _compare_pins(self) -> None:
         """Compare with the stored pins. They may be those of another process."""
         if self.catalog.set_pins(self._host.consent.find(self.source).pins):
             self._host.catalog_changed(self, "approval")
@@ -462,7 +462,7 @@ class HostedServer:
                 self.apply(ServerEvent.APPROVAL_LOST, reason="what it runs has changed")
                 return
             self._launch = launch
-        self._take_pins()
+        self._compare_pins()
         inputs = await host.inputs_of(source)
         async with source.connect(host.client_options(source), inputs, launch) as client:
             self.client = client
@@ -620,7 +620,7 @@ class HostedServer:
             reason = f"what it offers cannot be stored: {error}"
             self.apply(ServerEvent.REJECTED, reason=reason)
             return
-        self._take_pins()
+        self._compare_pins()
         self._ask_about_definitions()
 
     def _ask_about_definitions(self) -> None:

@@ -138,7 +138,7 @@ class _Review:
                 prepare_launch, self._files, self._merged, name
             )
         except (McpTrioError, OSError) as exc:
-            return self._leave(name, f"cannot be started: {exc}")
+            return self._report_unapproved(name, f"cannot be started: {exc}")
         if not prepared.needs_approval:
             return True
         approval = (await self._load()).find(prepared.file, name)
@@ -154,7 +154,7 @@ class _Review:
                 replaces=replaces,
             )
             if not await self._consent.approve_server(question):
-                return self._leave(name, "is not approved")
+                return self._report_unapproved(name, "is not approved")
             digest, now = digest_launch(launch), time.time()
             await self._change(
                 name,
@@ -204,7 +204,9 @@ class _Review:
         status = host.status()[name]
         if status.state != "ready":
             reason = status.reason or status.state
-            self._leave(name, f"could not be connected to, so what it offers is unknown: {reason}")
+            self._report_unapproved(
+                name, f"could not be connected to, so what it offers is unknown: {reason}"
+            )
             return
         stored = (await self._load()).find(self._file_of(name), name)
         if stored is None or stored.pins is None:
@@ -214,7 +216,7 @@ class _Review:
         offered = () if catalog.comparison is None else catalog.comparison.offered
         comparison = compare_pins(pins, offered)
         if comparison.ambiguous:
-            self._leave(
+            self._report_unapproved(
                 name,
                 f"lists {len(comparison.ambiguous)} definitions several times with differences;"
                 " they are not used",
@@ -227,7 +229,9 @@ class _Review:
             await self._change(name, lambda old: replace(old, pins=replace_pins(old.pins, shown)))
             self._print(name, f"is approved, with {count_definitions(question)}")
         else:
-            self._leave(name, f"has {count_definitions(question)} that you have not approved")
+            self._report_unapproved(
+                name, f"has {count_definitions(question)} that you have not approved"
+            )
 
     async def _tools(self, host: Host) -> set[QualifiedName]:
         """Return the tools of all servers: the pinned ones, and those that are offered now."""
@@ -265,7 +269,7 @@ class _Review:
     def _print(self, name: str, text: str) -> None:
         self._stderr.write_line(f"mcp-trio: {shown_name(name)} {text}")
 
-    def _leave(self, name: str, text: str) -> bool:
+    def _report_unapproved(self, name: str, text: str) -> bool:
         """Say what isn't approved, and return False."""
         self._incomplete = True
         self._stderr.write_message(f"mcp-trio: {shown_name(name)} {text}")

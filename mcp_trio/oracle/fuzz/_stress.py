@@ -87,7 +87,7 @@ class StressBudget:
 
 async def _large(player: Any, what: str, size: int) -> None:
     session = player.session
-    if not _begin(player, "large", f"{what} {size}"):
+    if not _note_step(player, "large", f"{what} {size}"):
         return
     if what == "message":
         if player.stress.take_bytes(size):
@@ -116,7 +116,7 @@ async def _large(player: Any, what: str, size: int) -> None:
 
 
 async def _deep(player: Any, how: str, depth: int) -> None:
-    if not 0 < depth <= MAX_DEPTH or not _begin(player, "deep", f"{how} {depth}"):
+    if not 0 < depth <= MAX_DEPTH or not _note_step(player, "deep", f"{how} {depth}"):
         return
     message = _plain_message(player)
     message["params"]["a"] = ""
@@ -129,7 +129,7 @@ async def _deep(player: Any, how: str, depth: int) -> None:
 
 async def _slow(player: Any) -> None:
     session = player.session
-    if not session.is_open or not _begin(player, "slow"):
+    if not session.is_open or not _note_step(player, "slow"):
         return
     message = _plain_message(player)
     data = _encoded(message)
@@ -143,7 +143,7 @@ async def _slow(player: Any) -> None:
 
 async def _heads(player: Any, count: int) -> None:
     session = player.session
-    if session.transport == "http" and _begin(player, "heads", str(count)):
+    if session.transport == "http" and _note_step(player, "heads", str(count)):
         data = session.encode_post(_plain_message(player))
         await _hold(player, count, lambda: data[: data.index(b"\r\n\r\n") // 2])
 
@@ -151,7 +151,7 @@ async def _heads(player: Any, count: int) -> None:
 async def _unread(player: Any, count: int) -> None:
     session = player.session
     count = min(count, MAX_REQUESTS)
-    if not _begin(player, "unread", str(count)):
+    if not _note_step(player, "unread", str(count)):
         return
     if session.transport == "http":
         lines = player.stress.take_connections(UNREAD_CONNECTIONS)
@@ -183,7 +183,7 @@ async def _streams(player: Any, what: str, count: int) -> None:
     session = player.session
     dialect = dialect_of(session.revision)
     listens = "subscriptions/listen" in dialect.receives[Role.SERVER]
-    if not session.is_open or not _begin(player, "streams", f"{what} {count}"):
+    if not session.is_open or not _note_step(player, "streams", f"{what} {count}"):
         return
     if what == "listen" and listens and session.transport == "http":
         await _hold(player, count, lambda: session.encode_post(_listen_message(player)))
@@ -222,7 +222,7 @@ STRESS_STEPS: Final[Mapping[str, Any]] = {
 }
 
 
-def _begin(player: Any, name: str, words: str = "") -> bool:
+def _note_step(player: Any, name: str, words: str = "") -> bool:
     """Note a step in the trace. Return False if the conversation hasn't begun."""
     session = player.session
     if not session.revision:

@@ -318,7 +318,9 @@ def _odd_request(server: ScriptedServer, number: int, request: Mapping[str, Any]
     return list(_asking(_variant(("acme/unknown", "tools/list", ""), number))(server, 0, request))
 
 
-def _cancelled_ask(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _request_and_cancel(
+    server: ScriptedServer, number: int, request: Mapping[str, Any]
+) -> list[Act]:
     """A request of the server that is cancelled at once."""
     acts = _asking("roots/list")(server, 0, request)
     note = _note("notifications/cancelled", {"requestId": acts[1].id, "reason": "no"})
@@ -436,7 +438,7 @@ PUSHES: Final[dict[str, Any]] = {
     "elicitation": _asking("elicitation/create"),
     "roots": _asking("roots/list"),
     "unknown-request": _odd_request,
-    "cancelled-request": _cancelled_ask,
+    "cancelled-request": _request_and_cancel,
     "list-changed": _list_changed,
     "progress": _progress,
     "log": _log,
