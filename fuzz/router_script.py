@@ -621,7 +621,7 @@ class RouterScript:
                 list(endpoint.sessions.idle),
             ),
             *(endpoint.log.bytes, list(endpoint.log._expiry), endpoint.log._retained),
-            *(endpoint._reading, endpoint.bodies.total, endpoint.one_shots._by_client),
+            *(endpoint._reading, endpoint.state.bodies.total, endpoint.one_shots._by_client),
             *(endpoint.sessions._by_client, endpoint.sessions._uninitialized_by_client),
         )
         assert not any(held), f"something is left: {held}"

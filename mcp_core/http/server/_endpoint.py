@@ -42,11 +42,10 @@ from mcp_core.protocol.revisions._methods import METHODS, Role
 from . import _checks
 from ._auth import AUTHORIZED_VERBS, AuthCheck
 from ._exchange import Exchange, ResponseMode
-from ._quotas import ToolCallBuckets, UnfinishedBodies, client_key
+from ._quotas import ToolCallBuckets, client_key
 from ._session import (
     Conversation,
     EndpointState,
-    OneShots,
     Session,
     Sessions,
     cancelled_ids,
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
     from ._auth import EndpointAuth
     from ._checks import ParsedHead
     from ._options import HttpOptions
-    from ._quotas import BodyOwner
 
 __all__ = ["ROUTES", "Endpoint"]
 
@@ -113,16 +111,15 @@ class Endpoint:
         self.options = options
         self.token = token
         self.auth = auth
-        self.state = EndpointState(limits, token, auth)
+        self.state = EndpointState(limits, token, auth, WebSocketSessions())
         self.events = self.state.events
         self.dirty = self.state.dirty
         self.ready = self.state.ready
         self.log = self.state.log
         self.sessions = Sessions(limits)
-        self.one_shots = OneShots(limits)
+        self.one_shots = self.state.one_shots
         self._buckets = ToolCallBuckets()
-        self.bodies = UnfinishedBodies()  # a `Router` has one for all of its endpoints
-        self.websockets = WebSocketSessions()
+        self.websockets = self.state.websockets
         self._retry = round(options.retry * 1000)
         self._configure = configure
         self._entropy = entropy
@@ -300,7 +297,8 @@ class Endpoint:
         if rejection is not None:
             self._reject(exchange, rejection)
             return
-        begin_websocket(exchange, head, self, self._config, client)
+        bucket = self.bucket(exchange.principal)
+        begin_websocket(exchange, head, self.state, self._config, bucket, client)
         self.ready[exchange] = None
 
     # -- Routes ------------------------------------------------------------------------------------
@@ -377,20 +375,17 @@ class Endpoint:
         if body is not None:
             del self._reading[exchange]
             if exchange.client is not None:
-                self.bodies.release(exchange)
+                self.state.bodies.release(exchange)
             self._handle_body(exchange, body)
         elif exchange.too_long and exchange.reading:
             self._reject(exchange, _checks.body_too_long(self._session_config))
         elif exchange.reading:
             exchange.client = client_key(exchange.principal, exchange.address)
-            self.bodies.hold(exchange, exchange.buffered, self.options.limits)
+            self.state.bodies.hold(exchange, exchange.buffered, self.options.limits)
 
-    def refuse_body(self, owner: BodyOwner, rejection: ErrorResponse) -> None:
-        """Answer the unfinished body of `owner`, which is in excess, with `rejection`."""
-        if isinstance(owner, Exchange):
-            self._reject(owner, rejection)
-        else:
-            owner.refuse(rejection)
+    def refuse_body(self, exchange: Exchange, rejection: ErrorResponse) -> None:
+        """Answer the exchange's unfinished body, which is in excess, with `rejection`."""
+        self._reject(exchange, rejection)
 
     def _handle_body(self, exchange: Exchange, data: bytes) -> None:
         session = exchange.session
@@ -658,7 +653,7 @@ class Endpoint:
 
     def _stop_reading(self, exchange: Exchange) -> None:
         if self._reading.pop(exchange, None) is not None and exchange.client is not None:
-            self.bodies.release(exchange)
+            self.state.bodies.release(exchange)
 
     def _reject(
         self, exchange: Exchange, rejection: ErrorResponse, id: RequestId | None = None

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mcp_core.protocol.revisions._dialects import HttpRules
 
     from ._auth import AuthCheck
-    from ._quotas import BodyOwner
     from ._session import Conversation
     from ._stream import EventStream
 
@@ -73,7 +72,7 @@ class EndpointLike(Protocol):
 
     def actions_to_send(self, exchange: Exchange) -> list[Action]: ...
 
-    def refuse_body(self, owner: BodyOwner, rejection: ErrorResponse) -> None: ...
+    def refuse_body(self, exchange: Exchange, rejection: ErrorResponse) -> None: ...
 
 
 class Exchange:
@@ -176,6 +175,11 @@ class Exchange:
         return f"<Exchange {self.mode.name}{stream}>"
 
     # -- What arrives ------------------------------------------------------------------------------
+
+    def refuse_body(self, rejection: ErrorResponse) -> None:
+        """Answer the unfinished body, which is in excess, with `rejection`."""
+        assert self.endpoint is not None
+        self.endpoint.refuse_body(self, rejection)
 
     def receive_data(self, data: bytes, *, end: bool = False) -> bytes | None:
         """Add `data`, a piece of the body. Return the complete body at its end, and None before.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mcp_core._limits import Bucket
 from mcp_core.http.wire._forwarded import client_network
@@ -18,16 +18,10 @@ from mcp_core.http.wire._forwarded import client_network
 from ._checks import client_bodies_too_large, too_many_bodies
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from mcp_core._limits import Rate
     from mcp_core.http.wire._messages import ErrorResponse
 
-    from ._exchange import Exchange
     from ._options import HttpLimits
-    from ._websocket_session import WebSocketSession
-
-    BodyOwner: TypeAlias = Exchange | WebSocketSession
 
 __all__ = ["ToolCallBuckets", "UnfinishedBodies", "client_key"]
 
@@ -67,6 +61,17 @@ class ToolCallBuckets:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(principal)
         return bucket
+
+
+class BodyOwner(Protocol):
+    """Owns an unfinished body: an exchange, or a WebSocket with a message that isn't complete."""
+
+    @property
+    def client(self) -> str | None:
+        """The client that the body counts for, None if it isn't known."""
+
+    def refuse_body(self, rejection: ErrorResponse) -> None:
+        """Answer the body with `rejection`: it is in excess."""
 
 
 class _ClientBodies:
@@ -119,8 +124,7 @@ class UnfinishedBodies:
     def _refuse(self, bodies: _ClientBodies, rejection: ErrorResponse) -> None:
         owner = next(iter(bodies.sizes))
         self.release(owner)
-        assert owner.endpoint is not None
-        owner.endpoint.refuse_body(owner, rejection)
+        owner.refuse_body(rejection)
 
     def release(self, owner: BodyOwner) -> None:
         """Count the body of `owner` no more. Do nothing if it isn't counted."""

@@ -117,7 +117,7 @@ class Router:
         }
         # The memory for unfinished bodies is that of the process, so all endpoints count together.
         for endpoint in self.endpoints[1:]:
-            endpoint.bodies = self.endpoints[0].bodies
+            endpoint.state.bodies = self.endpoints[0].state.bodies
         # Bytes of unread responses above which a connection takes no further requests.
         self.unread_limit = max(
             (endpoint.options.limits.unread for endpoint in self.endpoints), default=0

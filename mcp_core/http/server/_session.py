@@ -48,6 +48,7 @@ from ._checks import (
     client_too_busy,
 )
 from ._exchange import ResponseMode
+from ._quotas import UnfinishedBodies
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from ._auth import EndpointAuth
     from ._exchange import Exchange
     from ._options import HttpLimits
+    from ._websocket_session import WebSocketSessions
 
 __all__ = [
     "HIGH_WATER",
@@ -103,20 +105,47 @@ class EndpointState:
     - `events`: events of all conversations, in order, for the driver.
     - `dirty`: conversations whose connection may have events or output.
     - `ready`: exchanges that have something to write.
+    - `one_shots`: the conversations that aren't sessions.
+    - `websockets`: the deadlines of WebSockets.
+    - `bodies`: unfinished bodies. A `Router` has one such table for all of its endpoints.
     - `log`: streams that clients can resume.
+    - `limits`: the endpoint's limits.
     - `queued_limit`: bytes that may wait on one stream before it is closed.
     - `now`: the time of the call that is under way.
     - `token`: the endpoint's, for the driver.
     - `auth`: authorizes the endpoint's requests, None without authorization.
     """
 
-    __slots__ = ("auth", "dirty", "events", "log", "now", "queued_limit", "ready", "token")
+    __slots__ = (
+        "auth",
+        "bodies",
+        "dirty",
+        "events",
+        "limits",
+        "log",
+        "now",
+        "one_shots",
+        "queued_limit",
+        "ready",
+        "token",
+        "websockets",
+    )
 
-    def __init__(self, limits: HttpLimits, token: Any, auth: EndpointAuth | None = None) -> None:
+    def __init__(
+        self,
+        limits: HttpLimits,
+        token: Any,
+        auth: EndpointAuth | None,
+        websockets: WebSocketSessions,
+    ) -> None:
         self.events: deque[tuple[Conversation, Event]] = deque()
         self.dirty: dict[Conversation, None] = {}
         self.ready: dict[Exchange, None] = {}
+        self.one_shots = OneShots(limits)
+        self.websockets = websockets
+        self.bodies = UnfinishedBodies()
         self.log = EventLog(limits)
+        self.limits = limits
         self.queued_limit = limits.queued
         self.now = 0.0
         self.token = token

@@ -25,13 +25,14 @@ from mcp_core.protocol.revisions._methods import Role
 from ._session import Conversation
 
 if TYPE_CHECKING:
+    from mcp_core._limits import Bucket
     from mcp_core.http.wire._messages import RequestHead
     from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.revisions._config import Config
     from mcp_core.types import RequestId
 
-    from ._endpoint import Endpoint
     from ._exchange import Exchange
+    from ._session import EndpointState
 
 __all__ = ["WebSocketSession", "WebSocketSessions", "begin_websocket"]
 
@@ -41,17 +42,20 @@ _FEW: Final = 64  # numbers of checks that no longer count, which may stay in th
 class WebSocketSession(Conversation):
     """The conversation over the WebSocket that `exchange` has become."""
 
-    __slots__ = ("_held", "check", "endpoint", "exchange", "next_check", "socket")
+    __slots__ = ("_held", "check", "exchange", "next_check", "socket")
 
     one_shot = False
 
     def __init__(
-        self, exchange: Exchange, endpoint: Endpoint, config: Config, now: float, client: str
+        self,
+        exchange: Exchange,
+        endpoint: EndpointState,
+        config: Config,
+        bucket: Bucket | None,
+        client: str,
     ) -> None:
-        principal = exchange.principal
-        conn = Connection(Role.SERVER, config, bucket=endpoint.bucket(principal))
-        super().__init__(endpoint.state, conn, principal, config.dialects[0].http, client)
-        self.endpoint = endpoint
+        conn = Connection(Role.SERVER, config, bucket=bucket)
+        super().__init__(endpoint, conn, exchange.principal, config.dialects[0].http, client)
         self._held = 0  # bytes of an unfinished message that are counted
         self.exchange = exchange
         # When `WebSocketSessions` checks its deadline next, and the number of that check.
@@ -60,18 +64,18 @@ class WebSocketSession(Conversation):
         grant, auth = exchange.grant, endpoint.auth
         expires_at: float | None = None
         if grant is not None and auth is not None and grant.valid_until is not None:
-            expires_at = auth.expiry(grant, now)
+            expires_at = auth.expiry(grant, endpoint.now)
         self.socket = WebSocket(
             conn,
-            now,
+            endpoint.now,
             grant=grant,
             find_rejection=self._authorize if grant is not None else None,
             token_expiry=expires_at,
-            first_message_timeout=endpoint.options.limits.initialize,
+            first_message_timeout=endpoint.limits.initialize,
         )
 
     def _authorize(self, body: ParsedBody) -> str | None:
-        auth, grant = self.endpoint.auth, self.exchange.grant
+        auth, grant = self.shared.auth, self.exchange.grant
         assert auth is not None
         assert grant is not None
         verdict = auth.authorize_body(grant, body, self.conn.config)
@@ -81,7 +85,7 @@ class WebSocketSession(Conversation):
         return self.socket.queued()
 
     def process_events(self) -> None:
-        socket, endpoint = self.socket, self.endpoint
+        socket, endpoint = self.socket, self.shared
         if socket.buffered != self._held:
             self._count_buffered()
         was_paused = socket.paused
@@ -97,14 +101,14 @@ class WebSocketSession(Conversation):
             endpoint.websockets.watch(self)
 
     def _count_buffered(self) -> None:
-        bodies = self.endpoint.bodies
+        bodies = self.shared.bodies
         self._held = size = self.socket.buffered
         if size:
-            bodies.hold(self, size, self.endpoint.options.limits)
+            bodies.hold(self, size, self.shared.limits)
         else:
             bodies.release(self)
 
-    def refuse(self, rejection: ErrorResponse) -> None:
+    def refuse_body(self, rejection: ErrorResponse) -> None:
         """Close the WebSocket: its unfinished message is in excess."""
         self._held = 0
         self.socket.refuse(rejection.message)
@@ -166,10 +170,18 @@ class WebSocketSessions:
 
 
 def begin_websocket(
-    exchange: Exchange, head: RequestHead, endpoint: Endpoint, config: Config, client: str
+    exchange: Exchange,
+    head: RequestHead,
+    endpoint: EndpointState,
+    config: Config,
+    bucket: Bucket | None,
+    client: str,
 ) -> None:
-    """Accept a request that passed all checks: from here on it is a WebSocket."""
-    conversation = WebSocketSession(exchange, endpoint, config, endpoint.state.now, client)
+    """Accept a request that passed all checks: from here on it is a WebSocket.
+
+    `bucket` counts the tool calls of its principal.
+    """
+    conversation = WebSocketSession(exchange, endpoint, config, bucket, client)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.one_shots.add(conversation)
     # A client may only listen. Without an event the driver would not know of the conversation, and

@@ -60,7 +60,7 @@ def left_over(harness: RouterHarness) -> dict[str, Any]:
         ]
         != [{}, {}, {}],
         "reading": endpoint._reading,
-        "bodies": endpoint.bodies.total or endpoint.bodies._by_client,
+        "bodies": endpoint.state.bodies.total or endpoint.state.bodies._by_client,
         "quiet": list(endpoint._awaiting_output),
         "beginning": list(endpoint.sessions.uninitialized),
         "idle": list(endpoint.sessions.idle),

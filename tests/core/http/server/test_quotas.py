@@ -90,11 +90,11 @@ def test_bodies_above_the_quota_refuse_the_one_that_has_waited_longest() -> None
     assert "trusted_proxies" in text
     assert second.headers[b"retry-after"] == b"5"
     assert second.exchange.close_after
-    assert harness.endpoint.bodies.total == 261
+    assert harness.endpoint.state.bodies.total == 261
     for reply in (first, third, fourth, other):
         finish(harness, reply)
         assert reply.message["error"]["code"] == -32600  # no session, but it was read
-    assert harness.endpoint.bodies.total == 0
+    assert harness.endpoint.state.bodies.total == 0
     assert left_over(harness) == {}
 
 
@@ -161,14 +161,14 @@ def test_single_body_above_the_quota_is_refused() -> None:
 def test_body_that_ends_otherwise_is_released(end: str) -> None:
     harness = RouterHarness(limits=HttpLimits(body_time=300))
     reply = sending(harness, 100, ANN)
-    assert harness.endpoint.bodies.total == 100
+    assert harness.endpoint.state.bodies.total == 100
     if end == "disconnect":
         harness.close_after(reply)
     elif end == "too long":
         harness.add(reply, b" " * 100_000)
     else:
         harness.wait(300)
-    assert (harness.endpoint.bodies.total, harness.endpoint._reading) == (0, {})
+    assert (harness.endpoint.state.bodies.total, harness.endpoint._reading) == (0, {})
     assert left_over(harness) == {}
 
 
@@ -196,14 +196,14 @@ def test_bodies_of_all_endpoints_of_a_router_count_together() -> None:
         begun.append(exchange)
     assert [exchange.reading for exchange in begun] == [False, True]
     assert router.ready() == [begun[0]]
-    assert repr(one.bodies) == "<UnfinishedBodies of 1 clients, 200 bytes>"
+    assert repr(one.state.bodies) == "<UnfinishedBodies of 1 clients, 200 bytes>"
 
 
 def test_bodies_of_a_thousand_clients_keep_exact_counts() -> None:
     harness = RouterHarness(limits=HttpLimits(bodies=10_000))
     for number in range(1000):
         sending(harness, 20, f"10.0.{number // 250}.{number % 250}")
-    assert harness.endpoint.bodies.total == 10_000
+    assert harness.endpoint.state.bodies.total == 10_000
     open_bodies = [each.exchange.buffered for each in harness.replies.values() if not each.status]
     assert sum(open_bodies) == 10_000
     assert UnfinishedBodies().total == 0
@@ -372,15 +372,15 @@ def test_websocket_messages_in_parts_count_as_unfinished_bodies() -> None:
     for played in (one, two):
         played.socket.receive_text(" " * 120, 0.0, end=False)
         played.settle()
-    assert harness.endpoint.bodies.total == 240
+    assert harness.endpoint.state.bodies.total == 240
     assert sending(harness, 20, EVE).status == 0  # it takes the place of the first
     (close,) = one.take()
     assert isinstance(close, Close)
     assert (close.code, "fewer at once" in close.reason) == (1013, True)
-    assert harness.endpoint.bodies.total == 140
+    assert harness.endpoint.state.bodies.total == 140
     two.socket.receive_text('{"jsonrpc":"2.0","id":1,"method":"ping"}', 0.0)
     two.settle()
-    assert harness.endpoint.bodies.total == 20
+    assert harness.endpoint.state.bodies.total == 20
 
 
 def test_websocket_that_closes_in_a_message_is_released() -> None:
@@ -390,7 +390,7 @@ def test_websocket_that_closes_in_a_message_is_released() -> None:
     played.settle()
     harness.router.disconnected(played.exchange, 0)
     harness.pump()
-    assert harness.endpoint.bodies.total == 0
+    assert harness.endpoint.state.bodies.total == 0
 
 
 def test_websocket_message_that_takes_too_long_closes_it() -> None:
@@ -405,4 +405,4 @@ def test_websocket_message_that_takes_too_long_closes_it() -> None:
         harness.wait(10)
     (close,) = [action for action in played.take() if isinstance(action, Close)]
     assert (close.code, close.reason) == (1008, "a message arrives too slowly")
-    assert harness.endpoint.bodies.total == 0
+    assert harness.endpoint.state.bodies.total == 0
