@@ -598,13 +598,13 @@ class Connection:
     def next_deadline(self) -> float | None:
         """Return when to call `handle_timeout`, on the clock of `now`. None for never."""
         # Only a client negotiates, and only a server pauses, so there is at most one of the two.
-        deadline = (
-            self.negotiation.deadline
-            if self.negotiation is not None
-            else self._incoming.pause_deadline
-        )
-        in_doubt = None if self._unreadable is None else self._unreadable.deadline
-        for other in (self._keep_alive.deadline, in_doubt):
+        negotiation = self.negotiation
+        deadline = self._incoming.pause_deadline if negotiation is None else negotiation.deadline
+        other = self._keep_alive.deadline
+        if other is not None and (deadline is None or other < deadline):
+            deadline = other
+        if self._unreadable is not None:
+            other = self._unreadable.deadline
             if other is not None and (deadline is None or other < deadline):
                 deadline = other
         return deadline
