@@ -36,7 +36,14 @@ if TYPE_CHECKING:
 
     ParamsReader = Callable[[Raw | bytes], Any]
 
-__all__ = ["DecodedParams", "ParsedBody", "estimate_memory", "parse_body", "too_long"]
+__all__ = [
+    "DecodedParams",
+    "ParsedBody",
+    "estimate_memory",
+    "parse_body",
+    "parse_message",
+    "too_long",
+]
 
 # The estimated memory of values in bytes, see `Limits.decoded`. The size of an empty list, and of
 # pointers and strings, in CPython 3.11 on 64 bits.
@@ -141,19 +148,25 @@ class ParsedBody(Struct, gc=False):
 def parse_body(data: bytes, limits: Limits) -> ParsedBody:
     """Decode a body: a JSON-RPC message, or a batch of 1 to `limits.batch` messages."""
     size = len(data)
-    if size > limits.message:
-        return ParsedBody([too_long(limits, _excerpt(data))], size)
-    if size * _MOST > limits.decoded and (bad := _find_too_many_values(data, limits)):
-        return ParsedBody([bad], size)
-    if not data.startswith(b"{"):
+    if not data.startswith(b"{") and size <= limits.message:
         if not data or data.isspace():
             return ParsedBody([], size)
         if is_batch(data):
             return _parse_batch(data, limits)
+    return ParsedBody([parse_message(data, limits)], size)
+
+
+def parse_message(data: bytes, limits: Limits) -> Envelope | BadMessage:
+    """Decode a body that is neither blank nor a batch, such as one that begins with `{`."""
+    size = len(data)
+    if size > limits.message:
+        return too_long(limits, _excerpt(data))
+    if size * _MOST > limits.decoded and (bad := _find_too_many_values(data, limits)):
+        return bad
     try:
-        return ParsedBody([decode(data, limits.method, limits.id)], size)
-    except BadMessage as bad:
-        return ParsedBody([bad.about(data)], size)
+        return decode(data, limits.method, limits.id)
+    except BadMessage as exc:
+        return exc.about(data)
 
 
 def too_long(limits: Limits, excerpt: Excerpt) -> BadMessage:
@@ -241,10 +254,12 @@ def _decode_params(
 
 
 def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
+    if bad := _find_too_many_values(data, limits):
+        return ParsedBody([bad], len(data))
     try:
         members = split_batch(data)
-    except BadMessage as bad:
-        return ParsedBody([bad.about(data)], len(data), is_array=True)
+    except BadMessage as exc:
+        return ParsedBody([exc.about(data)], len(data), is_array=True)
     count, limit = len(members), limits.batch
     if not 0 < count <= limit:
         problem = f"a batch has between 1 and {limit} messages, this one has {count}"
@@ -254,7 +269,7 @@ def _parse_batch(data: bytes, limits: Limits) -> ParsedBody:
     for member in members:
         try:
             messages.append(decode(member, limits.method, limits.id))
-        except BadMessage as bad:
+        except BadMessage as exc:
             # Its traceback refers to this frame, and so to the list: a cycle that lives too long.
-            messages.append(bad.about(member))
+            messages.append(exc.about(member))
     return ParsedBody(messages, len(data), is_array=True, is_batch=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import UNSET, Struct
 
 from mcp_core._errors import Fault
-from mcp_core.protocol.jsonrpc._body import ParsedBody, parse_body, too_long
+from mcp_core.protocol.jsonrpc._body import ParsedBody, parse_body, parse_message, too_long
 from mcp_core.protocol.jsonrpc._codec import NO_PARAMS, BadMessage
 from mcp_core.protocol.jsonrpc._excerpt import EXCERPT_SIZE, Excerpt
 from mcp_core.protocol.jsonrpc._framing import LineBuffer
@@ -150,13 +150,9 @@ class IncomingMessages:
                 message, self.decoded = self._batch.pop()
                 return message
             self.decoded = None
-            data = b""
             body: bytes | ParsedBody
             if self._bodies:
                 body, self.context = self._bodies.pop(0)
-                if not isinstance(body, ParsedBody):
-                    data = body
-                    body = parse_body(data, self._limits)
             else:
                 self.context = NO_CONTEXT
                 line = self._lines.next_line() if self._lines is not None else None
@@ -165,7 +161,12 @@ class IncomingMessages:
                     return None
                 if isinstance(line, Excerpt):
                     return too_long(self._limits, line)
-                data = line
+                body = line
+            data = b""
+            if not isinstance(body, ParsedBody):
+                if body.startswith(b"{"):  # as nearly every message does, and no batch
+                    return parse_message(body, self._limits)
+                data = body
                 body = parse_body(data, self._limits)
             if body.is_array and not self.batches:
                 body = body.as_message(data)
