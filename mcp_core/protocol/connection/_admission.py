@@ -24,7 +24,7 @@ from mcp_core.protocol.messages._events import Peer
 from mcp_core.protocol.messages._rejection import RequestRejected, missing_capability
 from mcp_core.protocol.revisions._capabilities import capability_object, is_declared
 from mcp_core.protocol.revisions._dialects import Dialect, negotiate
-from mcp_core.protocol.revisions._methods import METHODS, TASKS, Method, Role, Step
+from mcp_core.protocol.revisions._methods import METHODS, Method, Role, Step
 
 from ._state import LIFECYCLE, State, next_state
 
@@ -376,7 +376,7 @@ def may_become_task(row: Method, params: Any, peer: Peer, config: Config) -> boo
     if not row.task_needs:
         return False
     if peer.dialect.tasks == "extension":
-        return is_declared(config.capabilities, TASKS)
+        return config.declares_tasks
     task = params.get("task") if isinstance(params, Mapping) else getattr(params, "task", None)
     if task is None or peer.dialect.tasks == "none":
         return False

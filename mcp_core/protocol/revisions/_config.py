@@ -20,7 +20,7 @@ from mcp_core.protocol.jsonrpc._codec import MAX_SAFE_INTEGER, encode
 
 from ._capabilities import is_declared, supported_methods, without_change_notifications
 from ._dialects import ALL, DIALECTS, Dialect, dialects_of
-from ._methods import Method, Role
+from ._methods import TASKS, Method, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,6 +147,7 @@ class Config:
         stateful: those of them with a handshake.
         stateless: those without.
         by_version: all of them by version.
+        declares_tasks: the extension for tasks of 2026-07-28 is declared.
         dialect_configs: by role and dialect, a `DialectConfig`.
         receivable: by role, the methods that it receives in any of the revisions, by name.
 
@@ -160,6 +161,7 @@ class Config:
         "by_version",
         "cache",
         "capabilities",
+        "declares_tasks",
         "dialect_configs",
         "dialects",
         "info",
@@ -190,6 +192,7 @@ class Config:
     ) -> None:
         self.info = info
         self.capabilities: Any = capabilities  # those of a client or of a server
+        self.declares_tasks = self.declares(TASKS)
         self.instructions = instructions
         self.cache = cache
         self.dialects = dialects_of(versions)

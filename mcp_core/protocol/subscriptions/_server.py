@@ -534,7 +534,7 @@ class SubscriptionPublisher:
         try:
             if method == LISTEN:
                 wanted = params.notifications
-                if wanted.task_ids and self._config.declares(TASKS):
+                if wanted.task_ids and self._config.declares_tasks:
                     if not is_declared(peer.capabilities, TASKS):
                         raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
                     self.table.check_listen(dialect, wanted)

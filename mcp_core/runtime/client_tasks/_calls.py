@@ -15,7 +15,6 @@ from mcp_core.protocol.messages._events import TaskCreated
 from mcp_core.protocol.messages._pending import IgnoredRequest
 from mcp_core.protocol.revisions._capabilities import is_declared
 from mcp_core.protocol.revisions._dialects import DIALECTS
-from mcp_core.protocol.revisions._methods import TASKS
 from mcp_core.runtime._callback_queue import CallbackQueue
 
 from ._task import ClientTask, TaskReference
@@ -237,7 +236,7 @@ class TaskCalls(abc.ABC):
             raise LocalProtocolError(
                 f"revision {dialect.version} has no tasks", Fault.MISSING_CAPABILITY
             )
-        elif not self._conn.config.declares(TASKS):
+        elif not self._conn.config.declares_tasks:
             raise LocalProtocolError("the client was connected with tasks=False")
         result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated):

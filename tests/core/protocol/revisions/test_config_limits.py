@@ -230,7 +230,9 @@ def test_config_default_timeouts() -> None:
 def test_config_extension_identifier_follows_grammar(identifier: str, legal: bool) -> None:
     capabilities = t.ServerCapabilities(extensions={identifier: {}})
     if legal:
-        assert server_config(capabilities=capabilities).declares(("extensions", identifier))
+        config = server_config(capabilities=capabilities)
+        assert config.declares(("extensions", identifier))
+        assert config.declares_tasks is (identifier == "io.modelcontextprotocol/tasks")
     else:
         with pytest.raises(ValueError, match="not an extension identifier"):
             server_config(capabilities=capabilities)
