@@ -666,6 +666,29 @@ class AbstractClient(TaskCalls):
         }
         return tools
 
+    def _tool_call(
+        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Call a tool. If the call becomes a task, follow that to its end."""
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
+        if self._task_support and self._must_be_task(name):
+            params["task"] = {}
+        try:
+            result = yield from self._tool_request(params, options)
+        except PeerError as exc:
+            if exc.code != self._needs_task or not (
+                yield from self._turns_out_as_task(params, options)
+            ):
+                raise
+            params = {**params, "task": {}}
+            result = yield from self._tool_request(params, options)
+        if isinstance(result, TaskCreated) or result.is_error:
+            result = yield from self._followed(result, params, options)
+        self._outputs.check(name, result)
+        return result
+
     def _tool_request(
         self, params: dict[str, Any], options: CallOptions
     ) -> CallSteps[t.CallToolResult | TaskCreated]:

@@ -1068,9 +1068,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TX-3",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls._followed",
-        "if isinstance(result, TaskCreated): ...",
-        "if isinstance(result, TaskCreated) and result is None: ...",
+        "mcp_core/runtime/_client.py::AbstractClient._tool_call",
+        "if isinstance(result, TaskCreated) or result.is_error: ...",
+        "if not isinstance(result, TaskCreated) and result.is_error: ...",
     ),
     Mutation(
         ("TX-9",),

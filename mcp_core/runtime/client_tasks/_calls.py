@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from mcp_core import types as t
-from mcp_core._errors import Fault, LocalProtocolError, PeerError
+from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core._keywords import shows_keywords
 from mcp_core.client._calls import CallOptions
 from mcp_core.protocol.messages._events import TaskCreated
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mcp_core.client._calls import CallSteps
     from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.messages._events import Peer, ProgressReceived
-    from mcp_core.protocol.schema._output_schemas import OutputSchemas
     from mcp_core.runtime._job import Job
 
     from ._poller import TaskPoller
@@ -43,7 +42,6 @@ class TaskCalls(abc.ABC):
 
     _conn: Connection
     _clock: Callable[[], float]
-    _outputs: OutputSchemas
     _poller: TaskPoller
     # By name, the support for tasks of the tools that were listed; None if none were.
     _task_support: dict[str, str | None] | None = None
@@ -163,47 +161,35 @@ class TaskCalls(abc.ABC):
         """
         return await self._call(self._pages("tasks/list", "tasks", options), options)
 
-    def _tool_call(
-        self, name: str, arguments: Mapping[str, Any] | None, options: CallOptions
-    ) -> CallSteps[t.CallToolResult]:
-        """Call a tool. If the call becomes a task, follow that to its end."""
-        params: dict[str, Any] = {"name": name}
-        if arguments is not None:
-            params["arguments"] = arguments
-        if self._must_be_task(name):
-            params["task"] = {}
-        result = yield from self._followed(name, params, options)
-        self._outputs.check(name, result)
-        return result
-
     def _followed(
-        self, name: str, params: dict[str, Any], options: CallOptions
+        self,
+        result: t.CallToolResult | TaskCreated,
+        params: dict[str, Any],
+        options: CallOptions,
     ) -> CallSteps[t.CallToolResult]:
-        try:
-            result = yield from self._tool_request(params, options)
-        except PeerError as exc:
-            if not (self._may_need_task(params) and exc.code == self._needs_task):
-                raise
-            yield from self._tools(options)
-            if not self._must_be_task(name):
-                raise
-            result = yield from self._tool_request({**params, "task": {}}, options)
-        else:
+        """Follow a call that became a task to its end. Repeat one that failed for lack of a task.
+
+        `result` is that of the request with `params`: a task, or an error.
+        """
+        if not isinstance(result, TaskCreated):
             # Servers of the TypeScript SDK put the error into the text of a result.
-            if (
-                not isinstance(result, TaskCreated)
-                and result.is_error
-                and self._may_need_task(params)
-                and f"MCP error {self._needs_task}" in result.text
-            ):
-                yield from self._tools(options)
-                if self._must_be_task(name):
-                    result = yield from self._tool_request({**params, "task": {}}, options)
-        if isinstance(result, TaskCreated):
-            task = self._new_task(result, name, options)
-            task.end_progress = partial(result.redirect_progress, None)
-            return (yield from self._poller.follow_own(task))
-        return result
+            if f"MCP error {self._needs_task}" not in result.text:
+                return result
+            if not (yield from self._turns_out_as_task(params, options)):
+                return result
+            result = yield from self._tool_request({**params, "task": {}}, options)
+            if not isinstance(result, TaskCreated):
+                return result
+        task = self._new_task(result, params["name"], options)
+        task.end_progress = partial(result.redirect_progress, None)
+        return (yield from self._poller.follow_own(task))
+
+    def _turns_out_as_task(self, params: dict[str, Any], options: CallOptions) -> CallSteps[bool]:
+        """Return True if the list of tools, unknown so far, says that one runs as a task only."""
+        if not self._may_need_task(params):
+            return False
+        yield from self._tools(options)
+        return self._must_be_task(params["name"])
 
     @property
     def _needs_task(self) -> int:

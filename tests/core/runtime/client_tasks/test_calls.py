@@ -151,6 +151,16 @@ def test_tool_error_of_unlisted_tool_is_returned_at_once(play_with: Any) -> None
     play_with(main, D, answers=answers(D, **{"tools/call": CONTENT | {"isError": True}}))
 
 
+@both_drivers
+def test_other_refusal_of_unlisted_tool_raises_at_once(play_with: Any) -> None:
+    async def main(play: Play) -> None:
+        with pytest.raises(PeerError, match="no such tool"):
+            await play.client.call_tool("research")
+        assert [method for _, method, _ in play.server.wire] == ["tools/call"]
+
+    play_with(main, D, answers=answers(D, **{"tools/call": Failure(-32602, "no such tool")}))
+
+
 @pytest.mark.parametrize("support", [None, "forbidden", "optional"])
 @both_drivers
 def test_call_refused_for_tool_that_is_no_task_raises(play_with: Any, support: str | None) -> None:
