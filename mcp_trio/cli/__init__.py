@@ -7,7 +7,7 @@
    finding has.
 3. Only this package configures logging, and only the logger `mcp_trio`.
 
-Subcommands, options and exit statuses are in `_parser.py`.
+The table of subcommands is in `_subcommands.py`, the exit statuses are in `_parser.py`.
 """
 
 from __future__ import annotations

@@ -89,10 +89,10 @@ ON_FIRST_USE: Final = {
 }
 
 # In these files only, so that a user without tests, or without a web framework, does not need it.
-# The core's names that are imported on first use come from one place.
+# The core's names that are imported on first use come from one place, the subcommands from another.
 BY_FILES: Final = {
     "fastapi": ("examples/fastapi_guard.py",),
-    "importlib": ("mcp_core/_on_first_use.py",),
+    "importlib": ("mcp_core/_on_first_use.py", "mcp_trio/cli/_subcommands.py"),
     "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
     "starlette": ("examples/fastapi_guard.py",),
 }

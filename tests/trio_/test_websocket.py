@@ -25,7 +25,7 @@ from mcp_trio import (
     connect,
     memory_pair,
 )
-from mcp_trio.cli._parser import _inspect
+from mcp_trio.cli.use import _inspect
 from mcp_trio.host import Host
 from mcp_trio.http_client._connector import Connector
 from tests.core.helpers import D, E, stateless_request
@@ -819,7 +819,7 @@ async def test_scheme_with_a_row_reaches_client_host_and_command(
         Host({"far": url})
     monkeypatch.setitem(URL_TRANSPORTS, "quay", UrlTransport("websocket", "http"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    target = cast("partial[int]", _inspect([url])).args[0]
+    target = cast("partial[int]", _inspect.parse([url])).args[0]
     async with served_over_http(example_server()) as listener, connecting_to(listener.connect):
         async with connect(url) as opened:
             assert await echo(opened, "a") == "a"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.drivers import shorten_text
 from mcp_core.trace import diff_traces
 from mcp_trio.cli._errors import NOTHING_JUDGED, CliError
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 
 from ._trace_file import load_trace_file
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from mcp_core.trace import ChangedValue, TraceDiff, TraceDifference
 
 __all__ = [
-    "DESCRIPTION",
-    "EPILOG",
     "add_diff_options",
     "diff",
     "diff_document",
@@ -30,11 +29,11 @@ __all__ = [
     "show_diff",
 ]
 
-DESCRIPTION: Final = """\
+_DESCRIPTION: Final = """\
 Compares two conversations that --record has recorded, request by request: what is missing in B,
 what B has more, which results and error codes changed, and what came in another order. Ids,
 tokens, cursors and the time of the recording do not count."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 example:
   mcp-trio diff old.mcp.jsonl new.mcp.jsonl
   mcp-trio diff --ignore '/result/content/*/text' old.mcp.jsonl new.mcp.jsonl
@@ -53,8 +52,9 @@ _MAX_LINES: Final = 20  # changed values of one response in the text
 _STYLES: Final = {"missing": "red", "added": "green", "error code changed": "bold red"}
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand."""
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser("diff", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("old", metavar="A", help="the first trace, such as old.mcp.jsonl")
     parser.add_argument("new", metavar="B", help="the second one")
     add_diff_options(parser)

@@ -39,6 +39,7 @@ from mcp_trio.cli._options import (
     add_token,
     refuse_yes,
 )
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.streams._stdio import StopSignal
 
-__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "FuzzOptions", "fuzz", "parse"]
+__all__ = ["FuzzOptions", "fuzz", "parse"]
 
 FOUND: Final = 1
 LOST: Final = NO_CONNECTION
@@ -67,20 +68,20 @@ STOP_TIME: Final = 10.0
 _LINE_INTERVAL: Final = 10.0  # seconds between two lines of progress without a terminal
 _MAX_NAMES: Final = 20
 
-USAGE: Final = """\
+_USAGE: Final = """\
 mcp-trio fuzz [options] URL
        mcp-trio fuzz [options] FILE[:NAME]
        mcp-trio fuzz [options] -- COMMAND ARG...
        mcp-trio fuzz [options] --server NAME
        mcp-trio fuzz --client [options] -- COMMAND ARG..."""
-DESCRIPTION: Final = """\
+_DESCRIPTION: Final = """\
 Plays conversations with a server that it draws at random, legal and illegal ones, and judges what
 the server sends by the rules of the specification. What it finds is played again on a fresh
 process, made as small as possible, and written to a folder: a trace for `mcp-trio show` and
 `check`, and a test for pytest. Tools are called only if their hints say that they change nothing.
 It needs hypothesis: pip install 'mcp-trio[fuzz]'. With --client the command is a client, and has
 options of its own: mcp-trio fuzz --client --help."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 example:
   mcp-trio fuzz --seconds 30 server.py
 
@@ -131,13 +132,19 @@ class FuzzOptions:
         )
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand.
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status.
 
     Raises:
         CliError: the command line is wrong, or hypothesis isn't installed.
         SystemExit: argparse has printed help or an error.
     """
+    # What follows `--` is a command with options of its own.
+    if "--client" in words[: words.index("--") if "--" in words else len(words)]:
+        from . import _fuzz_client
+
+        return _fuzz_client.parse(words)
+    parser = new_parser("fuzz", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     # What the parser of servers reads, and this command has no option for.
     parser.set_defaults(
         takes=NO_WORDS,

@@ -14,6 +14,7 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_trio.cli._errors import INTERRUPTED, CliError
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._recording import read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._campaign import Campaign
     from mcp_trio.streams._stdio import StopSignal
 
-__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
+__all__ = ["parse"]
 
-USAGE: Final = "mcp-trio fuzz --client [options] -- COMMAND ARG..."
-DESCRIPTION: Final = """\
+_USAGE: Final = "mcp-trio fuzz --client [options] -- COMMAND ARG..."
+_DESCRIPTION: Final = """\
 Starts a client again and again, and is its server: it answers late, twice, never, wrong, and asks
 what the client did not declare. What the client sends is judged by the rules of the specification.
 It may give up and exit; a crash, or a client that hangs when its connection has ended, is a
 finding. In COMMAND, {server} is replaced by a command that the client can start as its server, and
 {url} by the URL of a server. Without either the client speaks on its own stdin and stdout."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 examples:
   mcp-trio fuzz --client -- mcp-trio inspect -- {server}
   mcp-trio fuzz --client --seconds 30 -- node client.js {url}
@@ -52,13 +53,14 @@ exit status:
 """
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand.
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status.
 
     Raises:
         CliError: the command line is wrong.
         SystemExit: argparse has printed help or an error.
     """
+    parser = new_parser("fuzz", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("--client", action="store_true", help="COMMAND is a client")
     servers.add_run_options(parser)

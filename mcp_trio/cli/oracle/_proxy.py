@@ -22,6 +22,7 @@ import trio
 from mcp_core.urls import is_local_host, redacted_url
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
 from mcp_trio.cli._options import add_configured_options, listen_address, refuse_yes
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import (
@@ -42,19 +43,19 @@ if TYPE_CHECKING:
     from mcp_trio.cli._session import Target
     from mcp_trio.cli.hosts._launch import ConfiguredLaunch
 
-__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse", "proxy_command", "proxy_url"]
+__all__ = ["parse", "proxy_command", "proxy_url"]
 
-USAGE: Final = (
+_USAGE: Final = (
     "mcp-trio proxy [options] -- COMMAND ARG...\n"
     "       mcp-trio proxy [options] --http [HOST:]PORT URL\n"
     "       mcp-trio proxy [options] --server NAME"
 )
-DESCRIPTION: Final = """\
+_DESCRIPTION: Final = """\
 Starts the server COMMAND and passes all bytes between it and the client that starts this command,
 unchanged and at once. In the configuration of a client it stands before the command of the server.
 With --http it passes the requests that arrive at PORT on to the server at URL. With --server it
 does so for a server of the configuration files, with the variables or headers that it has there."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 example:
   mcp-trio proxy --record a.mcp.jsonl -- node server.js
   mcp-trio proxy --check --http 9000 http://127.0.0.1:8000/mcp
@@ -80,8 +81,9 @@ _CHAIN: Final = "MCP_TRIO_PROXY_CHAIN"
 _SWITCH_INTERVAL: Final = 0.0002
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand."""
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser("proxy", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("url", metavar="URL", nargs="?", help="the server, with --http")
     parser.add_argument(
         "--http",

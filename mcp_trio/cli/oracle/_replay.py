@@ -26,6 +26,7 @@ from mcp_trio.cli._options import (
     listen_address,
     refuse_yes,
 )
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
@@ -49,15 +50,15 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import RecordedTrace, ReplayServer
 
-__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "parse"]
+__all__ = ["parse"]
 
-USAGE: Final = """\
+_USAGE: Final = """\
 mcp-trio replay FILE [options]
        mcp-trio replay FILE [options] URL
        mcp-trio replay FILE [options] FILE.py[:NAME]
        mcp-trio replay FILE [options] -- COMMAND ARG...
        mcp-trio replay FILE [options] --server NAME"""
-DESCRIPTION: Final = """\
+_DESCRIPTION: Final = """\
 Plays a conversation that --record has recorded in FILE again.
 
 Without a server it is the server of FILE, on stdin and stdout or with --http: it answers each
@@ -68,7 +69,7 @@ With a server it is the client of FILE: it sends what the recorded client sent, 
 after the responses that it had waited for. Ids, cursors and the like are those of the live server.
 What crosses is judged as by `mcp-trio check`, and compared with FILE as by `mcp-trio diff`. Tools
 are called again, with all that they do."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 example:
   mcp-trio inspect -- mcp-trio replay a.mcp.jsonl
   mcp-trio replay a.mcp.jsonl --record b.mcp.jsonl -- node server.js
@@ -92,8 +93,9 @@ NOT_FOUND: Final = 1
 _MAX_SHOWN: Final = 20  # requests that were not found
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand."""
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser("replay", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     _add_options(parser)
     cut = words.index("--") if "--" in words else len(words)
     command = tuple(words[cut + 1 :])

@@ -9,25 +9,48 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from mcp_core import escape_text
 from mcp_core.trace import DamagedLine, InvalidTrace, TraceReader
 from mcp_trio.cli._errors import MISUSE, CliError
+from mcp_trio.cli._parser import EXIT_STATUSES, new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import ARROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mcp_core.trace import TraceLine
+    from mcp_trio.cli._parser import Command
 
-__all__ = ["show"]
+__all__ = ["parse", "show"]
 
 _CHUNK: Final = 64 * 1024  # bytes
 _ARROW_OF: Final = {"client": ARROWS["sent"], "server": ARROWS["received"]}
 _USUAL_ENDS: Final = ("complete", "closed")
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser(
+        "show",
+        description="Prints the messages of a conversation that --record has recorded, as --trace"
+        " does: → is\n"
+        "from the client, ← from the server. Of several conversations in FILE, all but the first"
+        " have\n"
+        "their number before the arrow.",
+        epilog=f"example:\n  mcp-trio inspect --record a.mcp.jsonl greeter.py\n"
+        f"  mcp-trio show a.mcp.jsonl\n\n{EXIT_STATUSES}",
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--json", action="store_true", help="print the lines of the trace, without damaged ones"
+    )
+    found = parser.parse_args(words)
+    return partial(show, found.file, as_json=found.json)
 
 
 def show(path: str, *, as_json: bool) -> int:

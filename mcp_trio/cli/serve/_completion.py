@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mcp_trio.cli._parser import READ_PARSER, ParserRead, new_parser
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._subcommands import SUBCOMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Command = Callable[[Sequence[str]], Callable[[], int]]
 
-__all__ = ["GROUP", "READ_PARSER", "CommandGroup", "ReadParser", "completion"]
+__all__ = ["GROUP", "CommandGroup", "parse"]
 
 # The default of a parser that has a `CommandGroup`.
 GROUP: Final = "group"
-# An option of every parser that no command line can contain, as arguments have no NUL.
-READ_PARSER: Final = "-\0"
 SHELLS: Final = ("bash", "fish", "zsh")  # that tests run the script in
 # What completes an argument with this metavar.
 _PATHS: Final = {
@@ -53,43 +53,8 @@ class CommandGroup(NamedTuple):
     commands: Mapping[str, Command]
 
 
-class _ParserRead(Exception):
-    """Ends a subcommand that was called for its parser only."""
-
-    def __init__(self, parser: argparse.ArgumentParser) -> None:
-        super().__init__(parser.prog)
-        self.parser = parser
-
-
-class ReadParser(argparse.Action):
-    """The action of `READ_PARSER`: it ends the parsing, as that of `--help` does."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
-        super().__init__(
-            option_strings, argparse.SUPPRESS, 0, default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        raise _ParserRead(parser)
-
-
-def completion(
-    words: Sequence[str],
-    new_parser: Callable[..., argparse.ArgumentParser],
-    summaries: Mapping[str, str],
-    commands: Mapping[str, Command],
-) -> Callable[[], int]:
-    """Parse the words after `mcp-trio completion`, and return what prints the script.
-
-    Args:
-        words: the words.
-        new_parser: makes the parser of a subcommand of a given name, or with None the first one.
-        summaries: a sentence for each subcommand, in order.
-        commands: parses the words of a subcommand, for each.
-
-    Raises:
-        SystemExit: argparse has printed help or an error.
-    """
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that prints the script and returns the exit status."""
     parser = new_parser("completion", description=_DESCRIPTION)
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
     found = parser.parse_args(words)
@@ -99,6 +64,8 @@ def completion(
 
         full = new_parser(None, description="Model Context Protocol")
         full.add_argument("--version", action="version", help="print the version")
+        summaries = {name: each.summary for name, each in SUBCOMMANDS.items()}
+        commands = {name: each.parse for name, each in SUBCOMMANDS.items()}
         _add_parsers(full, summaries, commands, found.shell)
         script = shtab.complete(full, found.shell)
         # shtab lets zsh complete one of the words that may be repeated. They are any number.
@@ -136,7 +103,7 @@ def _read_parser(command: Command, shell: str) -> argparse.ArgumentParser:
     """Return the parser of a subcommand, whose paths have the attribute `complete` of shtab."""
     try:
         command([READ_PARSER])
-    except _ParserRead as exc:
+    except ParserRead as exc:
         parser = exc.parser
     else:
         raise AssertionError("it has not parsed its words")

@@ -40,27 +40,27 @@ from mcp_trio.cli._config_update import (
 )
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._options import add_variables
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, run_session
 from mcp_trio.cli.servers._entry_words import absolute_file, split_variables
 from mcp_trio.host._config_files import find_root
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Sequence
 
     from mcp_core.host import ClientFormat, ConfigScope, MemberChange
     from mcp_trio._client import Client
     from mcp_trio._files import FileSnapshot
 
-__all__ = ["DESCRIPTION", "EPILOG", "USAGE", "install", "parse"]
+__all__ = ["install", "parse"]
 
-USAGE: Final = "mcp-trio install [options] FILE[:NAME] --client CLIENT"
-DESCRIPTION: Final = """\
+_USAGE: Final = "mcp-trio install [options] FILE[:NAME] --client CLIENT"
+_DESCRIPTION: Final = """\
 Registers the mcp_trio.Server of FILE with a program that starts servers, under the Python that runs
 this command. The server is started once, to see that it answers; then the change is shown, and made
 if you agree. A copy of the old file is kept beside it."""
-EPILOG: Final = """\
+_EPILOG: Final = """\
 example:
   mcp-trio install greeter.py --client claude-code
 
@@ -79,8 +79,9 @@ _MAX_OUTPUT: Final = 2_000  # characters of the client's output in an error
 _SCOPES: Final = {"user": "all projects", "project": "this project"}
 
 
-def parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> Callable[[], int]:
-    """Add the options to the parser, and return the function that runs the subcommand."""
+def parse(words: Sequence[str]) -> Callable[[], int]:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser("install", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
         "file", metavar="FILE[:NAME]", help="the file, and the variable that holds the server"
     )
@@ -165,7 +166,7 @@ def install(
         replace_another: whether `yes` is also for an entry that starts something else.
 
     Raises:
-        CliError: see the exit statuses of `EPILOG`.
+        CliError: see the exit statuses of `_EPILOG`.
     """
     stderr = Screen(sys.stderr)
     path = path_of_client(client, scope)

@@ -10,21 +10,10 @@ from typing import Final, TypeAlias
 
 from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
-from mcp_trio.cli._options import (
-    add_config,
-    add_directory,
-    add_headers,
-    add_timeout,
-    add_variables,
-)
+from mcp_trio.cli._options import add_config, add_directory, add_headers, add_timeout, add_variables
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._session import DEFAULT_TIMEOUT
-from mcp_trio.cli._target import (
-    invalid_url,
-    is_server,
-    is_url,
-    require_url,
-    require_utf_8,
-)
+from mcp_trio.cli._target import invalid_url, is_server, is_url, require_url, require_utf_8
 from mcp_trio.cli.serve._completion import GROUP, CommandGroup
 
 from ._places import SCOPES
@@ -32,7 +21,6 @@ from ._places import SCOPES
 __all__ = ["parse"]
 
 _Command: TypeAlias = Callable[[], int]
-_NewParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 _SUMMARIES: Final = {
     "list": "show all servers, their states, and what has changed since it was approved",
@@ -59,18 +47,17 @@ The servers are in the files .mcp.local.json and .mcp.json of the project, and m
 your configuration directory. Of several servers with one name the first one counts."""
 
 
-def parse(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def parse(words: Sequence[str]) -> _Command:
     """Return a function that runs `mcp-trio servers` and returns the exit status.
 
     Args:
         words: the words after `servers`.
-        new_parser: makes the parser of a subcommand of a given name.
 
     Raises:
         SystemExit: argparse has printed help or an error.
         CliError: the command line is invalid in a way that argparse doesn't detect.
     """
-    known = _commands(new_parser)
+    known = _commands()
     if words and words[0] in known:
         return known[words[0]](words[1:])
     lines = "".join(f"  {name:9}{summary}\n" for name, summary in _SUMMARIES.items())
@@ -88,23 +75,22 @@ def parse(words: Sequence[str], new_parser: _NewParser) -> _Command:
     return lambda: MISUSE
 
 
-def _commands(new_parser: _NewParser) -> dict[str, Callable[[Sequence[str]], _Command]]:
+def _commands() -> dict[str, Callable[[Sequence[str]], _Command]]:
     """Return the function that parses the words of each subcommand."""
     return {
-        "list": partial(_list, new_parser=new_parser),
-        "approve": partial(_approve, new_parser=new_parser),
-        "add": partial(_add, new_parser=new_parser),
-        "get": partial(_get, new_parser=new_parser),
-        "remove": partial(_remove, new_parser=new_parser),
-        "enable": partial(_set_enabled, "enable", new_parser=new_parser),
-        "disable": partial(_set_enabled, "disable", new_parser=new_parser),
-        "import": partial(_import, new_parser=new_parser),
+        "list": _list,
+        "approve": _approve,
+        "add": _add,
+        "get": _get,
+        "remove": _remove,
+        "enable": partial(_set_enabled, "enable"),
+        "disable": partial(_set_enabled, "disable"),
+        "import": _import,
     }
 
 
-def _list(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _list(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "list",
         description="Shows the servers of the configuration files, and connects to those that are"
         " approved: their\nstates, how many tools they have, what has changed since you approved"
@@ -132,9 +118,8 @@ def _list(words: Sequence[str], new_parser: _NewParser) -> _Command:
     )
 
 
-def _approve(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _approve(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "approve",
         usage="mcp-trio servers approve [options] NAME ...\n"
         "       mcp-trio servers approve [options] --all",
@@ -177,9 +162,8 @@ def _add_connect_timeout(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, f"the timeout for the connections (default: {DEFAULT_TIMEOUT:g})")
 
 
-def _add(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _add(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "add",
         usage="mcp-trio servers add NAME [options] URL\n"
         "       mcp-trio servers add NAME [options] FILE[:NAME]\n"
@@ -286,9 +270,8 @@ def _split_server(
     return "", word
 
 
-def _get(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _get(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "get",
         description="Shows a server as it counts: its file, how it is started or reached, which"
         " variables it\ngets, and what is wrong with it. Values of variables and headers are"
@@ -303,9 +286,8 @@ def _get(words: Sequence[str], new_parser: _NewParser) -> _Command:
     return partial(get, found.name, config=found.config, as_json=found.json)
 
 
-def _remove(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _remove(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "remove",
         description="Removes a server from a configuration file. The change is shown, and made if"
         " you agree. A\ncopy of the old file is kept beside it." + _FILES,
@@ -326,10 +308,9 @@ def _remove(words: Sequence[str], new_parser: _NewParser) -> _Command:
     )
 
 
-def _set_enabled(word: str, words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _set_enabled(word: str, words: Sequence[str]) -> _Command:
     is_enabling = word == "enable"
     parser = _server_parser(
-        new_parser,
         word,
         description=(
             "Turns a server on that a configuration file turns off."
@@ -353,9 +334,8 @@ def _set_enabled(word: str, words: Sequence[str], new_parser: _NewParser) -> _Co
     )
 
 
-def _import(words: Sequence[str], new_parser: _NewParser) -> _Command:
+def _import(words: Sequence[str]) -> _Command:
     parser = _server_parser(
-        new_parser,
         "import",
         usage="mcp-trio servers import --from CLIENT [options] [NAME ...]",
         description="Copies servers from the file that another program has for you into a"
@@ -393,7 +373,6 @@ def _import(words: Sequence[str], new_parser: _NewParser) -> _Command:
 
 
 def _server_parser(
-    new_parser: _NewParser,
     word: str,
     *,
     description: str,

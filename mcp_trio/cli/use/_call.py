@@ -8,14 +8,18 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_core.runtime import ClientTask, TaskReference
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import unknown_name
+from mcp_trio.cli._options import ARGUMENTS, add_output, add_session_options
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 
 from ._following import follow_own_task, leave_task, task_document
 from ._tool_result import write_tool_result
@@ -26,9 +30,60 @@ if TYPE_CHECKING:
 
     from mcp_core.types import CallToolResult, Tool
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["call"]
+__all__ = ["call", "parse"]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "call",
+        takes=ARGUMENTS,
+        description="Calls a tool of a server and shows the result.\n\n"
+        "The schema of the tool decides how a VALUE is read: numbers, true, false, null, lists"
+        " and\n"
+        "objects as JSON, text unchanged. A JSON object is sent to the tool unchecked, and its"
+        " members\n"
+        "replace those given by KEY=VALUE. The merged name of a tool, mcp__SERVER__TOOL, names its"
+        " server too.",
+        example="mcp-trio call greet name=World greeter.py\n"
+        "  mcp-trio call mcp__git__git_status repo_path=.",
+        TOOL="the name of the tool; `mcp-trio inspect` lists them",
+    )
+    add_output(
+        parser,
+        "write images, sounds and embedded resources to FILE (numbered if there are several), or"
+        " into a directory FILE; without any, write the whole result to it. A file that exists is"
+        " replaced",
+    )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="do not wait for the result: print the reference of the task as which the server runs"
+        " the call, for `mcp-trio tasks`",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the task at the server if you press Ctrl+C, which otherwise cancels it, and"
+        " print its reference",
+    )
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    if found.detach and found.output is not None:
+        parser.error("--detach prints no result for --output: leave one of them out")
+    return partial(
+        call,
+        target,
+        found.tool,
+        found.words,
+        output=found.output,
+        as_json=found.json,
+        detach=found.detach,
+        keep=found.keep,
+    )
 
 
 def call(

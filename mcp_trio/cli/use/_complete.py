@@ -7,14 +7,18 @@ for an unknown argument with no values, so a mistyped name would go unnoticed.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_core.types import CompleteParams
 from mcp_core.urls import InvalidUriTemplate, UriTemplate
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import CliError, one_line, unknown_argument, unknown_name
+from mcp_trio.cli._options import ARGUMENTS
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 
 from ._prompt import find_prompt, text_schema
 
@@ -23,9 +27,29 @@ if TYPE_CHECKING:
 
     from mcp_core.types import Completion
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["complete"]
+__all__ = ["complete", "parse"]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "complete",
+        takes=ARGUMENTS,
+        description="Asks a server to complete an argument that begins with VALUE ('' for any), and"
+        " prints\n"
+        "the values that it suggests, one a line. KEY=VALUE are the values of other arguments.",
+        example="mcp-trio complete pack city L weather.py",
+        REF="the name of a prompt, or a resource template; `mcp-trio inspect` lists them",
+        ARGUMENT="the argument of the prompt, or the variable of the template",
+        VALUE="the beginning of the value",
+    )
+    found, target = parse_server_command(parser, words)
+    return partial(
+        complete, target, found.ref, found.argument, found.value, found.words, as_json=found.json
+    )
 
 
 def complete(

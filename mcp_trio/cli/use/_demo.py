@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 import mcp_trio
+from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import ARROWS, Target, run_session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from typing import Literal
 
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
 
-__all__ = ["demo"]
+__all__ = ["demo", "parse"]
 
 _MODULE: Final = "mcp_trio.examples.teahouse"
 _TIMEOUT: Final = 20.0
@@ -62,6 +64,17 @@ Python; below each are its messages, → from the client and ← from the server
 The server is a child process (python -m {_MODULE}). Its stdin and stdout carry one JSON message
 a line. A request has an id, which its response repeats; a notification has none. The messages are
 shortened: … marks an omission, and "jsonrpc":"2.0", which all of them have, is left out."""
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser(
+        "demo",
+        description="Starts a small server and talks to it in two revisions of MCP, showing every"
+        " message.",
+    )
+    parser.parse_args(words)
+    return demo
 
 
 def demo() -> int:

@@ -10,6 +10,7 @@ import math
 import sys
 import textwrap
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -17,17 +18,34 @@ import msgspec
 from mcp_core import Fault, Peer, PeerError
 from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
 from mcp_trio.cli._arguments import as_list, as_mapping, describe_types
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen, split_lines
 from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["inspect"]
+__all__ = ["inspect", "parse"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 _MAX_COLUMN = 40  # columns of the names of arguments, and of their types
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "inspect",
+        description="Shows what a server offers.",
+        example="mcp-trio inspect greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp\n"
+        "  mcp-trio inspect -- node server.js",
+    )
+    found, target = parse_server_command(parser, words)
+    return partial(inspect, target, as_json=found.json)
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,58 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_core import ConnectionLost
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, check_uri, one_line
+from mcp_trio.cli._options import URIS, add_log_level
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen, encode_json_line
 from mcp_trio.cli._session import run_session
+from mcp_trio.cli._target import parse_server_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mcp_core import Change
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["listen"]
+__all__ = ["listen", "parse"]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "listen",
+        takes=URIS,
+        description="Prints a line whenever something that a server offers changes, until"
+        " Ctrl+C, or until\n"
+        "the server ends the subscription. The line is tools, prompts or resources for a"
+        " change of that\n"
+        "list, or the URI of a resource. Without URI and options it subscribes to all three"
+        " lists. With\n"
+        "--json each line is a document.",
+        example="mcp-trio listen tea://menu tea.py",
+    )
+    parser.add_argument("--tools", action="store_true", help="subscribe to the list of tools")
+    parser.add_argument("--prompts", action="store_true", help="subscribe to the list of prompts")
+    parser.add_argument(
+        "--resources", action="store_true", help="subscribe to the list of resources"
+    )
+    add_log_level(parser)
+    found, target = parse_server_command(parser, words)
+    return partial(
+        listen,
+        target,
+        found.words,
+        tools=found.tools,
+        prompts=found.prompts,
+        resources=found.resources,
+        as_json=found.json,
+    )
 
 
 def listen(

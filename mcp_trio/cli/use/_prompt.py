@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp_trio.cli._arguments import parse_arguments
 from mcp_trio.cli._errors import unknown_name
+from mcp_trio.cli._options import ARGUMENTS, add_session_options
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, content_text, split_lines
 from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mcp_core.types import GetPromptResult, Prompt
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["find_prompt", "prompt", "text_schema"]
+__all__ = ["find_prompt", "parse", "prompt", "text_schema"]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "prompt",
+        takes=ARGUMENTS,
+        description="Gets a prompt of a server, filled in with the arguments, and shows its"
+        " messages.\n\n"
+        "Every VALUE is text. A JSON object is sent to the server unchecked, and its members"
+        " replace\n"
+        "those given by KEY=VALUE.",
+        example="mcp-trio prompt pack city=Lima days=5 weather.py",
+        NAME="the name of the prompt; `mcp-trio inspect` lists them",
+    )
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    return partial(prompt, target, found.name, found.words, as_json=found.json)
 
 
 def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) -> int:

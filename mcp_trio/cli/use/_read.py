@@ -9,26 +9,47 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, PeerError
 from mcp_core.urls import InvalidUriTemplate, UriMatcher, UriTemplate
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, check_uri, join_names, suggestion
+from mcp_trio.cli._options import add_output, add_session_options
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 
 from ._output import STDOUT, bytes_of_contents, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from mcp_core.types import ReadResourceResult, ResourceContents
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["read"]
+__all__ = ["parse", "read"]
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "read",
+        description="Reads a resource of a server and writes it to stdout, unchanged. A"
+        " terminal gets text\n"
+        "only, and a line that describes other content.",
+        example="mcp-trio read weather://Lima/today weather.py",
+        URI="the URI of the resource; `mcp-trio inspect` lists resources and templates",
+    )
+    add_output(parser, "write to FILE instead of stdout, and replace it if it exists")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    return partial(read, target, found.uri, output=found.output, as_json=found.json)
 
 
 def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int:

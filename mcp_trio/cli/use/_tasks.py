@@ -18,8 +18,11 @@ from mcp_core import DIALECTS, PeerError
 from mcp_core.drivers import shorten_text
 from mcp_core.runtime import InvalidTaskReference, TaskReference, TaskState
 from mcp_trio.cli._errors import MISUSE, SERVER_ERROR, CliError, one_line
+from mcp_trio.cli._options import REFERENCES, add_output, add_session_options
+from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import describe_error, run_session, server_capabilities
+from mcp_trio.cli._target import parse_server_command
 from mcp_trio.cli.state._noted_tasks import NotedTasks
 
 from ._following import UNKNOWN_TASK, follow_task, task_document
@@ -32,13 +35,40 @@ if TYPE_CHECKING:
     from mcp_core.runtime import ClientTask
     from mcp_core.types import CallToolResult
     from mcp_trio._client import Client
+    from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
 
-__all__ = ["tasks"]
+__all__ = ["parse", "tasks"]
 
 _EXTENSION: Final = "io.modelcontextprotocol/tasks"
 _METHOD_NOT_FOUND: Final = -32601  # JSON-RPC
 _MAX_MESSAGE: Final = 1_000  # characters
+_ACTIONS: Final = ("get", "result", "cancel", "list")
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = server_parser(
+        "tasks",
+        takes=REFERENCES,
+        description="Finds the calls of tools that a server runs as tasks: `get` prints the state"
+        " of one,\n"
+        "`result` waits for its result and prints that, `cancel` cancels it, and `list` lists all,"
+        " with\n"
+        "their references. A server of 2026-07-28 lists no tasks; then these are the ones that"
+        " `mcp-trio\n"
+        "call --detach` has started on this machine, as far as the server still has them.",
+        example="mcp-trio tasks list https://mcp.example.com/mcp\n"
+        "  mcp-trio tasks result REFERENCE https://mcp.example.com/mcp",
+        choices=_ACTIONS,
+        ACTION=", ".join(_ACTIONS),
+    )
+    add_output(parser, "for result: write it to FILE, as `mcp-trio call` does")
+    add_session_options(parser)
+    found, target = parse_server_command(parser, words)
+    return partial(
+        tasks, target, found.action, found.words, output=found.output, as_json=found.json
+    )
 
 
 def tasks(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mcp_core import ConnectFailed
 from mcp_trio import cli
-from mcp_trio.cli import _parser, main
+from mcp_trio.cli import main
 from mcp_trio.cli._errors import CliError
+from mcp_trio.cli._subcommands import SUBCOMMANDS
 
 
-@pytest.mark.parametrize("command", _parser._COMMANDS)
+@pytest.mark.parametrize("command", SUBCOMMANDS)
 @pytest.mark.parametrize(
     "error",
     [
@@ -33,7 +35,8 @@ def test_internal_error_of_any_subcommand_is_status_70(
     def fail(*_: Any) -> int:
         raise error
 
-    monkeypatch.setitem(_parser._COMMANDS, command, lambda words: fail)
+    parsed = SimpleNamespace(parse=lambda words: fail)
+    monkeypatch.setitem(SUBCOMMANDS, command, parsed)
     assert main([command]) == 70
     out, err = capsys.readouterr()
     assert out == ""

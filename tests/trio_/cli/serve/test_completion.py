@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from mcp_core import ALL
-from mcp_trio.cli import _options, _parser, main
+from mcp_trio.cli import _options, main
+from mcp_trio.cli._subcommands import SUBCOMMANDS
 from mcp_trio.cli.serve import _completion
 from tests.trio_.cli.program import COMMAND, output_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-COMMANDS: Final = set(_parser._COMMANDS)
+COMMANDS: Final = set(SUBCOMMANDS)
 FILES: Final = {"exdir/", "exfile.py", "exother.txt"}
 # A command line, and the words by which a shell may complete the last one.
 CASES: Final[Mapping[str, set[str]]] = {
@@ -212,7 +213,7 @@ def test_zsh_completes_with_the_script(directory: Path) -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_argument_that_is_a_path_is_completed(command: str) -> None:
-    parser = _completion._read_parser(_parser._COMMANDS[command], "bash")
+    parser = _completion._read_parser(SUBCOMMANDS[command].parse, "bash")
     paths = [
         action
         for action in parser._actions

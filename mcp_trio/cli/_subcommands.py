@@ -1,0 +1,73 @@
+"""The table of subcommands: a sentence for the help of each, and the module that has its `parse`.
+
+A module is imported when its subcommand is used. Its `parse` gets the words after the subcommand,
+declares the options, and returns a function that runs the subcommand.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["SUBCOMMANDS", "Subcommand"]
+
+
+class Subcommand(NamedTuple):
+    """A row of the table."""
+
+    summary: str
+    module: str  # in this package
+
+    def parse(self, words: Sequence[str]) -> Callable[[], int]:
+        """Return a function that runs the subcommand and returns the exit status.
+
+        Raises:
+            SystemExit: argparse has printed help or an error.
+            CliError: the command line is invalid in a way that argparse doesn't detect.
+        """
+        module = import_module(f".{self.module}", __package__)
+        return cast("Callable[[], int]", module.parse(words))
+
+
+SUBCOMMANDS: Final = {
+    "demo": Subcommand("watch a client and a server talk, message by message", "use._demo"),
+    "run": Subcommand(
+        "serve what a Python file declares, over stdio or HTTP", "serve._run_options"
+    ),
+    "inspect": Subcommand("show what a server offers", "use._inspect"),
+    "call": Subcommand("call a tool of a server", "use._call"),
+    "read": Subcommand("read a resource of a server", "use._read"),
+    "prompt": Subcommand("get a prompt of a server, with its arguments filled in", "use._prompt"),
+    "complete": Subcommand(
+        "get suggestions for an argument of a prompt or template", "use._complete"
+    ),
+    "listen": Subcommand(
+        "print a line whenever something that a server offers changes", "use._listen"
+    ),
+    "tasks": Subcommand(
+        "get, wait for, cancel or list calls that a server runs as tasks", "use._tasks"
+    ),
+    "login": Subcommand("get an access token for a server that requires one", "use._login_options"),
+    "show": Subcommand("print a conversation that --record has recorded", "oracle._show"),
+    "check": Subcommand(
+        "judge a recorded conversation by the rules of the specification", "oracle._check"
+    ),
+    "fuzz": Subcommand("draw conversations with a server, and judge what it does", "oracle._fuzz"),
+    "proxy": Subcommand(
+        "record and judge what passes between a client and a server", "oracle._proxy"
+    ),
+    "replay": Subcommand(
+        "be the server, or the client, of a recorded conversation", "oracle._replay"
+    ),
+    "diff": Subcommand("compare two recorded conversations", "oracle._diff"),
+    "completion": Subcommand(
+        "print a script that completes command lines in a shell", "serve._completion"
+    ),
+    "servers": Subcommand("add, show and change servers in configuration files", "servers._parser"),
+    "install": Subcommand(
+        "register a Python file with a program such as Claude Code or VS Code", "serve._install"
+    ),
+}
