@@ -53,7 +53,7 @@ SUBCOMMANDS: Final = {
     "login": Subcommand("get an access token for a server that requires one", "use._login_options"),
     "show": Subcommand("print a conversation that --record has recorded", "oracle._show"),
     "check": Subcommand(
-        "judge a recorded conversation by the rules of the specification", "oracle._check"
+        "judge a recorded conversation by the rules of the specification", "oracle._check_options"
     ),
     "fuzz": Subcommand("draw conversations with a server, and judge what it does", "oracle._fuzz"),
     "proxy": Subcommand(

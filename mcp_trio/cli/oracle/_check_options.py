@@ -1,0 +1,72 @@
+"""The options of `mcp-trio check`.
+
+They are apart from `_check.py`, which imports the rules: `mcp-trio check --help` doesn't.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from mcp_trio.cli._parser import new_parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_trio.cli._parser import Command
+
+__all__ = ["parse"]
+
+_EPILOG: Final = """\
+example:
+  mcp-trio check a.mcp.jsonl
+
+exit status:
+  0    nothing was found
+  1    at least one rule is broken
+  2    the command line is wrong, or FILE is not a trace
+  4    nothing was judged: a side has no message in FILE
+"""
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Return a function that runs the subcommand and returns the exit status."""
+    parser = new_parser(
+        "check",
+        description="Judges a conversation that was recorded in FILE by the rules of the"
+        " specification, both\n"
+        "sides of it. A finding has the line, the rule and its page. What the file cannot show is\n"
+        "inconclusive, which is no fault.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "--side", choices=("client", "server", "both"), default="both", help="judge one side only"
+    )
+    parser.add_argument(
+        "--level",
+        choices=("must", "should", "all"),
+        default="should",
+        help="the lowest level of findings: must, should (the default), or all",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--junit", metavar="REPORT", help="write a report of JUnit to REPORT")
+    parser.add_argument(
+        "--baseline",
+        metavar="REPORT",
+        help="leave out the findings of REPORT, which --json has written",
+    )
+    parser.add_argument("--rows", action="store_true", help="print what became of every rule")
+    found = parser.parse_args(words)
+    from ._check import check
+
+    return partial(
+        check,
+        found.file,
+        side=found.side,
+        level=found.level,
+        as_json=found.json,
+        junit=found.junit,
+        baseline=found.baseline,
+        rows=found.rows,
+    )
