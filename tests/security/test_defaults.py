@@ -638,7 +638,7 @@ def _bodies(*_: object) -> None:
         nonlocal refused
         refused = 0
         for _ in range(count):
-            bodies.hold(Body(address), 4 * MEBIBYTE, limits)  # type: ignore[arg-type]
+            bodies.hold(Body(address), 4 * MEBIBYTE, limits)
         return refused
 
     assert hold(1, 5) == 1
