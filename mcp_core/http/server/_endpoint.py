@@ -384,7 +384,7 @@ class Endpoint:
             self.state.bodies.hold(exchange, exchange.buffered, self.options.limits)
 
     def refuse_body(self, exchange: Exchange, rejection: ErrorResponse) -> None:
-        """Answer the exchange's unfinished body, which is in excess, with `rejection`."""
+        """Answer the unfinished body of `exchange`, which is in excess, with `rejection`."""
         self._reject(exchange, rejection)
 
     def _handle_body(self, exchange: Exchange, data: bytes) -> None:
