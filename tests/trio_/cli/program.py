@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
@@ -100,7 +100,8 @@ class Fork:
 
     def send_signal(self, number: int) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, which `Popen` looks at first
+                os.kill(self.pid, number)
 
     def __enter__(self) -> Self:
         return self

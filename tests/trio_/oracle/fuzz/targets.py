@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 BROKEN = (sys.executable, str(ROOT / "tests" / "fuzz_targets" / "broken_server.py"))
 LONGEST = 100.0  # seconds for one run
 
