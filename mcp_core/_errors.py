@@ -157,7 +157,7 @@ class AuthRequired(McpTrioError):
 def show_public_path(package: str, names: Mapping[str, object]) -> None:
     """Set `__module__` of exceptions to `package`, which exports them, for tracebacks.
 
-    `names` are the package's names; those of a public module already are left unchanged. Only
+    `names` are the package's names; a name with a public module already is left unchanged. Only
     exceptions: of other classes `inspect.getsource` and `typing.get_type_hints` need the module in
     which they are written. An exception is pickled by its public path then, which is as stable.
     """

@@ -38,7 +38,7 @@ __all__ = ["DamagedRow", "FileIsBusy", "TaskFile"]
 _BUSY_TIMEOUT: Final = 5.0
 # Seconds between attempts where SQLite itself doesn't wait.
 _RETRY_INTERVAL: Final = 0.01
-# Identifies this store's files. The version is that of the tables in them.
+# Identifies this store's files. The version says which tables they have.
 _APPLICATION_ID: Final = int.from_bytes(b"mcpt")
 _SCHEMA_VERSION: Final = 2
 _OLDEST_VERSION: Final = 1  # `_add_missing` adds what it lacks
