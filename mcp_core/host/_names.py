@@ -16,11 +16,14 @@ import abc
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text, shorten_text
+
+if TYPE_CHECKING:
+    from mcp_core.urls._normal_uri import UriSpellings
 
 __all__ = [
     "MAX_NAME_LENGTH",
@@ -233,6 +236,19 @@ class ResourceTable(_ServerNames):
     is the number of resources.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        # Made once a URI is asked for that no server lists as it is spelled.
+        self._spellings: UriSpellings | None = None
+
+    def set_server(self, server: str, names: Iterable[str]) -> None:
+        super().set_server(server, names)
+        self._spellings = None
+
+    def discard_server(self, server: str) -> None:
+        super().discard_server(server)
+        self._spellings = None
+
     def _merge(self, server: str, name: str) -> str:
         return name
 
@@ -259,13 +275,14 @@ class ResourceTable(_ServerNames):
     def find(self, wire: str) -> QualifiedName | None:
         """Return server and URI of the URI `wire` of a client, None if no server lists it.
 
-        The longer form leads to its server, also if that doesn't list the URI or doesn't exist.
+        A URI that no server lists as it is spelled leads to the only one with its normal form. The
+        longer form leads to its server, also if that doesn't list the URI or doesn't exist.
 
         Raises:
             NameCollision: several servers have the URI, and it names none of them.
         """
         if not _is_gateway_uri(wire):
-            return self._only(wire)
+            return self._only(wire) or self._only(self._respell(wire))
         server, slash, uri = wire[len(_GATEWAY) :].partition("/")
         if not slash or not server or wire[: len(_GATEWAY)].lower() != _GATEWAY:
             return None
@@ -275,6 +292,15 @@ class ResourceTable(_ServerNames):
             )
         except UnicodeDecodeError:
             return None
+
+    def _respell(self, uri: str) -> str:
+        """Return the only listed URI with the normal form of `uri`, else `uri`."""
+        if self._spellings is None:
+            # On first use: most callers take a URI from a list.
+            from mcp_core.urls._normal_uri import UriSpellings
+
+            self._spellings = UriSpellings(self._by_merged)
+        return self._spellings.find(uri) or uri
 
 
 def _is_gateway_uri(uri: str) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -58,6 +59,7 @@ _MEMBERS: Final[Mapping[DefinitionKind, Sequence[str]]] = {
     ),
     "instructions": ("instructions",),
 }
+_TEMPLATE: Final = "resource template"
 _TOO_DEEP: Final = "the definition is nested too deeply"
 _CONTEXT: Final = 2  # unchanged lines that are shown around a change
 _MAX_LINE: Final = 160  # characters; a longer text is broken after a sentence
@@ -105,7 +107,7 @@ def define(offered: Tool | Prompt | ResourceTemplate | str) -> Definition:
         elif isinstance(offered, Prompt):
             kind, name = "prompt", offered.name
         else:
-            kind, name = "resource template", offered.uri_template
+            kind, name = _TEMPLATE, offered.uri_template
         try:
             found = msgspec.to_builtins(offered)
         except RecursionError:
@@ -192,17 +194,39 @@ def compare_pins(pins: Iterable[Definition] | None, offered: Iterable[Definition
         if first.digest != each.digest:
             ambiguous.setdefault(each.key, {first.digest: first})[each.digest] = each
     clear = [each for key, each in now.items() if key not in ambiguous]
-    known = [each for each in clear if each.key in pinned]
+    old = {each.key: pinned[each.key] for each in clear if each.key in pinned}
+    old |= _respelled(
+        [each for each in clear if each.key not in old],
+        [pin for key, pin in pinned.items() if key not in now],
+    )
+    found = {pin.key for pin in old.values()}
+    known = [(old[each.key], each) for each in clear if each.key in old]
     return PinComparison(
         is_first_sight=pins is None,
-        unchanged=tuple(each for each in known if each.digest == pinned[each.key].digest),
-        changed=tuple(
-            (pinned[each.key], each) for each in known if each.digest != pinned[each.key].digest
-        ),
-        new=tuple(each for each in clear if each.key not in pinned),
-        gone=tuple(pin for key, pin in pinned.items() if key not in now),
+        unchanged=tuple(each for pin, each in known if each.digest == pin.digest),
+        changed=tuple((pin, each) for pin, each in known if each.digest != pin.digest),
+        new=tuple(each for each in clear if each.key not in old),
+        gone=tuple(pin for key, pin in pinned.items() if key not in now and key not in found),
         ambiguous=tuple(each for group in ambiguous.values() for each in group.values()),
     )
+
+
+def _respelled(
+    new: Iterable[Definition], gone: Iterable[Definition]
+) -> dict[tuple[DefinitionKind, str], Definition]:
+    """Return the pins of resource templates that are only spelled otherwise now, by the new key.
+
+    The spelling is a member, so such a template has changed. It has to be approved again.
+    """
+    pins = {pin.name: pin for pin in gone if pin.kind == _TEMPLATE}
+    if not pins:
+        return {}
+    from mcp_core.urls._normal_uri import UriSpellings, normal_template  # on first use: it is rare
+
+    spellings = UriSpellings(pins, normal_template)
+    found = [(each, spellings.find(each.name)) for each in new if each.kind == _TEMPLATE]
+    counts = Counter(name for _, name in found)
+    return {each.key: pins[name] for each, name in found if name is not None and counts[name] == 1}
 
 
 def replace_pins(

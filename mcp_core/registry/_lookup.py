@@ -3,6 +3,9 @@
 1. Every request gets a result, an `Invocation` or `McpError`. No declared function is called here.
 2. A declaration may be removed while a connection is open. It is then unknown, as if it had never
    been declared.
+3. A resource or template is found by its exact spelling, then by its normal form. Middleware,
+   handlers and scopes get the URI as it is declared: their checks would else see another text than
+   the one that was found.
 
 Sources: server/tools, server/prompts, server/resources, server/utilities/completion, in every
 revision.
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry
     from mcp_core.registry.entries._tools import ToolEntry
     from mcp_core.types import Result
+    from mcp_core.urls._normal_uri import UriSpellings
 
     from ._context import Context
     from ._pages import ListPages
@@ -61,6 +65,8 @@ class RequestLookup:
         self._templates = templates
         self._prompts = prompts
         self._lists = lists
+        # Of resources and templates, once a request named one that isn't known as it is spelled.
+        self._spellings: tuple[UriSpellings, UriSpellings] | None = None
         self.by_method: Mapping[str, Callable[[RequestReceived], Result | Raw | Invocation]] = {
             "tools/call": self._call_tool,
             "tools/list": self._list,
@@ -74,6 +80,52 @@ class RequestLookup:
 
     def __repr__(self) -> str:
         return f"<RequestLookup from {self._lists!r}>"
+
+    def add_spelling(self, uri: str) -> None:
+        """Take note of a resource or template that was declared."""
+        if self._spellings is not None:
+            self._spellings["{" in uri].add(uri)
+
+    def remove_spelling(self, uri: str) -> None:
+        """Take note of a resource or template that was removed."""
+        if self._spellings is not None:
+            self._spellings["{" in uri].discard(uri)
+
+    def _spelled(self) -> tuple[UriSpellings, UriSpellings]:
+        if self._spellings is None:
+            # On first use: most clients read URIs as they are listed.
+            from mcp_core.urls._normal_uri import UriSpellings, normal_template
+
+            self._spellings = (
+                UriSpellings(self._resources),
+                UriSpellings(self._templates, normal_template),
+            )
+        return self._spellings
+
+    def declared_uri(self, uri: str) -> str:
+        """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""
+        if uri in self._resources:
+            return uri
+        found = self._respell_fixed(uri)
+        if found is None and not any(each.has_form(uri) for each in self._templates.values()):
+            found = self._respell_templated(uri)
+        return uri if found is None else found
+
+    def declared_template(self, text: str) -> str:
+        """Return a resource template as it is declared, or `text` if none has its normal form."""
+        found = None if text in self._templates else self._spelled()[1].find(text)
+        return text if found is None else found
+
+    def _respell_fixed(self, uri: str) -> str | None:
+        return self._spelled()[0].find(uri)
+
+    def _respell_templated(self, uri: str) -> str | None:
+        from mcp_core.urls._normal_uri import normal_uri
+
+        normal = normal_uri(uri) if self._templates else None
+        if normal is None:
+            return None
+        return next(filter(None, (each.respell(normal) for each in self._templates.values())), None)
 
     @property
     def has_completions(self) -> bool:
@@ -129,13 +181,14 @@ class RequestLookup:
     def _read_resource(self, request: RequestReceived) -> Invocation:
         uri = request.params.uri
         dialect = request.peer.dialect
-        entry = self._resources.get(uri)
+        entry = self._resources.get(uri) or self._resources.get(self._respell_fixed(uri) or uri)
         if entry is not None:
             return entry.prepare(dialect)
-        for template in self._templates.values():
-            invocation = template.prepare(uri, dialect)
-            if invocation is not None:
-                return invocation
+        for spelled in filter(None, (uri, self._respell_templated(uri))):
+            for template in self._templates.values():
+                invocation = template.prepare(spelled, dialect)
+                if invocation is not None:
+                    return invocation
         errors = (template.find_error(uri) for template in self._templates.values())
         error = next(filter(None, errors), None)
         text = f"Resource not found: {error}" if error else "Resource not found"
@@ -151,7 +204,7 @@ class RequestLookup:
         else:
             kind = "resource template"
             name = ref.uri
-            entry = self._templates.get(name)
+            entry = self._templates.get(self.declared_template(name))
         # Without any completion the capability wasn't declared, so the method doesn't exist.
         if (entry is None or not entry.completers) and not self.has_completions:
             raise request_error(

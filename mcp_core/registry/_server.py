@@ -15,12 +15,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from mcp_core._errors import Fault
 from mcp_core._keywords import shows_keywords
 from mcp_core._limits import Limits
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.protocol.revisions._config import Config
+from mcp_core.protocol.revisions._declared_uris import with_declared_uris
 from mcp_core.protocol.revisions._dialects import ALL, dialects_of
 from mcp_core.protocol.revisions._methods import TASKS
 from mcp_core.protocol.subscriptions._server import Change, changes
@@ -337,6 +339,7 @@ class Server:
         else:
             resource = ResourceEntry(uri, function, options, self._threads)
             self._add(self._resources, uri, resource, "resource", _RESOURCES)
+        self._lookup.add_spelling(uri)
 
     def remove_resource(self, uri: str) -> None:
         """Remove the resource `uri`, or a template with the completions of its variables.
@@ -347,6 +350,7 @@ class Server:
             KeyError: there is no resource or template with that URI.
         """
         self._remove(self._templates if "{" in uri else self._resources, uri, _RESOURCES)
+        self._lookup.remove_spelling(uri)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -703,6 +707,7 @@ class Server:
             keep_alive=self._keep_alive,
             methods=[entry.row for entry in self._methods.values()],
             cache=self._cache,
+            declared=self._lookup,
         )
 
     def _served_extensions(self) -> dict[str, Any] | None:
@@ -766,6 +771,11 @@ class Server:
             return self._tools.get(tool)
         # A bound method is a new object each time, so `is` would not do.
         return next((entry for entry in self._tools.values() if entry.function.call == tool), None)
+
+    def as_declared(self, request: RequestReceived) -> RequestReceived:
+        """Return `request` with the URI that it names as it is declared, for its handler."""
+        params = with_declared_uris(request.method.name, request.params, self._lookup)
+        return request if params is request.params else replace(request, params=params)
 
     def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
         """Return the response to `request`, or the `Invocation` that gives it.

@@ -33,6 +33,7 @@ from mcp_core.protocol.messages._events import (
     RequestReceived,
 )
 from mcp_core.protocol.messages._pending import deliver
+from mcp_core.protocol.revisions._declared_uris import NAMES_URI
 from mcp_core.protocol.subscriptions._server import LISTEN
 from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
@@ -457,6 +458,8 @@ class Service:
         The driver starts the job. A plain `def` without `thread=True` runs here and now.
         """
         if isinstance(event, RequestReceived):
+            if event.method.name in NAMES_URI:
+                event = self.server.as_declared(event)
             return self._handle_request(event)
         if isinstance(event, RequestCancelled):
             job = self._jobs.get(event.id)

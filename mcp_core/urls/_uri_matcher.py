@@ -247,18 +247,20 @@ class UriMatcher:
 
     Attributes:
         optional: the names of the variables that a matching URI may leave out.
+        unchecked: the names of the variables whose values aren't checked.
 
     Raises:
         InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it doesn't have
             a variable of `unchecked`.
     """
 
-    __slots__ = ("_checks", "_parts", "optional", "template")
+    __slots__ = ("_checks", "_parts", "optional", "template", "unchecked")
 
     def __init__(self, template: UriTemplate, unchecked: Iterable[str] = ()) -> None:
         self.template = template
+        self.unchecked = frozenset(unchecked)
         self._parts = _compile(template)
-        self._checks = _checks(template, unchecked)
+        self._checks = _checks(template, self.unchecked)
         self.optional: frozenset[str] = frozenset[str]().union(
             *(part.plain for part in self._parts if isinstance(part, QueryPart))
         )
@@ -304,9 +306,8 @@ class UriMatcher:
         return None
 
 
-def _checks(template: UriTemplate, unchecked: Iterable[str]) -> tuple[tuple[str, FindError], ...]:
+def _checks(template: UriTemplate, unchecked: frozenset[str]) -> tuple[tuple[str, FindError], ...]:
     """Return the names of the variables whose values are checked, with their checks."""
-    left_out = set(unchecked)
     checks = []
     for expression in template.parts:
         if isinstance(expression, str):
@@ -315,9 +316,9 @@ def _checks(template: UriTemplate, unchecked: Iterable[str]) -> tuple[tuple[str,
             expression.operator, _find_segment_error
         )
         checks += [(variable.name, check) for variable in expression.variables]
-    for unknown in left_out - {name for name, _ in checks}:
+    for unknown in unchecked - {name for name, _ in checks}:
         raise InvalidUriTemplate(f"URI template {template.text!r} has no variable {unknown!r}")
-    return tuple(pair for pair in checks if pair[0] not in left_out)
+    return tuple(pair for pair in checks if pair[0] not in unchecked)
 
 
 def _compile(template: UriTemplate) -> tuple[Part, ...]:

@@ -1,8 +1,9 @@
 """The scopes that requests need: of every request, and by method, tool, prompt and resource.
 
 1. A completion needs the scopes of its prompt or resource template: it shows what they contain.
-2. A URI is compared decoded as well as written out. The registry decodes `%73` to `s` in the values
-   of a template, so both spellings may lead to the same resource.
+2. A URI is compared in normal form, and then decoded as well as written out. The registry finds
+   resources by their normal form, and decodes `%73` to `s` in the values of a template, so all
+   these spellings may lead to the same resource.
 3. A resource that several entries name needs the scopes of all of them, and a request for very many
    resources those of all resources.
 
@@ -19,6 +20,7 @@ from urllib.parse import quote, unquote
 
 from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.types import PromptReference
+from mcp_core.urls._normal_uri import normal_template, normal_uri
 from mcp_core.urls._uri_matcher import UriMatcher
 from mcp_core.urls._uri_template import RESERVED, UriTemplate
 
@@ -173,27 +175,36 @@ def _by_uri(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
     """Return a function from a URI, or the text of a template, to its scopes."""
     if not isinstance(scopes, Mapping):
         return _by_name(scopes)
-    fixed = {
-        unquote(uri): checked_scopes(needed) for uri, needed in scopes.items() if "{" not in uri
-    }
-    templates = [
-        (uri, UriMatcher(UriTemplate(uri)), UriMatcher(UriTemplate(_canonical(uri))), needed)
-        for uri, needed in ((uri, checked_scopes(needed)) for uri, needed in scopes.items())
-        if "{" in uri
-    ]
+    fixed: dict[str, tuple[str, ...]] = {}
+    templates = []
+    for uri, needed in scopes.items():
+        checked = checked_scopes(needed)
+        if "{" in uri:
+            normal = normal_template(uri) or uri
+            forms = {uri: None, normal: None, _canonical(normal): None}
+            templates.append((forms, [UriMatcher(UriTemplate(form)) for form in forms], checked))
+        else:
+            fixed[_decoded(uri)] = (*fixed.get(_decoded(uri), ()), *checked)
 
     def look_up(uri: str) -> Iterable[str]:
-        needed = list(fixed.get(unquote(uri), ()))
+        needed = list(fixed.get(_decoded(uri), ()))
         if templates:
-            decoded = _canonical(uri)
-            for text, matcher, canonical, more in templates:
-                # Written out as it is, the URI matches a declaration's template; decoded it
-                # may be a resource that another template leads to.
-                if uri == text or matcher.has_form(uri) or canonical.has_form(decoded):
+            normal = normal_uri(uri) or uri
+            # Written out as it is, the URI matches a declaration's template; decoded it may be a
+            # resource that another template leads to.
+            spellings = {uri, normal, normal_template(uri), _canonical(normal)}
+            for forms, matchers, more in templates:
+                if not spellings.isdisjoint(forms) or any(
+                    matcher.has_form(each) for matcher in matchers for each in spellings if each
+                ):
                     needed += more
         return needed
 
     return look_up
+
+
+def _decoded(uri: str) -> str:
+    return unquote(normal_uri(uri) or uri)
 
 
 def _canonical(uri: str) -> str:

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct
 
 from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.protocol.jsonrpc._codec import BadMessage
+from mcp_core.protocol.revisions._declared_uris import with_declared_uris
 from mcp_core.protocol.revisions._methods import Role
 from mcp_core.types import CallToolParams
 
@@ -406,3 +407,8 @@ def _guarded_messages(body: ParsedBody, config: Config) -> Iterator[tuple[str | 
         else:
             assert message.method is not UNSET
             yield message.method, decoded.params
+            if config.declared is not None:
+                # A scope may be that of the declared spelling, or of the client's.
+                params = with_declared_uris(message.method, decoded.params, config.declared)
+                if params is not decoded.params:
+                    yield message.method, params

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from mcp_core.types import CacheableResult
 
+    from ._declared_uris import DeclaredUris
+
 __all__ = [
     "META_LABEL",
     "PROBE_TIMEOUT",
@@ -141,6 +143,8 @@ class Config:
         keep_alive: seconds without input after which a ping is sent. After as many seconds again
             the connection is closed. None sends no pings: the end of a pipe is detected at once.
         cache: the cache hint of the result of `server/discover`, None for none (servers only).
+        declared: the resources and templates by whose spelling a request's scopes are looked up,
+            beside the client's; None for a server that knows none (servers only).
 
     Attributes:
         dialects: the revisions to speak, newest first.
@@ -161,6 +165,7 @@ class Config:
         "by_version",
         "cache",
         "capabilities",
+        "declared",
         "declares_tasks",
         "dialect_configs",
         "dialects",
@@ -189,12 +194,14 @@ class Config:
         initialize_timeout: float | None = None,
         keep_alive: float | None = None,
         cache: CacheHint | None = None,
+        declared: DeclaredUris | None = None,
     ) -> None:
         self.info = info
         self.capabilities: Any = capabilities  # those of a client or of a server
         self.declares_tasks = self.declares(TASKS)
         self.instructions = instructions
         self.cache = cache
+        self.declared = declared
         self.dialects = dialects_of(versions)
         self.stateful = tuple(dialect for dialect in self.dialects if dialect.stateful)
         self.stateless = tuple(dialect for dialect in self.dialects if not dialect.stateful)

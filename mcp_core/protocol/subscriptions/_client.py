@@ -43,6 +43,7 @@ from ._server import (
     capabilities_for,
     changes_in_filter,
     needs_listen,
+    spellings_of,
     to_filter,
 )
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from mcp_core.protocol.messages._events import Event, Peer, ProgressReceived
     from mcp_core.types import RequestId, SubscriptionFilter
+    from mcp_core.urls._normal_uri import UriSpellings
 
 __all__ = ["ClientSubscription", "ClientSubscriptions"]
 
@@ -87,6 +89,7 @@ class ClientSubscription(PendingRequest):
         self.resources = [change for change in self.wanted if change.uri is not None]
         self._wanted = frozenset(self.wanted)
         self._changed: dict[Change, None] = {}
+        self._spellings: UriSpellings | None = None  # of `resources`, once one is spelled otherwise
         self._unanswered: set[Change] = set()
         self._reopened = False
         self._error: BaseException | None = None
@@ -178,7 +181,7 @@ class ClientSubscription(PendingRequest):
     def acknowledged(self, subscription_filter: SubscriptionFilter) -> None:
         """Take the server's acknowledgement. Only the first counts, and only what was requested."""
         if not self.settled:
-            honoured = changes_in_filter(subscription_filter)
+            honoured = {self.as_wanted(each) for each in changes_in_filter(subscription_filter)}
             self.honoured = tuple(change for change in self.wanted if change in honoured)
             self._unanswered.clear()
             self.consecutive_losses = 0
@@ -206,6 +209,18 @@ class ClientSubscription(PendingRequest):
     def covers(self, change: Change) -> bool:
         """Return True if exactly this change was requested."""
         return change in self._wanted
+
+    def as_wanted(self, change: Change) -> Change:
+        """Return a change of the server with the URI as it was requested.
+
+        A URI that wasn't requested, or could mean two that were, stays as it is.
+        """
+        if change.uri is None or not self.resources or self.covers(change):
+            return change
+        if self._spellings is None:
+            self._spellings = spellings_of(self.resources)
+        uri = self._spellings.find(change.uri)
+        return change if uri is None else Change(uri=uri)
 
     def record_change(self, change: Change) -> None:
         """Record a change until it is read. The number of unread changes is bounded."""
@@ -400,10 +415,11 @@ class ClientSubscriptions:
     def _changed(self, change: Change, params: t.NotificationParams) -> None:
         # An update without an id is for the subscriptions to exactly that URI. If there are none,
         # it is of a part of something, and only the server knows of what.
-        watched = change in self._resources
-        for subscription in self._recipients(params):
-            if not watched or subscription.covers(change):
-                subscription.record_change(change)
+        found = [(each, each.as_wanted(change)) for each in self._recipients(params)]
+        watched = any(wanted in self._resources for _, wanted in found)
+        for subscription, wanted in found:
+            if not watched or subscription.covers(wanted):
+                subscription.record_change(wanted)
 
     def _recipients(self, params: t.NotificationParams) -> list[ClientSubscription]:
         """Return the subscriptions that a message is for.

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcp_core.protocol.revisions._config import Config, DialectConfig
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.types import RequestId, SubscriptionFilter
+    from mcp_core.urls._normal_uri import UriSpellings
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -68,6 +69,7 @@ __all__ = [
     "changes",
     "changes_in_filter",
     "needs_listen",
+    "spellings_of",
     "to_filter",
 ]
 
@@ -143,6 +145,14 @@ def changes(
     if not found:
         raise ValueError("name a list or a resource")
     return tuple(found)
+
+
+def spellings_of(changes: Iterable[Change]) -> UriSpellings:
+    """Return the URIs of these changes by normal form."""
+    # On first use: only a change of a resource that isn't watched as it is spelled needs it.
+    from mcp_core.urls._normal_uri import UriSpellings
+
+    return UriSpellings(change.uri for change in changes if change.uri is not None)
 
 
 def changes_in_filter(subscription_filter: SubscriptionFilter) -> dict[Change, None]:
@@ -222,12 +232,24 @@ class _Subscription(Struct):
     """The changes that one listen request or the session covers, and those not yet sent.
 
     `pending` is ordered: the change that was published first is sent first. A task's value is
-    its state.
+    its state. `spellings` are of the URIs in `wanted`, once a change was of none of them.
     """
 
     dialect: Dialect
     wanted: dict[Change, None]
     pending: dict[Change, t.TaskStatusParams | None] = {}
+    spellings: UriSpellings | None = None
+
+    def covered(self, change: Change) -> list[Change]:
+        """Return the wanted changes that `change` is one of, with URIs as the client wrote them."""
+        if change in self.wanted:
+            return [change]
+        if change.uri is None:
+            return []
+        if self.spellings is None:
+            self.spellings = spellings_of(self.wanted)
+        uris = self.spellings.find_all(change.uri) if self.spellings else ()
+        return [Change(uri=uri) for uri in uris]
 
 
 class SubscriptionTable:
@@ -295,14 +317,17 @@ class SubscriptionTable:
         if change not in wanted:
             self._reserve([change])
             wanted[change] = None
+            self._subscriptions[None].spellings = None
 
     def unsubscribe(self, uri: str) -> None:
         """Unsubscribe the session from a resource. Do nothing if it wasn't subscribed."""
-        change = Change(uri=uri)
         session = self._subscriptions.get(None)
-        if session is None or change not in session.wanted:
+        found = [] if session is None else session.covered(Change(uri=uri))
+        if session is None or len(found) != 1:
             return
+        [change] = found
         del session.wanted[change]
+        session.spellings = None
         self._uri_count -= 1
         session.pending.pop(change, None)
         if not session.pending:
@@ -415,10 +440,11 @@ class SubscriptionTable:
         """
         covered = False
         for id, subscription in self._subscriptions.items():
-            if change in subscription.wanted or (
-                status is not None and id is None and subscription.dialect.tasks == "requested"
-            ):
-                subscription.pending[change] = status
+            found = subscription.covered(change)
+            if status is not None and id is None and subscription.dialect.tasks == "requested":
+                found = [change]
+            if found:
+                subscription.pending.update(dict.fromkeys(found, status))
                 self._ready[id] = None
                 covered = True
         return covered

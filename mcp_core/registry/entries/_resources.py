@@ -166,7 +166,7 @@ class TemplateEntry(_AnyResourceEntry):
         DeclarationError: the template cannot be served.
     """
 
-    __slots__ = ("_matcher", "_template", "completers", "uri")
+    __slots__ = ("_matcher", "_normal_matcher", "_template", "completers", "uri")
 
     def __init__(
         self, template: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
@@ -184,6 +184,7 @@ class TemplateEntry(_AnyResourceEntry):
             parsed = UriTemplate(template)
             check_uri(template.partition("{")[0], self.function.label)
             self._matcher = UriMatcher(parsed, unchecked)
+            self._normal_matcher: UriMatcher | None = None
         except InvalidUriTemplate as exc:
             raise DeclarationError(str(exc)) from None
         _check_variables(self._matcher, self.function)
@@ -214,6 +215,27 @@ class TemplateEntry(_AnyResourceEntry):
             return ResourceInvocation(self, self.read(values), dialect, uri)
         except InvalidArguments:
             return None
+
+    def has_form(self, uri: str) -> bool:
+        """Return True if `uri` has the form of this template, whether or not it is refused."""
+        return self._matcher.has_form(uri)
+
+    def respell(self, normal: str) -> str | None:
+        """Return a URI in normal form as this template spells it, or None if it doesn't match."""
+        if self._normal_matcher is None:
+            self._normal_matcher = self._make_normal_matcher()
+        values = self._normal_matcher.match(normal)
+        return None if values is None else self._matcher.template.expand(values)
+
+    def _make_normal_matcher(self) -> UriMatcher:
+        from mcp_core.urls._normal_uri import normal_template
+        from mcp_core.urls._uri_matcher import UriMatcher
+        from mcp_core.urls._uri_template import UriTemplate
+
+        text = normal_template(self.uri)
+        if text is None or text == self.uri:
+            return self._matcher
+        return UriMatcher(UriTemplate(text), self._matcher.unchecked)
 
 
 def _check_variables(matcher: UriMatcher, function: Function) -> None:

@@ -198,6 +198,19 @@ def test_uri_of_one_server_stays_as_it_is() -> None:
     assert table.find("file:///unknown") is None
 
 
+def test_uri_in_another_spelling_leads_to_the_only_resource_with_its_normal_form() -> None:
+    table = resources(a=["note://café"], b=["http://h"])
+    assert table.find("note://caf%C3%A9") == ("a", "note://café")
+    assert table.find("HTTP://h:80/") == ("b", "http://h")
+    assert table.find("note://x/../café") is None
+    table.set_server("b", ["note://caf%C3%A9"])
+    assert table.find("http://h") is None
+    assert table.find("note://caf%C3%A9") == ("b", "note://caf%C3%A9")
+    assert table.find("NOTE://café") is None  # it may be either
+    table.discard_server("b")
+    assert table.find("NOTE://café") == ("a", "note://café")
+
+
 def test_uri_of_two_servers_names_its_server() -> None:
     table = resources(a=[URI], b=[URI])
     wire = table.wire_uri("b", URI)

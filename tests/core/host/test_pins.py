@@ -278,3 +278,23 @@ def test_change_of_any_text_is_shown_safely(before: str, after: str) -> None:
     lines = change_of(tool(before), tool(after))
     assert bool(lines) == (before != after)
     assert all(line.isprintable() or not line.isascii() for line in lines)
+
+
+def test_template_in_another_spelling_has_changed_and_is_not_new() -> None:
+    pinned = [define(replace(TEMPLATE, uri_template=uri)) for uri in ("note://é/{x}", "a://{x}")]
+    same = define(replace(TEMPLATE, uri_template="note://%C3%A9/{x}"))
+    found = compare_pins(pinned, [same, pinned[1]])
+    assert found.changed == ((pinned[0], same),)
+    assert found.unchanged == (pinned[1],)
+    assert not found.new
+    assert not found.gone
+    assert found.needs_approval
+    # Of two, neither is known to be the old one.
+    other = define(replace(TEMPLATE, uri_template="NOTE://é/{x}"))
+    found = compare_pins(pinned, [same, other])
+    assert found.new == (same, other)
+    assert found.gone == tuple(pinned)
+    # With the pinned spelling still there, the other one is a second template.
+    found = compare_pins(pinned, [pinned[0], same])
+    assert found.unchanged == (pinned[0],)
+    assert found.new == (same,)

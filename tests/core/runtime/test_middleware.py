@@ -291,3 +291,17 @@ def test_thread_raising_stop_iteration_is_runtime_error() -> None:
     ((_, error),) = harness.reports
     assert isinstance(error, RuntimeError)
     assert isinstance(error.__cause__, StopIteration)
+
+
+def test_middleware_sees_the_uri_as_it_is_declared() -> None:
+    server = build()
+    seen: list[str] = []
+
+    @server.middleware
+    async def watch(context: Context, proceed: Proceed) -> object:
+        seen.append(context.params.uri)
+        return await proceed()
+
+    for uri in ("fixed:x", "FIXED:%78", "fixed:unknown"):
+        AnsweringConversation(server).ask("resources/read", uri=uri)
+    assert seen == ["fixed:x", "fixed:x", "fixed:unknown"]

@@ -528,6 +528,18 @@ FORBIDDEN: dict[str, Callable[[AuthHarness], Reply]] = {
     "resource in other letters": lambda harness: harness.ask(
         "resources/read", "ann-reads", id=7, uri="memo://%73ecret"
     ),
+    "resource with a scheme in capitals": lambda harness: harness.ask(
+        "resources/read", "ann-reads", id=7, uri="MEMO://secret"
+    ),
+    "resource with a path": lambda harness: harness.ask(
+        "resources/read", "ann-reads", id=7, uri="memo://s%65cret/"
+    ),
+    "subscription in other letters": lambda harness: harness.ask(
+        "subscriptions/listen",
+        "ann-reads",
+        id=7,
+        notifications={"resourceSubscriptions": ["memo://a", "MEMO://secret"]},
+    ),
     "subscription": lambda harness: harness.ask(
         "subscriptions/listen",
         "ann-reads",
@@ -550,6 +562,22 @@ def test_insufficient_scope_is_denied_before_processing(what: str, reply: str) -
     assert f"'{WRITE}' missing" in harness.logged()
     assert not harness.seen
     assert not harness.done
+
+
+def test_scopes_function_is_asked_for_the_declared_uri_too() -> None:
+    asked: list[str] = []
+
+    def scopes(uri: str) -> list[str]:
+        asked.append(uri)
+        return [WRITE] if uri == "memo://secret" else []
+
+    harness = AuthHarness(guard(resource_scopes=scopes))
+    for uri in ("memo://secret", "MEMO://secret", "memo://%73ecret/"):
+        assert harness.ask("resources/read", "ann-reads", uri=uri).status == 403
+        assert asked[-1] == "memo://secret"
+        assert asked.pop(0) == uri
+        asked.clear()
+    assert harness.ask("resources/read", "ann", uri="MEMO://secret").status == 200
 
 
 def test_sufficient_scopes_are_granted() -> None:

@@ -124,6 +124,23 @@ def open_subscription(*wanted: Change, version: str = E) -> tuple[Consumer, Clie
     return consumer, subscription
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_change_in_another_spelling_is_of_the_uri_that_was_requested(version: str) -> None:
+    cafe = Change(uri="note://café")
+    consumer = Consumer(version)
+    subscription = consumer.opens(cafe, TWO)
+    if version == E:
+        consumer.acknowledged(1, Change(uri="note://caf%C3%A9"), TWO)
+    else:
+        consumer.answered()
+        consumer.answered()
+    assert set(subscription.honoured) == {cafe, TWO}
+    id = 1 if version == E else None
+    for uri in ("NOTE://caf%C3%A9/", "x:2", "x:3"):
+        consumer.receives(UPDATED, {"uri": uri}, id)
+    assert take_changes(subscription) == [cafe, TWO, Change(uri="x:3")]
+
+
 def test_listen_one_request_covers_all_changes() -> None:
     consumer = Consumer(E)
     subscription = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))

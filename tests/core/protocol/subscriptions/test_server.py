@@ -237,15 +237,38 @@ def test_start_session_twice_keeps_pending_changes() -> None:
         ("file:///a", "file:///a", True),
         ("file:///a", "file:///a/b", False),
         ("file:///a/", "file:///a/b", False),
-        ("file:///a", "FILE:///a", False),
+        ("file:///a", "FILE:///a", True),
+        ("note://café", "note://caf%C3%A9", True),
+        ("note://caf%C3%A9/", "note://café", True),
+        ("file:///a/..", "FILE:///a/..", False),
         ("file:///a", "file:///a#b", False),
         ("", "", True),
     ],
 )
-def test_subscribe_uri_matches_exactly(subscribed: str, published: str, sent: bool) -> None:
+def test_subscribe_uri_matches_by_its_normal_form(
+    subscribed: str, published: str, sent: bool
+) -> None:
     table = subscription_table()
     table.subscribe(DIALECTS[D], subscribed)
     assert table.publish(Change(uri=published)) is sent
+    # The client gets the URI as it wrote it.
+    assert take_all(table) == [(None, Change(uri=subscribed))] * sent
+
+
+def test_subscription_with_the_exact_uri_wins_over_another_spelling() -> None:
+    table = subscription_table()
+    for uri in ("note://café", "note://caf%C3%A9"):
+        table.subscribe(DIALECTS[D], uri)
+    table.publish(Change(uri="note://café"))
+    assert take_all(table) == [(None, Change(uri="note://café"))]
+    table.publish(Change(uri="NOTE://café"))  # this may be either
+    assert len(take_all(table)) == 2
+    table.unsubscribe("NOTE://café")  # and this is neither
+    table.unsubscribe("note://café")
+    table.publish(Change(uri="note://café"))
+    assert take_all(table) == [(None, Change(uri="note://caf%C3%A9"))]
+    table.unsubscribe("NOTE://café")
+    assert not table.publish(Change(uri="note://caf%C3%A9"))
 
 
 # -- Listen requests -----------------------------------------------------------------------------

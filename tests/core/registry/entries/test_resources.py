@@ -97,6 +97,57 @@ def read(server: Server, uri: str, dialect: Dialect = E) -> Any:
     return contents
 
 
+@pytest.mark.parametrize(
+    ("declared", "uri", "found"),
+    [
+        # What clients on the official Python SDK 1.x send for the listed `note://café`.
+        ("note://café", "note://caf%C3%A9", "note://café"),
+        ("note://caf%C3%A9", "note://café", "note://caf%C3%A9"),
+        ("http://h/x", "HTTP://H:80/%78", "http://h/x"),
+        ("http://h", "http://h/", "http://h"),
+        ("Note://{word}/x", "note://a%20b/%78", "Note://a%20b/x"),
+        ("note://café/{+path}", "NOTE://café/a/b", "note://caf%C3%A9/a/b"),
+        ("note://a/{word}", "NOTE://a/%2e%2e", None),
+        ("note://a/{word}", "NOTE://a/b%2Fc", None),
+        ("note://a/x", "note://a/./x", None),
+        ("note://a/x", "note://a/y/../x", None),
+        ("note://a/../x", "note://a/../x", "note://a/../x"),
+        ("note://a/../x", "NOTE://a/../x", None),
+    ],
+)
+def test_resource_is_found_by_its_normal_form(declared: str, uri: str, found: str | None) -> None:
+    server = Server("s")
+    if "{" not in declared:
+        server.add_resource(declared, lambda: "text")
+    elif "+" in declared:
+        server.add_resource(declared, lambda path: path, name="n")
+    else:
+        server.add_resource(declared, lambda word: word, name="n")
+    answer = answered(server, "resources/read", {"uri": uri})
+    if found is None:
+        assert answer["data"] == {"uri": uri}
+    else:
+        assert answer["contents"][0]["uri"] == found
+        assert answered(server, "resources/read", {"uri": found}) == answer
+
+
+def test_resources_of_one_normal_form_stay_two() -> None:
+    server = Server("s")
+    server.add_resource("note://café", lambda: "note://café", name="one")
+    server.add_resource("note://caf%C3%A9", lambda: "note://caf%C3%A9", name="other")
+    assert read(server, "note://caf%C3%A9")["text"] == "note://caf%C3%A9"
+    assert read(server, "note://café")["text"] == "note://café"
+    assert read(server, "NOTE://café")["message"] == "Resource not found"  # it may be either
+    server.remove_resource("note://café")
+    assert answered(server, "resources/read", {"uri": "NOTE://café"})["contents"][0] == {
+        "uri": "note://caf%C3%A9",
+        "mimeType": "text/plain",
+        "text": "note://caf%C3%A9",
+    }
+    server.add_resource("note://caf%c3%a9", lambda: "", name="third")
+    assert read(server, "NOTE://café")["message"] == "Resource not found"
+
+
 @pytest.mark.requirement("RES-3", "CONT-6")
 @pytest.mark.parametrize("dialect", EVERY_DIALECT)
 def test_resources_read_resource_or_template(dialect: Dialect) -> None:
@@ -129,7 +180,7 @@ def test_resources_read_missing_resource_is_not_found(dialect: Dialect) -> None:
     for uri, message in (
         ("other://x", "Resource not found"),
         ("", "Resource not found"),
-        ("notes://today/", "Resource not found"),
+        ("notes://today/x", "Resource not found"),
         ("notes://none", "No such word"),
     ):
         assert read(make(), uri, dialect) == {

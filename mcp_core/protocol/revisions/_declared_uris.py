@@ -1,0 +1,61 @@
+"""The URIs that a request names, as the server has declared them.
+
+A client may spell a URI in another way (`UriSpellings`). What is found is what was declared, so a
+check of the request has to see that spelling: else a scope or a middleware guards another text than
+the one that is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from mcp_core.types import PromptReference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["NAMES_URI", "DeclaredUris", "with_declared_uris"]
+
+# The requests whose handlers and middleware get the URI as it is declared.
+NAMES_URI: Final = frozenset({"resources/read", "completion/complete"})
+
+
+class DeclaredUris(Protocol):
+    """The resources and resource templates of a server."""
+
+    def declared_uri(self, uri: str) -> str:
+        """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""
+
+    def declared_template(self, text: str) -> str:
+        """Return a resource template as it is declared, or `text` if none has its normal form."""
+
+
+def with_declared_uris(method: str, params: Any, declared: DeclaredUris) -> Any:
+    """Return `params`, the decoded params of `method`, with their URIs as they are declared.
+
+    It is `params` itself if the client spells them like that, or names no resource.
+    """
+    match method:
+        case "resources/read" | "resources/subscribe":
+            uri = declared.declared_uri(params.uri)
+            return params if uri == params.uri else replace(params, uri=uri)
+        case "completion/complete" if not isinstance(params.ref, PromptReference):
+            text = declared.declared_template(params.ref.uri)
+            ref = params.ref
+            return params if text == ref.uri else replace(params, ref=replace(ref, uri=text))
+        case "subscriptions/listen":
+            wanted = params.notifications
+            uris = _all_declared(wanted.resource_subscriptions or (), declared)
+            if uris is None:
+                return params
+            return replace(params, notifications=replace(wanted, resource_subscriptions=uris))
+    return params
+
+
+def _all_declared(uris: Iterable[str], declared: DeclaredUris) -> list[str] | None:
+    """Return the URIs as they are declared, or None if that changes none of them."""
+    given = list(uris)
+    found = [declared.declared_uri(uri) for uri in given]
+    return None if found == given else found
