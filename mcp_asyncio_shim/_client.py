@@ -117,3 +117,6 @@ class Client(AbstractClient):
 
     def _log_error(self, problem: str, error: BaseException) -> None:
         logger.error("%s", problem, exc_info=error)
+
+    def _log_warning(self, problem: str) -> None:
+        logger.warning("%s", problem)

@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
-from mcp_core import ConnectionClosed, MessageRejected, RequestCancelled
+from mcp_core import ConnectionClosed, InputProblem, MessageRejected, RequestCancelled
 from mcp_core.runtime import LogEscaper, Runtime
 
 from ._driver import move_on_after
@@ -63,6 +63,8 @@ def handle_event(event: Event, service: Service) -> Job | None:
             logger.debug("request %r cancelled: %s", event.id, event.reason)
         elif isinstance(event, MessageRejected):
             logger.debug("message rejected: %s", event.error)
+        elif isinstance(event, InputProblem):
+            logger.warning("%s", event.problem)
         elif isinstance(event, ConnectionClosed):
             logger.debug("conversation ended: %s", event.error)
     return job

@@ -37,6 +37,7 @@ from .protocol.messages._events import ChangesMissed as ChangesMissed
 from .protocol.messages._events import ConnectionClosed as ConnectionClosed
 from .protocol.messages._events import ErrorReceived as ErrorReceived
 from .protocol.messages._events import Event as Event
+from .protocol.messages._events import InputProblem as InputProblem
 from .protocol.messages._events import InputRequested as InputRequested
 from .protocol.messages._events import MessageRejected as MessageRejected
 from .protocol.messages._events import NotificationReceived as NotificationReceived
@@ -79,6 +80,7 @@ __all__ = [
     "Event",
     "Fault",
     "FormSchema",
+    "InputProblem",
     "InputRequested",
     "Limits",
     "LocalProtocolError",

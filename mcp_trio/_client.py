@@ -195,6 +195,9 @@ class Client(AbstractClient):
     def _log_error(self, problem: str, error: BaseException) -> None:
         _log.error("%s", problem, exc_info=error)
 
+    def _log_warning(self, problem: str) -> None:
+        _log.warning("%s", problem)
+
     def _handle_event(self, event: Event) -> None:
         if isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)

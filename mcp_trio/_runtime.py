@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from mcp_core import ConnectionClosed, LocalProtocolError, MessageRejected, RequestCancelled
+from mcp_core import (
+    ConnectionClosed,
+    InputProblem,
+    LocalProtocolError,
+    MessageRejected,
+    RequestCancelled,
+)
 from mcp_core.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -137,6 +143,8 @@ def handle_event(event: Event, service: Service) -> Job | None:
             _log.debug("request %r cancelled: %s", event.id, event.reason)
         elif isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
+        elif isinstance(event, InputProblem):
+            _log.warning("%s", event.problem)
         elif isinstance(event, ConnectionClosed):
             _log.debug("conversation ended: %s", event.error)
     return job

@@ -31,6 +31,7 @@ from mcp_core.protocol.input_requests._rounds import ClientRoundTrips
 from mcp_core.protocol.messages._events import (
     ChangesMissed,
     ConnectionClosed,
+    InputProblem,
     InputRequested,
     NotificationReceived,
     PeerReady,
@@ -225,6 +226,10 @@ class AbstractClient(TaskCalls):
     @abc.abstractmethod
     def _log_error(self, problem: str, error: BaseException) -> None:
         """Log an error that ends no call."""
+
+    @abc.abstractmethod
+    def _log_warning(self, problem: str) -> None:
+        """Log what is wrong with the server's messages."""
 
     def _open(self) -> None:
         """Begin the opening. `_status.settled` is true when it is over."""
@@ -787,6 +792,9 @@ class AbstractClient(TaskCalls):
         uri: str = notification.params.uri
         return uri if self._subscriptions.wants(Change(uri=uri)) else None
 
+    def _handle_problem(self, event: InputProblem) -> None:
+        self._log_warning(event.problem)
+
     def _handle_missed(self, event: ChangesMissed) -> None:
         # The cache stays: nothing is cached in revisions whose notifications can be missed.
         self._outputs.clear()
@@ -811,6 +819,7 @@ _HANDLERS: Final[Mapping[type, Callable[[AbstractClient, Any], None]]] = {
     RequestReceived: AbstractClient._handle_request,
     RequestCancelled: AbstractClient._handle_cancelled,
     ConnectionClosed: AbstractClient._handle_closed,
+    InputProblem: AbstractClient._handle_problem,
 }
 
 

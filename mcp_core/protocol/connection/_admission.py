@@ -87,7 +87,7 @@ _INITIALIZE = Step.INITIALIZE
 _STATELESS = Step.STATELESS
 
 _read_peer_meta = reader(_ParamsWithPeerMeta)
-_read_params_meta = reader(_ParamsMeta)
+_read_params_meta = reader(_ParamsMeta, null_is_absent=True)
 _read_members: Final[Callable[[Raw | bytes], dict[str, Raw]]] = reader(dict[str, Raw])
 
 _SHUTTING_DOWN: Final = "the server is being shut down and takes no more requests"

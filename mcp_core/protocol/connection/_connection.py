@@ -27,7 +27,9 @@ from mcp_core._limits import Bucket
 from mcp_core.protocol.jsonrpc._codec import (
     NO_PARAMS,
     BadMessage,
+    Envelope,
     InvalidPayload,
+    MendedEnvelope,
     encode_notification,
     encode_result,
 )
@@ -36,6 +38,7 @@ from mcp_core.protocol.messages._events import (
     PAUSED,
     ConnectionClosed,
     ErrorReceived,
+    InputProblem,
     MessageRejected,
     NotificationReceived,
     Peer,
@@ -81,6 +84,7 @@ from ._requests import (
     IncomingRequest,
     IncomingRequests,
     OutgoingRequests,
+    other_spelling,
 )
 from ._state import ENDING_STATES, RequestPhase, State, Stats, next_state
 from ._unreadable import UnreadableInput
@@ -92,7 +96,6 @@ if TYPE_CHECKING:
 
     from mcp_core._errors import McpTrioError
     from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.jsonrpc._codec import Envelope
     from mcp_core.protocol.messages._events import Event, NeedData, Paused
     from mcp_core.protocol.revisions._config import Config
     from mcp_core.protocol.revisions._dialects import Dialect
@@ -639,8 +642,8 @@ class Connection:
                 if not self._eof or requests.waiting or self._closed_emitted:
                     return NEED_DATA
                 self._on_eof()
-            elif isinstance(message, BadMessage):
-                self._handle_bad_message(message)
+            elif type(message) is not Envelope:
+                self._handle_faulty_message(message)
                 continue
             elif message.method is UNSET:
                 self._handle_response(message)
@@ -728,8 +731,10 @@ class Connection:
         if id is None:
             assert envelope.error is not UNSET
             error = decode_error(envelope.error)
-            self._emit_rejected(f"the peer could not parse our message: {error}")
-            self._fail_requests(self._unreadable_input().receive_error(error, self._now))
+            text = f"the {self.role.other.value} sent an error without an id: {error}"
+            self._emit_rejected(text)
+            self._report(text, "an error without an id")
+            self._fail_requests(self._unreadable_input().receive_error(error, text))
             return
         if self.negotiation is not None and self.negotiation.accept_late_response(
             id, envelope.result
@@ -737,8 +742,12 @@ class Connection:
             return
         call = self._outgoing.table.pop(id, None)
         if call is None:
-            self._unreadable_input().receive_unknown_id(id, self._now)
-            return
+            known = other_spelling(id, self._outgoing.table)
+            if known is None:
+                return  # it was cancelled or answered before, which is a legal race
+            self._report(f"a response has the id {id!r} in place of {known!r}", "an id")
+            id = known
+            call = self._outgoing.table.pop(id)
         if call.token is NEGOTIATION:
             self._advance_negotiation(reply_from(envelope, self._input.context.status))
         elif call.token is not KEEP_ALIVE_PING:
@@ -752,14 +761,20 @@ class Connection:
             self._on_ready(self.peer)
 
     def _on_cancelled(self, params: t.CancelledParams) -> None:
-        if params.request_id is None or self._end_subscription(params.request_id):
+        id = params.request_id
+        if id is None or self._end_subscription(id):
             return
-        running = self._incoming.cancel(params.request_id)
+        if id not in self._incoming.table:
+            known = other_spelling(id, self._incoming.table)
+            if known is None:
+                return  # unknown or answered: both are legal races
+            id = known
+        running = self._incoming.cancel(id)
         if running is None:
-            return  # unknown, answered or already cancelled: all are legal races
-        self._outgoing.cancel_related(params.request_id)
+            return  # already cancelled, which is a legal race too
+        self._outgoing.cancel_related(id)
         if running:
-            self._events.append(RequestCancelled(params.request_id, params.reason))
+            self._events.append(RequestCancelled(id, params.reason))
 
     def _on_progress(self, params: t.ProgressParams) -> None:
         event = self._outgoing.progress_event(params)
@@ -908,6 +923,21 @@ class Connection:
         if error is not None:
             self._outbox.put(error_response(id, error))
 
+    def _handle_faulty_message(self, message: Envelope | BadMessage) -> None:
+        """Handle an invalid message, or report what is wrong with one that can be read."""
+        if isinstance(message, BadMessage):
+            self._handle_bad_message(message)
+            return
+        if isinstance(message, MendedEnvelope):
+            self._report(f"a message of the {self.role.other.value}: {message.problem}")
+        if message.method is UNSET:
+            self._handle_response(message)
+        elif message.id is UNSET:
+            self._handle_notification(message.method, message.params)
+        elif message.id is not None:
+            self._handle_request(message.id, message.method, message.params)
+        self._unreadable_input().message_received()
+
     def _handle_bad_message(self, bad: BadMessage) -> None:
         """Report an invalid message, and send an error response if it may be a request.
 
@@ -941,6 +971,16 @@ class Connection:
             self._advance_negotiation(reply)
         elif call.token is not KEEP_ALIVE_PING:
             self._events.append(ErrorReceived(id, error, call.token))
+
+    def _report(self, problem: str, kind: str = "") -> None:
+        """Report a fault of the peer's messages, unless one of its kind was reported before.
+
+        Without `kind` the text is the kind: then it has no part that a peer chooses.
+        """
+        reported = self._unreadable_input().reported
+        if (kind or problem) not in reported:
+            reported.add(kind or problem)
+            self._events.append(InputProblem(problem))
 
     def _emit_rejected(
         self,

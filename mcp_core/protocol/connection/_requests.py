@@ -12,6 +12,7 @@ Source: basic/utilities/cancellation.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
+from mcp_core._patterns import compile_on_first_use
 from mcp_core.protocol.jsonrpc._codec import encode_notification, encode_request
 from mcp_core.protocol.messages._events import ProgressReceived, ResultReceived, TaskCreated
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
@@ -45,8 +47,12 @@ __all__ = [
     "IncomingRequest",
     "IncomingRequests",
     "OutgoingRequests",
+    "other_spelling",
 ]
 
+# A number as an id has at most 16 digits (2^53 - 1), and a sign.
+_INTEGER: Final = compile_on_first_use(r"-?(?:0|[1-9][0-9]*)", re.ASCII)
+_LONGEST_ID: Final = 17
 _REPORT: Final = RequestAction.REPORT
 _CANCELLED: Final = RequestPhase.CANCELLED
 _UNANSWERED: Final = frozenset(
@@ -54,6 +60,18 @@ _UNANSWERED: Final = frozenset(
     for phase in RequestPhase
     if next_phase(phase, RequestAction.RESPONSE) is RequestPhase.DONE
 )
+
+
+def other_spelling(id: RequestId, table: Mapping[RequestId, Any]) -> RequestId | None:
+    """Return the id in `table` that is `id` as a text, or as a number. None if there is none.
+
+    Some peers send back `"3"` for 3. Look for `id` itself first: both may be in the table.
+    """
+    if type(id) is str:
+        # A longer number isn't exact, so it is no id.
+        found = int(id) if len(id) <= _LONGEST_ID and _INTEGER.fullmatch(id) else None
+        return found if found in table else None
+    return str(id) if str(id) in table else None
 
 
 class IncomingRequest(Struct, gc=False):
@@ -344,8 +362,14 @@ class OutgoingRequests:
 
         Return None if progress wasn't requested, or hasn't increased.
         """
-        call = self.table.get(params.progress_token) or self.tasks.get(params.progress_token)
-        if call is None or not call.wants_progress:
+        token = params.progress_token
+        call = self.table.get(token) or self.tasks.get(token)
+        if call is None:
+            known = other_spelling(token, self.table)
+            if known is None:
+                return None
+            call = self.table[known]
+        if not call.wants_progress:
             return None
         if call.progress is not None and params.progress <= call.progress:
             return None
@@ -359,11 +383,12 @@ class OutgoingRequests:
 
         Return its result event, or None if `id` is none of our long-lived requests.
         """
-        call = self.table.get(id)
-        if call is None or call.row is None or not call.row.long_lived:
+        known: RequestId | None = id if id in self.table else other_spelling(id, self.table)
+        call = None if known is None else self.table[known]
+        if known is None or call is None or call.row is None or not call.row.long_lived:
             return None
-        del self.table[id]
-        return ResultReceived(id, t.ListenResult(), call.token)
+        del self.table[known]
+        return ResultReceived(known, t.ListenResult(), call.token)
 
     def fail_all(self, reason: str | None) -> list[Any]:
         """Remove all requests and return the tokens of those that callers wait for.

@@ -7,6 +7,8 @@
 3. If it may be the response to any request, all that wait get a second more, for a message that
    proves otherwise. Then they fail, and the peer is told to cancel them.
 4. So does a flood of other output.
+5. An error without an id fails no call, whose tool may be running. It is repeated by the error of
+   a call that times out.
 
 The connection stays open, because framing continues at the next newline.
 """
@@ -82,6 +84,7 @@ class UnreadableInput:
     Attributes:
         deadline: when to call `time_out`, None for never.
         lines: the number of lines since the last message.
+        reported: the kinds of fault that were reported (`InputProblem`).
     """
 
     __slots__ = (
@@ -93,8 +96,11 @@ class UnreadableInput:
         "_requests",
         "_role",
         "_size",
+        "_unaddressed",
+        "_unaddressed_for",
         "deadline",
         "lines",
+        "reported",
     )
 
     def __init__(
@@ -110,7 +116,10 @@ class UnreadableInput:
         self._limit = limits.message
         self._requests = requests
         self._describe_peer = describe_peer
+        self.reported: set[str] = set()
         self._doubts: dict[RequestId, _Doubt] = {}
+        self._unaddressed = ""  # the last error without an id, and the requests that waited then
+        self._unaddressed_for: frozenset[RequestId] = frozenset()
         self._first = b""
         self._last = b""
         self._size = 0
@@ -136,7 +145,7 @@ class UnreadableInput:
             return self._fail([id], _problem(bad))
         if self._role is not _CLIENT:
             return []
-        if self._is_open(related) and self._requests.table[related].token is not NEGOTIATION:
+        if self._is_open(related) and not self._is_opening(related):
             return self._fail([related], _problem(bad))
         if excerpt is None or context is not NO_CONTEXT:
             return []
@@ -152,36 +161,30 @@ class UnreadableInput:
         self.add_line(excerpt.beginning, excerpt.size)
         if self.lines <= _MAX_LINES and self._size <= self._limit:
             return []
-        text = self.describe("the server").removeprefix("; ")
+        text = self._describe_lines("the server").removeprefix("; ")
         self.message_received()
         return self._fail(self._waiting(), text, is_guess=True)
 
-    def receive_error(self, error: McpTrioError, now: float) -> list[Failure]:
-        """Process an error response without an id. Return the requests that fail.
+    def receive_error(self, error: McpTrioError, text: str) -> list[Failure]:
+        """Process an error response without an id, which `text` describes.
 
-        Only a parse error matters: some servers send others in response to notifications.
+        Return the requests that fail. A call doesn't: its tool may be running, and some servers
+        send such errors in response to notifications. The error is repeated if the call times out.
+        Only the opening of the connection fails, by an error that says that it was not read.
         """
+        waiting = self._waiting()
+        self._unaddressed = text
+        self._unaddressed_for = frozenset(waiting)
         if not isinstance(error, PeerError) or error.code != _PARSE_ERROR:
             return []
-        problem = f"the peer could not read one of our messages: {error}"
-        waiting = self._waiting()
-        if len(waiting) == 1:
-            return self._fail(waiting, problem)
-        self._doubt(waiting, problem, now)
-        return []
-
-    def receive_unknown_id(self, id: RequestId, now: float) -> None:
-        """Process a response with an id that isn't open.
-
-        Usually its request was cancelled or answered before, which is a legal race.
-        """
-        if isinstance(id, str) and id.isdecimal() and self._is_open(int(id)):
-            self._doubt([int(id)], f"a response has the text {id!r} in place of its id", now)
+        return self._fail([id for id in waiting if self._is_opening(id)], text)
 
     def message_received(self) -> None:
         """Forget the lines before a message, and doubts about requests that it has completed."""
         self.lines = 0
         self._size = 0
+        if self._unaddressed_for:
+            self._unaddressed_for = frozenset(filter(self._is_open, self._unaddressed_for))
         if self._doubts:
             for id in [id for id in self._doubts if not self._is_open(id)]:
                 del self._doubts[id]
@@ -202,7 +205,11 @@ class UnreadableInput:
     # -- What to say about it ----------------------------------------------------------------------
 
     def describe(self, author: str = "it") -> str:
-        """Return a clause about the lines since the last message, to append to an error, or ""."""
+        """Return a clause about the input that was lost, to append to an error, or ""."""
+        unaddressed = f"; {self._unaddressed}" if self._unaddressed_for else ""
+        return unaddressed + self._describe_lines(author)
+
+    def _describe_lines(self, author: str) -> str:
         if not self.lines:
             return ""
         first, last = show_bytes(self._first), show_bytes(self._last)
@@ -233,6 +240,9 @@ class UnreadableInput:
 
     def _is_open(self, id: RequestId | None) -> TypeGuard[RequestId]:
         return id in self._requests.table
+
+    def _is_opening(self, id: RequestId) -> bool:
+        return self._requests.table[id].token is NEGOTIATION
 
     def _waiting(self) -> list[RequestId]:
         """Return our requests to which a response may be under way."""

@@ -35,6 +35,7 @@ __all__ = [
     "BadMessage",
     "Envelope",
     "InvalidPayload",
+    "MendedEnvelope",
     "check_object",
     "decode",
     "encode",
@@ -68,6 +69,12 @@ class Envelope(Struct, gc=False):
     params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
+
+
+class MendedEnvelope(Envelope, gc=False):
+    """A message that was read in spite of a fault. `problem` says what was wrong, for logs."""
+
+    problem: str = ""
 
 
 class BadMessage(Exception):
@@ -112,11 +119,14 @@ class InvalidPayload(Exception):
     """JSON that doesn't have the expected type. The text says where and why."""
 
 
-def reader(type: type[T], *, at_once: bool = False) -> Callable[[Raw | bytes], T]:
+def reader(
+    type: type[T], *, at_once: bool = False, null_is_absent: bool = False
+) -> Callable[[Raw | bytes], T]:
     """Return a function that decodes JSON to `type`, or raises `InvalidPayload`.
 
     Its decoder is built at the first call: those of all methods would take a third of the import,
     and a program uses few. `at_once` builds it here, for types whose errors are their author's.
+    `null_is_absent` reads `null` as `{}`, for params, which may be absent.
     """
 
     decode: Callable[[Raw | bytes], T]
@@ -132,6 +142,8 @@ def reader(type: type[T], *, at_once: bool = False) -> Callable[[Raw | bytes], T
         try:
             return decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+            if null_is_absent and bytes(data) == b"null":
+                return read(NO_PARAMS)
             raise InvalidPayload(_reason(exc)) from None
 
     return read
@@ -157,6 +169,8 @@ _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelope:
     """Decode one message, which isn't a batch. The limits are in bytes.
 
+    The result is a `MendedEnvelope` if the message has a fault that has one meaning (`mend`).
+
     Raises:
         BadMessage: the bytes aren't JSON or not UTF-8, or no JSON-RPC request, notification or
             response. It carries the message's id if that can be read.
@@ -166,7 +180,10 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
             str(data, "utf-8")
         envelope = _decode_envelope(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-        raise _bad_envelope(data, exc, id_limit) from None
+        mended = _decode_mended(data, method_limit, id_limit)
+        if mended is None:
+            raise _bad_envelope(data, exc, id_limit) from None
+        return mended
     id = envelope.id
     method = envelope.method
     if type(id) is int:
@@ -201,6 +218,19 @@ def decode(data: bytes, method_limit: int = 256, id_limit: int = 256) -> Envelop
     if outside != quotes:
         _reject_duplicates(data, envelope)
     return envelope
+
+
+def _decode_mended(data: bytes, method_limit: int, id_limit: int) -> MendedEnvelope | None:
+    """Decode a message that isn't valid as it is. Return None if it cannot be mended."""
+    from ._mending import mend  # on first use: it compiles patterns, and most peers need none
+
+    mended = None if has_duplicates(data) else mend(data)
+    if mended is None:
+        return None
+    whole, problem = mended
+    found = decode(whole, method_limit, id_limit)
+    members = {name: getattr(found, name) for name in Envelope.__struct_fields__}
+    return MendedEnvelope(**members, problem=problem)
 
 
 def is_batch(data: bytes) -> bool:
@@ -385,7 +415,14 @@ def _response_payload(envelope: Envelope) -> Raw:
         # The id may be null or absent: the peer could not read one of our messages.
         return error
     if error is not UNSET:
-        raise _invalid(envelope, "a response has a result or an error, not both")
+        # Many serializers write null for the one that is absent.
+        if bytes(error) == b"null":
+            envelope.error = UNSET
+        elif bytes(result) == b"null":
+            envelope.result = UNSET
+            return error
+        else:
+            raise _invalid(envelope, "a response has a result or an error, not both")
     if envelope.id is UNSET or envelope.id is None:
         raise _invalid(envelope, "a result without an id", None)
     return result
@@ -414,7 +451,7 @@ def _bad_envelope(data: bytes, exc: Exception, id_limit: int) -> BadMessage:
         members = _read_members(data)
     except InvalidPayload:
         return BadMessage(Fault.INVALID_REQUEST, "a message is a JSON object")
-    has_method = "method" in members
+    has_method = "method" in members and bytes(members["method"]) != b"null"
     if has_method and "id" not in members and bytes(members["method"])[:1] != b'"':
         # The method isn't a string. A notification gets no response, but "neither" does.
         has_method = False

@@ -41,6 +41,7 @@ __all__ = [
     "ErrorReceived",
     "Event",
     "GrantLike",
+    "InputProblem",
     "InputRequested",
     "MessageRejected",
     "NeedData",
@@ -274,6 +275,19 @@ class MessageRejected(Struct):
     id: RequestId | None = None
 
 
+class InputProblem(Struct):
+    """The peer's messages have a fault, and are read in spite of it.
+
+    It is also sent for an error without an id, which could be of any request. Each kind of fault is
+    reported once in a connection.
+
+    Attributes:
+        problem: what is wrong, for logs.
+    """
+
+    problem: str
+
+
 class ConnectionClosed(Struct):
     """The end of the connection's input.
 
@@ -299,5 +313,6 @@ Event = (
     | TaskCreated
     | ChangesMissed
     | MessageRejected
+    | InputProblem
     | ConnectionClosed
 )

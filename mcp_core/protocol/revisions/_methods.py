@@ -126,7 +126,7 @@ class Method(Struct, frozen=True, eq=False):
     has_meta: bool = False
 
     def __post_init__(self) -> None:
-        force_setattr(self, "read_params", reader(self.params))
+        force_setattr(self, "read_params", reader(self.params, null_is_absent=True))
         force_setattr(self, "has_meta", issubclass(self.params, t.RequestParams))
         if self.result is t.GetTaskPayloadResult:
             # The result of any request, which is decoded as the result of that one.

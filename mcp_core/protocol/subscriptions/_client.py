@@ -428,7 +428,12 @@ class ClientSubscriptions:
         subscriptions that have none.
         """
         id = (params.meta or {}).get(t.META_SUBSCRIPTION_ID)
-        return [each for each in self._subscriptions if type(each.id) is type(id) and each.id == id]
+        found = [
+            each for each in self._subscriptions if type(each.id) is type(id) and each.id == id
+        ]
+        if found or type(id) is not str:
+            return found
+        return [each for each in self._subscriptions if type(each.id) is int and str(each.id) == id]
 
     # Where resources are subscribed to one by one.
 

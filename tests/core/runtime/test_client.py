@@ -121,6 +121,9 @@ class Played(AbstractClient):
     def _log_error(self, problem: str, error: BaseException) -> None:
         self.reports.append((problem, error))
 
+    def _log_warning(self, problem: str) -> None:
+        self.reports.append((problem, UserWarning(problem)))
+
     def receive_messages(self, *messages: Message) -> None:
         for event in self.harness.receive(*messages):
             self._handle_event(event)

@@ -18,6 +18,7 @@ from mcp_core import (
     NEED_DATA,
     Connection,
     ErrorReceived,
+    InputProblem,
     LocalProtocolError,
     MessageKind,
     MessageRejected,
@@ -405,14 +406,27 @@ def test_send_request_gets_result_with_token(version: str) -> None:
 
 
 @pytest.mark.requirement("RPC-6")
-def test_response_matched_by_id_and_type() -> None:
+def test_response_is_matched_by_its_id() -> None:
     harness = client()
     id: Any = harness.conn.send_request("tools/list")
-    assert harness.receive(result(str(id), {"tools": []})) == []
-    assert harness.receive(result(id + 1, {"tools": []})) == []
+    for other in (id + 1, f"0{id}", f" {id}", f"{id}.0", f"+{id}", f"\u0661{id}"):
+        assert harness.receive(result(other, {"tools": []})) == []
     only_event(harness.receive(result(id, {"tools": []})), ResultReceived)
     assert harness.receive(result(id, {"tools": []})) == []  # the second one has no effect
     assert harness.receive(error(id)) == []
+
+
+@pytest.mark.parametrize("spelling", ['"%d"', "%d.0", "%d.00"])
+def test_response_with_its_id_in_another_form_is_matched_and_reported_once(spelling: str) -> None:
+    harness = client()
+    first: Any = harness.conn.send_request("tools/list")
+    second: Any = harness.conn.send_request("tools/list")
+    line = f'{{"jsonrpc":"2.0","id":{spelling},"result":{{"tools":[]}}}}'
+    problem, event = harness.receive(line % first)
+    assert isinstance(problem, InputProblem)
+    assert only_event([event], ResultReceived).id == first
+    assert only_event(harness.receive(line % second), ResultReceived).id == second
+    assert harness.receive(line % second) == []  # it was answered
 
 
 def test_error_response_becomes_error_received() -> None:
@@ -455,13 +469,17 @@ def test_invalid_response_fails_its_request(version: str, answer: str, words: st
 
 @pytest.mark.requirement("RPC-8")
 @pytest.mark.parametrize(
-    "message", [error(None), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}]
+    "message", [error(None, 1, "no"), {"jsonrpc": "2.0", "error": {"code": 1, "message": "no"}}]
 )
 def test_error_response_without_id_only_reported(message: Message) -> None:
     harness = client()
     harness.conn.send_request("tools/list")
     harness.take_sent()
-    assert_rejected(harness.receive(message), "the peer could not parse our message: no")
+    text = "the server sent an error without an id: no (1)"
+    rejected, problem = harness.receive(message)
+    assert_rejected([rejected], text)
+    assert problem == InputProblem(text)
+    assert_rejected(harness.receive(message), text)  # the problem is reported once
     assert harness.take_sent() == []
 
 

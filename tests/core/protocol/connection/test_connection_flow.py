@@ -113,7 +113,7 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
         harness.receive(
             progress_message(id, 1),
             progress_message(id, 0.5),
-            progress_message(str(id), 2),
+            progress_message(f"0{id}", 2),
             progress_message(99, 2),
             progress_message(quiet, 2),
         )
@@ -166,8 +166,8 @@ def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
 def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
     harness = server(version)
     harness.receive(call(1, version))
-    assert harness.receive(cancelled("1")) == []
-    assert harness.receive(cancelled(1, "enough")) == [RequestCancelled(1, "enough")]
+    assert harness.receive(cancelled("01")) == []
+    assert harness.receive(cancelled("1", "enough")) == [RequestCancelled(1, "enough")]
     assert harness.receive(cancelled(1)) == []
     assert harness.conn.in_flight == 1
     assert_error(harness.error_response_to(call(1, version)), -32600, 1, "still in use")

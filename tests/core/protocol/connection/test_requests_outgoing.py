@@ -64,11 +64,20 @@ def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
     sent.send(call("token", progress=True), None)
     events = [
         sent.progress_event(t.ProgressParams(progress_token=token, progress=progress))
-        for token, progress in ((1, 1), (9, 1), ("2", 1), (2, 1), (2, 1), (2, 0.5), (2, 1.5))
+        for token, progress in (
+            (1, 1),
+            (9, 1),
+            ("2", 1),
+            (2, 1),
+            (2, 1),
+            (2, 0.5),
+            ("2", 1.5),
+            ("1", 2),
+        )
     ]
     assert [event for event in events if event] == [
-        ProgressReceived(2, 1, None, None, "token"),
-        ProgressReceived(2, 1.5, None, None, "token"),
+        ProgressReceived("2", 1, None, None, "token"),
+        ProgressReceived("2", 1.5, None, None, "token"),
     ]
 
 

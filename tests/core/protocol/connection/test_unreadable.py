@@ -307,7 +307,6 @@ def test_response_that_is_not_valid_fails_its_request_at_once(line: Any, text: s
 IN_DOUBT = [
     'Loading model...{"jsonrpc":"2.0","id":%d,"result":{}}',
     'DEBUG sending {"jsonrpc": "2.0", "id": %d, "result": {"tools": []}}',
-    {"jsonrpc": "2.0", "id": "%d", "result": {}},
 ]
 
 
@@ -334,26 +333,23 @@ def test_likely_response_fails_its_request_after_a_second(line: Any) -> None:
     assert still_answers(harness, first)
 
 
-def test_parse_error_without_id_fails_the_only_request() -> None:
-    harness, (id,) = waiting_client(1)
-    events = harness.receive(error(None, -32700, "too large"))
-    assert "the peer could not read one of our messages: too large (-32700)" in failures(events)[id]
-
-
-def test_parse_error_without_id_fails_all_requests_after_a_second() -> None:
+@pytest.mark.parametrize("code", [-32700, -32600, -32601, -32603])
+def test_error_without_id_fails_no_call_and_is_described_while_one_waits(code: int) -> None:
+    """The tool may be running. Some servers send one in response to a notification."""
     harness, (first, second) = waiting_client(2)
-    assert failures(harness.receive(error(None, -32700))) == {}
-    assert still_answers(harness, first)
-    assert failures(harness.advance_time(1)).keys() == {second}
-
-
-@pytest.mark.parametrize("code", [-32600, -32601, -32603])
-def test_other_error_without_id_fails_nothing(code: int) -> None:
-    """Some servers send one in response to a notification."""
-    harness, (id,) = waiting_client(1)
-    assert type_names(harness.receive(error(None, code))) == ["MessageRejected"]
+    events = harness.receive(error(None, code, "too large"))
+    assert type_names(events) == ["MessageRejected", "InputProblem"]
     assert harness.conn.next_deadline() is None
-    assert still_answers(harness, id)
+    assert harness.take_sent() == []
+    text = f"; the server sent an error without an id: too large ({code})"
+    assert harness.conn.describe_unreadable() == text
+    assert still_answers(harness, first)
+    assert harness.conn.describe_unreadable() == text
+    assert still_answers(harness, second)
+    assert harness.conn.describe_unreadable() == ""
+    # A later request has nothing to do with it.
+    harness.conn.send_request("tools/list")
+    assert harness.conn.describe_unreadable() == ""
 
 
 # -- Other output ----------------------------------------------------------------------------------
