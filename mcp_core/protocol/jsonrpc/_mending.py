@@ -16,9 +16,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+from msgspec import Raw
 
 from mcp_core._patterns import compile_on_first_use
+
+from ._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +61,8 @@ _EXACT: Final = frozenset(
 # Their members are the values of users and authors, in which only names are looked up.
 _OF_USERS: Final = frozenset(("arguments", "structuredContent"))
 
-_read_any = msgspec.json.Decoder().decode
-_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_any = reader(object)
+_read_members = reader(dict[str, Raw])
 
 
 def mend(data: bytes) -> tuple[bytes, str] | None:
@@ -82,7 +84,7 @@ def mend(data: bytes) -> tuple[bytes, str] | None:
             found.append("half of a surrogate pair was read as U+FFFD")
     try:
         members = _read_members(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except InvalidPayload:
         return None
     absent = [name for name in _NULLABLE if name in members and bytes(members[name]) == b"null"]
     # Only of a response, whose id is ours. A peer gets back the id of its own request as it is.
@@ -92,13 +94,13 @@ def mend(data: bytes) -> tuple[bytes, str] | None:
         absent.remove("result")  # the result of the call, as the peer sees it
     if id is not None:
         found.append("an id such as 3.0 was read as 3")
-        members["id"] = msgspec.Raw(id[1])
+        members["id"] = Raw(id[1])
     if absent:
         found.append(f"null was read as an absent member: {', '.join(absent)}")
         for name in absent:
             del members[name]
     if id is not None or absent:
-        pairs = (b"%b:%b" % (msgspec.json.encode(name), bytes(members[name])) for name in members)
+        pairs = (b"%b:%b" % (encode(name), bytes(members[name])) for name in members)
         data = b"{%b}" % b",".join(pairs)
     return (data, "; ".join(found)) if found else None
 
@@ -116,7 +118,7 @@ def _without_halves(data: bytes) -> bytes | None:
         return None
     try:
         value = _read_any(_replace_halves(data, mark.encode()))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except InvalidPayload:
         return None
     if any(mark in text for text in _exact_texts(value)):
         return None
