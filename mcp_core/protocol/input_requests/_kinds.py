@@ -8,8 +8,9 @@ in every revision, whether it travels as a JSON-RPC request or inside a result.
    checks before it calls its callback.
 2. An invalid input request of our own author is a `LocalProtocolError`. A missing capability is an
    `McpError`, which a handler may catch, and which is the error response otherwise.
-3. A form is flat and its fields are simple, so that any client can display it. The content that
-   comes back is checked against its schema.
+3. A form is flat and its fields are simple, so that any client can display it. A client also takes
+   fields that mean the same (`simple_form`). The content that comes back is checked against the
+   schema.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mcp_core.protocol.revisions._capabilities import is_declared
 from mcp_core.protocol.revisions._methods import INPUTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from msgspec import Struct
 
@@ -99,7 +100,7 @@ def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> Non
     """
     questions = tuple(questions)
     for question in questions:
-        error = _find_question_error(question) or _find_plaintext_error(question)
+        error = _find_question_error(question, _exact_form) or _find_plaintext_error(question)
         if error:
             raise LocalProtocolError(f"{question.method}: {error}")
     # Capabilities that its revision doesn't have don't count, even if the client sent them.
@@ -137,7 +138,9 @@ class FormSchema(t.Shape):
 _read_form = reader(FormSchema)
 
 
-def _find_question_error(question: t.InputRequest) -> str | None:
+def _find_question_error(
+    question: t.InputRequest, read_form: Callable[[t.ElicitRequest], FormSchema]
+) -> str | None:
     """Return why this input request is invalid for any client, or None."""
     if isinstance(question, t.CreateMessageRequest):
         return _find_messages_error(question.params.messages)
@@ -145,7 +148,7 @@ def _find_question_error(question: t.InputRequest) -> str | None:
         if question.params.mode == "url":
             return _find_page_error(question.params.url or "")
         try:
-            form_schema(question)
+            read_form(question)
         except InvalidPayload as exc:
             return f"requestedSchema is no flat object of simple fields: {exc}"
     return None
@@ -191,13 +194,25 @@ def _find_plaintext_error(question: t.InputRequest) -> str | None:
     return None
 
 
+def _exact_form(question: t.ElicitRequest) -> FormSchema:
+    return _read_form(encode(question.params.requested_schema))
+
+
 def form_schema(question: t.ElicitRequest) -> FormSchema:
-    """Return the schema of a form.
+    """Return the schema of a form, in which each field is a simple one.
 
     Raises:
-        InvalidPayload: it isn't a flat object of simple fields.
+        InvalidPayload: it isn't a flat object, or a field means no simple one.
     """
-    return _read_form(encode(question.params.requested_schema))
+    try:
+        return _exact_form(question)
+    except InvalidPayload as exc:
+        from ._lenient_form import simple_form  # on first use: most forms are exact
+
+        try:
+            return _read_form(encode(simple_form(question.params.requested_schema or {})))
+        except InvalidPayload:
+            raise exc from None
 
 
 def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:
@@ -291,7 +306,7 @@ def check_input_request(question: t.InputRequest, capabilities: t.ClientCapabili
     error = (
         f"this client did not declare {encode(missing).decode()}"
         if missing
-        else _find_question_error(question)
+        else _find_question_error(question, form_schema)
     )
     if error:
         raise RemoteProtocolError(f"{question.method}: {error}", Fault.INVALID_PARAMS)
