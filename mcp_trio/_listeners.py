@@ -1,4 +1,7 @@
-"""A listener that waits, with one line in the log, while the system has no descriptor to spare."""
+"""Accept connections: wait while the system has no descriptor to spare, and have a maximum.
+
+A task of its own serves each connection.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,15 @@ import errno
 import logging
 import math
 import os
-from typing import Final, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-__all__ = ["PatientListener"]
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+__all__ = ["PatientListener", "serve_connections"]
 
 L = TypeVar("L", bound=trio.abc.Stream)
 
@@ -56,3 +63,36 @@ class PatientListener(trio.abc.Listener[L]):
     async def aclose(self) -> None:
         """Close the listener."""
         await self._listener.aclose()
+
+
+async def serve_connections(
+    serve: Callable[[L], Awaitable[object]],
+    listeners: Iterable[trio.abc.Listener[L]],
+    max_connections: int,
+) -> None:
+    """Serve each connection in a task, until cancelled. Listeners and connections are closed.
+
+    Args:
+        serve: serves one connection. A client that disconnects, or that reads too slowly, ends its
+            own connection only: `trio.BrokenResourceError`, `ClosedResourceError`, `TooSlowError`.
+        listeners: accept the connections.
+        max_connections: the maximum of open connections; more are closed at once.
+
+    Raises:
+        ExceptionGroup: a listener or `serve` has raised something else.
+    """
+    count = 0
+
+    async def serve_one(stream: L) -> None:
+        nonlocal count
+        if count >= max_connections:
+            _log.warning("%d connections are open, the maximum: closing a new one", count)
+            return  # `trio.serve_listeners` closes the stream
+        count += 1
+        try:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+                await serve(stream)
+        finally:
+            count -= 1
+
+    await trio.serve_listeners(serve_one, [PatientListener(each) for each in listeners])

@@ -37,7 +37,6 @@ from mcp_core.auth import (
 from mcp_trio.http_client._connector import ENVIRONMENT
 
 from ._fetch import fetch
-from ._loopback import LoopbackListener
 from ._storage import FileStorage, LockableStorage, TokenStorage
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
 
     from mcp_core.auth import AuthAttempt, Flow, HttpResponse, Step
     from mcp_core.http import AuthAttemptLike
+
+    from ._loopback import LoopbackListener
 
 __all__ = ["ClientAuthorization", "LoginConfig", "login_config"]
 
@@ -308,6 +309,8 @@ class ClientAuthorization:
             )
         if callable(browse):
             return step.redirect_uri
+        from ._loopback import LoopbackListener  # on first use: most clients have their tokens
+
         self._loopback = await LoopbackListener.open(step.redirect_uri, any_port=step.any_port)
         return self._loopback.redirect_uri
 

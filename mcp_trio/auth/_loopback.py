@@ -21,7 +21,7 @@ import logging
 import os
 import webbrowser
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -32,6 +32,9 @@ import trio
 
 from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, LoopbackLogin
+from mcp_core.http import Body, End, Head
+from mcp_trio._listeners import PatientListener
+from mcp_trio._simple_http import SimpleHttpConnection, SimpleHttpLimits, UnreadableRequest
 
 from ._peer_user import can_find_users, is_same_user
 
@@ -39,19 +42,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mcp_core.auth import Browse, HttpResponse
+    from mcp_core.http import RequestHead
 
 __all__ = ["LoopbackListener"]
 
 _log = logging.getLogger("mcp_trio")
 
 _LOGIN_TIMEOUT: Final = 300.0  # seconds for the user to log in
-_REQUEST_TIMEOUT: Final = 5.0  # seconds
-_MAX_HEAD: Final = 32_768  # bytes
+_REQUEST_TIMEOUT: Final = 5.0  # seconds for a connection, with its request and response
+_LIMITS: Final = SimpleHttpLimits(
+    head=32 * 1024, head_seconds=_REQUEST_TIMEOUT, write_seconds=_REQUEST_TIMEOUT
+)
 _MAX_CONNECTIONS: Final = 16
 _PORT_ATTEMPTS: Final = 3  # random ports that are tried, if any port will do
-# Temporary: the process or the system has no free file descriptor or memory.
-_RESOURCE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_ACCEPT_RETRY_DELAY: Final = 0.1  # seconds
 _NOT_FOUND: Final = 404
 
 
@@ -161,20 +164,20 @@ class LoopbackListener:
                     is_redirect = False
                     async with stream:
                         with scope:
-                            http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
-                            request = await _read_request(stream, http)
-                            response, is_redirect = await _respond(stream, request, login)
-                            await _send_response(stream, http, response)
+                            connection = SimpleHttpConnection(stream, _LIMITS)
+                            head = await _read_head(connection)
+                            response, is_redirect = await _respond(stream, head, login)
+                            await _send_response(stream, connection, response)
                     if scope in serving:
                         serving.remove(scope)
                     if is_redirect:
                         nursery.cancel_scope.cancel()
 
-                async def accept(listener: trio.SocketListener) -> None:
+                async def accept(listener: PatientListener[trio.SocketStream]) -> None:
                     nonlocal problem
                     while True:
                         try:
-                            stream = await _accept(listener)
+                            stream = await listener.accept()
                         except OSError as exc:
                             problem = AuthorizationFailed(
                                 f"listening for the redirect failed ({exc.strerror})"
@@ -187,7 +190,7 @@ class LoopbackListener:
                         nursery.start_soon(serve, stream, serving[-1])
 
                 for listener in self._listeners:
-                    nursery.start_soon(accept, listener)
+                    nursery.start_soon(accept, PatientListener(listener))
                 if open_browser:
                     with _start_page(login, self._listeners[0]) as url:
                         try:
@@ -207,31 +210,29 @@ class LoopbackListener:
         )
 
 
-async def _read_request(stream: trio.SocketStream, http: h11.Connection) -> h11.Request | None:
+async def _read_head(connection: SimpleHttpConnection) -> RequestHead | None:
     """Read a request's head. Return None if the head is invalid or doesn't arrive."""
     try:
-        while (event := http.next_event()) is h11.NEED_DATA:
-            http.receive_data(bytes(await stream.receive_some(4096)))
-    except (h11.RemoteProtocolError, trio.BrokenResourceError):
+        return await connection.next_head()
+    except UnreadableRequest:
         return None
-    return event if type(event) is h11.Request else None
 
 
 async def _respond(
-    stream: trio.SocketStream, request: h11.Request | None, login: LoopbackLogin
+    stream: trio.SocketStream, head: RequestHead | None, login: LoopbackLogin
 ) -> tuple[HttpResponse | None, bool]:
     """Return the response to a request, and whether this was the redirect. Log all others."""
     response: HttpResponse | None = None
     is_redirect = False
-    if request is not None:
-        target = bytes(request.target).decode("latin-1")
+    if head is not None:
+        target = head.target.decode("latin-1")
         if login.is_start(target) and not await trio.to_thread.run_sync(
             is_same_user, stream.socket
         ):
             _log.warning("a program of another user requested the start page of a login")
             return login.not_found(), False
         waiting = login.callback is None
-        response = login.respond(bytes(request.method).decode("latin-1"), target)
+        response = login.respond(head.method.decode("latin-1"), target)
         is_redirect = waiting and login.callback is not None
     if response is None or response.status == _NOT_FOUND:
         _log.info("a request to the redirect URI was not the redirect of the current login")
@@ -239,30 +240,15 @@ async def _respond(
 
 
 async def _send_response(
-    stream: trio.SocketStream, http: h11.Connection, response: HttpResponse | None
+    stream: trio.SocketStream, connection: SimpleHttpConnection, response: HttpResponse | None
 ) -> None:
     """Send a response, None for none. A redirect is valid even if its response doesn't arrive."""
     if response is None:
         return
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
-    head = h11.Response(status_code=response.status, headers=headers)
-    try:
-        data = [http.send(each) for each in (head, h11.Data(response.body), h11.EndOfMessage())]
-        await stream.send_all(b"".join(each or b"" for each in data))
+    with suppress(h11.LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
+        await connection.send(Head(response.status, headers), Body(response.body), End())
         await stream.send_eof()
-    except (h11.LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
-        pass
-
-
-async def _accept(listener: trio.SocketListener) -> trio.SocketStream:
-    """Accept one connection. Wait and retry while file descriptors are exhausted."""
-    while True:
-        try:
-            return await listener.accept()
-        except OSError as exc:
-            if exc.errno not in _RESOURCE_ERRORS:
-                raise
-            await trio.sleep(_ACCEPT_RETRY_DELAY)
 
 
 async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:

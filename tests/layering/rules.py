@@ -150,6 +150,7 @@ TRIO_LAYERS: Final = (
         "_logging",
         "_nursery",
         "_runtime",
+        "_simple_http",
         "types",
     ),
     ("_client", "recording", "streams"),
@@ -241,7 +242,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/proxy/_http_connection.py",  # the same, and one connection at a time
     "mcp_trio/oracle/proxy/_http_exchange.py",
     "mcp_trio/_websocket.py",
-    "mcp_trio/auth/_loopback.py",
+    "mcp_trio/_simple_http.py",
     "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
     "mcp_trio/http_server/_connection.py",
     "mcp_trio/http_server/_h11_connection.py",
@@ -251,10 +252,8 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/fuzz/_http.py",  # writes what no client would
     "mcp_trio/oracle/fuzz/_stdio.py",  # writes what no connection would
     "mcp_trio/oracle/fuzz/client/_lines.py",  # the same
-    "mcp_trio/oracle/fuzz/client/_http.py",  # the same
     # The peers of a replay, which have no connection: each stream has one task that writes.
     "mcp_trio/oracle/replay/_stream.py",
-    "mcp_trio/oracle/replay/_http_server.py",
     "mcp_trio/testing/_peer.py",  # the peer, played by a task of a test
     "mcp_trio/testing/hostile/_client_attacks.py",  # the same
     "mcp_trio/testing/hostile/_server.py",  # the same

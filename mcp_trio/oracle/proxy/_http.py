@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-import logging
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from mcp_core.http import HostOriginPolicy, ProxyPolicy
-from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio._listeners import serve_connections
 from mcp_trio.http_client._connector import Connector
 from mcp_trio.http_server._serve import address_of, open_listeners, warn_of_missing_hosts
 
@@ -31,8 +29,6 @@ __all__ = ["serve_http_proxy"]
 
 # Each costs two descriptors; systems allow 1,024 or more.
 _MAX_CONNECTIONS: Final = 400
-
-_log = logging.getLogger("mcp_trio")
 
 
 async def serve_http_proxy(
@@ -75,20 +71,9 @@ async def serve_http_proxy(
     listeners = await open_listeners(host, port)
     warn_of_missing_hosts(listeners, host)
     address = address_of(listeners[0], host, url.target.decode(), "http")
-    count = 0
 
     async def serve(stream: trio.SocketStream) -> None:
-        nonlocal count
-        if count >= max_connections:
-            _log.warning("%d connections are open, the maximum: closing a new one", count)
-            await trio.aclose_forcefully(stream)
-            return
-        count += 1
-        try:
-            await ProxyConnection(stream, upstream, policy, recorder, on_exchange).run()
-        finally:
-            count -= 1
+        await ProxyConnection(stream, upstream, policy, recorder, on_exchange).run()
 
-    async with open_quiet_nursery(wait=True) as nursery:
-        nursery.start_soon(partial(trio.serve_listeners, serve, listeners, handler_nursery=nursery))
-        task_status.started(address)
+    task_status.started(address)
+    await serve_connections(serve, listeners, max_connections)

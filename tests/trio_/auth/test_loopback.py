@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-import h11
 import pytest
 import trio
 import trio.testing
 
 from mcp_core.auth import AuthorizationFailed, Browse, HttpResponse
+from mcp_trio._simple_http import SimpleHttpConnection
 from mcp_trio.auth import _loopback
 from mcp_trio.auth._loopback import LoopbackListener
 from tests.waiting import PATIENCE
@@ -166,11 +166,9 @@ async def test_loopback_browser_that_closes_early_still_counts() -> None:
 async def test_loopback_response_to_closed_connection_is_dropped() -> None:
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.aclose()
-    http = h11.Connection(h11.SERVER)
-    http.receive_data(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-    http.next_event()
+    connection = SimpleHttpConnection(ours, _loopback._LIMITS)
     response = HttpResponse(404, [("connection", "close")], b"x")
-    await _loopback._send_response(cast("trio.SocketStream", ours), http, response)
+    await _loopback._send_response(cast("trio.SocketStream", ours), connection, response)
 
 
 async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

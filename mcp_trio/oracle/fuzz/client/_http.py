@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import h11
 import trio
 
+from mcp_core.http import Body, End, Head
 from mcp_core.trace import HttpHead, SseFields, TraceLine
+from mcp_trio._listeners import serve_connections
+from mcp_trio._simple_http import SimpleHttpConnection, SimpleHttpLimits, UnreadableRequest
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_session import LINE_LIMIT
 from ._http_odd import STATUSES, TYPES, raw_response
 
 if TYPE_CHECKING:
+    from mcp_core.http import RequestHead
+
     from ._client_session import ClientSession
     from ._odd import Act
     from ._script import Reaction
@@ -25,10 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["HttpServerLink"]
 
 PATH: Final = b"/mcp"
-MAX_BODY: Final = 8 * 1024 * 1024  # bytes of a request
-IDLE_TIMEOUT: Final = 30.0  # seconds for the next request of a connection
-WRITE_TIMEOUT: Final = 10.0  # seconds for a client that reads slowly
+MAX_CONNECTIONS: Final = 500  # of one case
 MAX_EXCHANGES: Final = 1_000  # of one case
+LIMITS: Final = SimpleHttpLimits(
+    body=8 * 1024 * 1024, head_seconds=30, body_seconds=30, write_seconds=10
+)
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
@@ -63,7 +68,7 @@ class HttpServerLink:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         with self._scope:
             task_status.started(listeners[0].socket.getsockname()[1])
-            await trio.serve_listeners(self._serve, listeners)
+            await serve_connections(self._serve, listeners, MAX_CONNECTIONS)
 
     async def close(self) -> None:
         """End all connections, and accept none."""
@@ -80,8 +85,6 @@ class HttpServerLink:
         try:
             async with stream:
                 await _ScriptedConnection(self, stream).run()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
         finally:
             self.active -= 1
             self.session.notify()
@@ -94,53 +97,25 @@ class _ScriptedConnection:
         self._server = server
         self._session = server.session
         self._stream = stream
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=65_536)
+        self._http = SimpleHttpConnection(stream, LIMITS)
         self._exchange = 0
 
     async def run(self) -> None:
         """Serve requests until the connection ends."""
-        while True:
-            try:
-                request = await self._read_request()
-            except h11.RemoteProtocolError as exc:
+        http = self._http
+        try:
+            while (head := await http.next_head()) is not None:
+                body = await http.read_body()
+                if self._session.is_closed:
+                    return
+                await self._handle(head, body)
+        except UnreadableRequest as exc:
+            if exc.status not in (408, 413):  # only slow, or too large
                 self._session.note(f"the client sends a request that is not HTTP: {exc}")
-                return
-            if request is None or self._session.is_closed:
-                return
-            await self._handle(*request)
-            if self._h11.our_state is not h11.DONE or self._h11.their_state is not h11.DONE:
-                return
-            self._h11.start_next_cycle()
-
-    async def _read_request(self) -> tuple[h11.Request, bytes] | None:
-        head: h11.Request | None = None
-        body = b""
-        with trio.move_on_after(IDLE_TIMEOUT):
-            while True:
-                event = self._h11.next_event()
-                if event is h11.NEED_DATA:
-                    if self._h11.they_are_waiting_for_100_continue:
-                        await self._write(
-                            self._h11.send(
-                                h11.InformationalResponse(status_code=100, headers=[], reason=b"")
-                            )
-                        )
-                    self._h11.receive_data(bytes(await self._stream.receive_some(65_536)))
-                elif isinstance(event, h11.Request):
-                    head = event
-                elif isinstance(event, h11.Data):
-                    body += bytes(event.data)
-                    if len(body) > MAX_BODY:
-                        return None
-                elif isinstance(event, h11.EndOfMessage) and head is not None:
-                    return head, body
-                else:
-                    return None
-        return None
 
     # -- Requests ----------------------------------------------------------------------------------
 
-    async def _handle(self, head: h11.Request, body: bytes) -> None:
+    async def _handle(self, head: RequestHead, body: bytes) -> None:
         server, session = self._server, self._session
         if head.target.split(b"?")[0] != PATH:
             await self._respond(404, {}, b"", record=False)
@@ -162,7 +137,7 @@ class _ScriptedConnection:
             raw=text,
             data=data,
             http=HttpHead(
-                version=head.http_version.decode(),
+                version=self._http.http_version,
                 method=head.method.decode(),
                 target=head.target.decode("latin-1"),
                 headers=tuple(
@@ -289,7 +264,7 @@ class _ScriptedConnection:
     async def _raw(self, data: bytes, body: bytes) -> None:
         """Send bytes in place of a response, and end the connection."""
         self._record_head(200, {"content-type": _JSON}, body, end="reset")
-        await self._write(data)
+        await self._http.send_bytes(data)
 
     # -- Responses ---------------------------------------------------------------------------------
 
@@ -303,7 +278,7 @@ class _ScriptedConnection:
             case "send":
                 await self._event(act.data, SseFields())
             case "raw":
-                await self._write(b"data: " + act.data)
+                await self._http.send_bytes(b"data: " + act.data)
             case _:
                 self._record(end="reset")
                 await self._stream.aclose()
@@ -322,16 +297,16 @@ class _ScriptedConnection:
             self._record(sse=fields)
         self._session.note_sent(data)
         text += b"data: " + data + b"\n\n"
-        await self._write(self._h11.send(h11.Data(data=text)))
+        await self._http.send(Body(text))
 
     async def _begin_events(self, headers: dict[str, str]) -> None:
         more = {"content-type": _EVENTS, "cache-control": "no-cache", "x-accel-buffering": "no"}
         self._record_head(200, {**more, **headers})
-        await self._write(self._h11.send(_head(200, {**more, **headers})))
+        await self._http.send(_head(200, {**more, **headers}))
 
     async def _end_events(self) -> None:
         self._record(end="complete")
-        await self._write(self._h11.send(h11.EndOfMessage()))
+        await self._http.send(End())
 
     async def _respond(
         self, status: int, headers: dict[str, str], body: bytes, *, record: bool = True
@@ -343,15 +318,7 @@ class _ScriptedConnection:
             body = b""
         else:
             headers = {**headers, "content-length": str(len(body))}
-        data = self._h11.send(_head(status, headers))
-        data += self._h11.send(h11.Data(data=body)) or b"" if body else b""
-        await self._write((data or b"") + (self._h11.send(h11.EndOfMessage()) or b""))
-
-    async def _write(self, data: bytes | None) -> None:
-        if not data:
-            return
-        with trio.move_on_after(WRITE_TIMEOUT):
-            await self._stream.send_all(data)
+        await self._http.send(_head(status, headers), Body(body), End())
 
     def _record_head(
         self, status: int, headers: dict[str, str], body: bytes = b"", end: str | None = None
@@ -381,9 +348,7 @@ class _ScriptedConnection:
         )
 
 
-def _head(status: int, headers: dict[str, str]) -> h11.Response:
-    return h11.Response(
-        status_code=status,
-        headers=[(name.encode(), value.encode("latin-1")) for name, value in headers.items()],
-        reason=b"OK" if status == 200 else b"",
+def _head(status: int, headers: dict[str, str]) -> Head:
+    return Head(
+        status, [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     )
