@@ -39,7 +39,7 @@ from mcp_core.http.server._options import HttpLimits, HttpOptions, ServeOptions
 from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._forwarded import TrustedProxies, end_to_end, end_to_end_trailers
-from mcp_core.http.wire._head_limits import MAX_RESPONSE_HEAD, HeadError
+from mcp_core.http.wire._head_limits import HEAD_TIMEOUT, MAX_RESPONSE_HEAD, HeadError
 from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._http1 import (
     MAX_EMPTY_LINES,
@@ -48,6 +48,7 @@ from mcp_core.http.wire._http1 import (
     find_partial_head_error,
     head_end,
     origin_form,
+    written_fields,
 )
 from mcp_core.http.wire._http2_frames import (
     MAX_CONCURRENT_STREAMS,
@@ -67,14 +68,19 @@ from mcp_core.http.wire._http2_headers import (
 )
 from mcp_core.http.wire._mcp_headers import message_headers
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
+from mcp_core.http.wire._proxy_exchange import (
+    GatewayError,
+    ProxiedEnd,
+    ProxiedExchange,
+    gateway_timeout,
+    proxy_error_response,
+)
 from mcp_core.http.wire._proxy_policy import (
     EndpointWatch,
     PassedRequest,
     ProxyPolicy,
     ProxyRefusal,
-    ProxyResponseHead,
     proxied_request_headers,
-    proxied_response_head,
 )
 from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
 from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
@@ -86,6 +92,7 @@ from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.urls._url import Url
 
 __all__ = [
+    "HEAD_TIMEOUT",
     "MAX_CONCURRENT_STREAMS",
     "MAX_EMPTY_LINES",
     "MAX_ERROR_BODY",
@@ -107,6 +114,7 @@ __all__ = [
     "Exchange",
     "ExchangeRecorderLike",
     "FrameWatch",
+    "GatewayError",
     "GoAway",
     "Head",
     "HeadError",
@@ -127,9 +135,10 @@ __all__ = [
     "Pong",
     "Pool",
     "PoolDecision",
+    "ProxiedEnd",
+    "ProxiedExchange",
     "ProxyPolicy",
     "ProxyRefusal",
-    "ProxyResponseHead",
     "RequestHead",
     "ResourceServerLike",
     "Router",
@@ -155,6 +164,7 @@ __all__ = [
     "find_head_error",
     "find_partial_head_error",
     "find_trailer_error",
+    "gateway_timeout",
     "goaway",
     "head_end",
     "keep_alive_seconds",
@@ -162,13 +172,14 @@ __all__ = [
     "origin_form",
     "param_headers",
     "proxied_request_headers",
-    "proxied_response_head",
+    "proxy_error_response",
     "request_head",
     "require_http",
     "response_error",
     "response_head",
     "rst_stream",
     "without_quoted_bytes",
+    "written_fields",
 ]
 
 show_public_path(__name__, globals())

@@ -18,6 +18,7 @@ import h11
 import trio
 
 from mcp_core.http import (
+    HEAD_TIMEOUT,
     MAX_EMPTY_LINES,
     Body,
     End,
@@ -149,7 +150,7 @@ class H11ServerConnection(HttpServerConnection):
     def _on_deadline(self, now: float) -> None:
         if self._exchange is None:
             if self._incoming:
-                self._reject(408, "The head of the request took too long.")
+                self._reject(HEAD_TIMEOUT.status, HEAD_TIMEOUT.reason)
             else:
                 self._close()
         elif self._exchange.over:

@@ -32,7 +32,7 @@ Stricter than RFC 9112, because well-behaved clients do none of this:
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ._head_limits import (
     BAD_LENGTH,
@@ -54,6 +54,9 @@ from ._head_limits import (
     HeadError,
 )
 
+if TYPE_CHECKING:
+    from ._messages import Headers
+
 __all__ = [
     "MAX_EMPTY_LINES",
     "empty_lines",
@@ -61,6 +64,7 @@ __all__ = [
     "find_partial_head_error",
     "head_end",
     "origin_form",
+    "written_fields",
 ]
 
 # Before a request line. More isn't a program's mistake, and each one would put off a timeout.
@@ -186,6 +190,19 @@ def origin_form(target: bytes) -> bytes:
         return target
     rest = target[absolute.end() :]
     return rest if rest[:1] == b"/" else b"/" + rest
+
+
+def written_fields(head: bytes) -> Headers:
+    """Return the fields of a head as the client has written them, in their order and spelling.
+
+    Args:
+        head: up to its empty line, accepted by `find_head_error`.
+    """
+    found = []
+    for line in head.split(b"\r\n")[1:-2]:
+        name, _, value = line.partition(b":")
+        found.append((name, value.strip(b" \t")))
+    return found
 
 
 def _repeats_singleton(pairs: list[tuple[bytes, bytes]]) -> bool:

@@ -39,9 +39,7 @@ __all__ = [
     "PassedRequest",
     "ProxyPolicy",
     "ProxyRefusal",
-    "ProxyResponseHead",
     "proxied_request_headers",
-    "proxied_response_head",
 ]
 
 _FOREIGN_HOST: Final = (
@@ -70,7 +68,6 @@ _METADATA: Final = (
 _READS: Final = (b"GET", b"HEAD", b"OPTIONS")
 # Some frameworks take the path of a request from these, and a credential would follow it.
 _OTHER_PATHS: Final = frozenset((b"x-original-url", b"x-rewrite-url"))
-_WITHOUT_BODY: Final = (204, 304)
 _MAX_EVENT: Final = 16 * 1024  # bytes of the event that announces a target
 
 
@@ -244,51 +241,6 @@ def proxied_request_headers(
     if is_chunked:
         passed.append((b"Transfer-Encoding", b"chunked"))
     return passed
-
-
-class ProxyResponseHead(Struct, frozen=True):
-    """The head of a response as the proxy sends it to the client.
-
-    Attributes:
-        headers: the server's, with the framing of the client's connection.
-        is_chunked: the body is sent in chunks.
-        closes: the client's connection ends after the body.
-    """
-
-    headers: Headers
-    is_chunked: bool
-    closes: bool
-
-
-def proxied_response_head(
-    status: int, headers: Headers, *, method: bytes, allows_chunks: bool, closes: bool
-) -> ProxyResponseHead:
-    """Decide how a response of the server is framed for the client (RFC 9112, 6.3).
-
-    Args:
-        status: that of the response.
-        headers: those of the server, as it has written them.
-        method: that of the request.
-        allows_chunks: whether the client has HTTP/1.1.
-        closes: whether the client's connection ends after the response in any case.
-    """
-    fields = end_to_end(headers)
-    is_head = method == b"HEAD"
-    has_no_body = is_head or status in _WITHOUT_BODY
-    from_chunks = any(name.lower() == b"transfer-encoding" for name, _ in headers)
-    if from_chunks and not has_no_body:
-        # Chunks count, and a length beside them is wrong.
-        fields = [field for field in fields if field[0].lower() != b"content-length"]
-    has_length = any(name.lower() == b"content-length" for name, _ in fields)
-    is_chunked = False
-    if not (has_no_body or has_length):
-        is_chunked = allows_chunks
-        closes = closes or not allows_chunks
-    if is_chunked or (is_head and from_chunks and allows_chunks):
-        fields.append((b"Transfer-Encoding", b"chunked"))
-    if closes:
-        fields.append((b"Connection", b"close"))
-    return ProxyResponseHead(fields, is_chunked, closes)
 
 
 def _value(head: RequestHead, name: bytes) -> bytes | None:

@@ -9,20 +9,24 @@
 from __future__ import annotations
 
 import logging
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from mcp_core import ConnectFailed, escape_text
 from mcp_core.http import (
+    HEAD_TIMEOUT,
     MAX_EMPTY_LINES,
+    GatewayError,
     ProxyRefusal,
     RequestHead,
     empty_lines,
     find_partial_head_error,
+    gateway_timeout,
     head_end,
     proxied_request_headers,
+    proxy_error_response,
+    written_fields,
 )
 from mcp_core.runtime import READ_SIZE
 from mcp_trio.http_client._h11_connection import has_input
@@ -37,7 +41,8 @@ from mcp_trio.http_server._h11_heads import (
     CHUNKED,
     BadRequest,
     HeadReader,
-    date_value,
+    date_line,
+    status_lines,
 )
 
 from ._http_exchange import BROKEN, NoResponse, PassedBody, ProxyExchange, head_bytes
@@ -64,7 +69,6 @@ class Upstream:
         self, url: Url, connector: Connector, headers: Mapping[str, str] | None = None
     ) -> None:
         self.url = url
-        self.name = url.authority.decode()
         self._connector = connector
         self._headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
         self.header_names = frozenset(name.lower().decode() for name, _ in self._headers)
@@ -84,10 +88,8 @@ class Upstream:
             try:
                 return await self._connector.connect_stream()
             except ConnectFailed as exc:
-                raise NoResponse(502, str(exc)) from None
-        raise NoResponse(
-            504, f"{self.name} did not accept a connection within {_CONNECT_TIMEOUT:g} s"
-        )
+                raise NoResponse(GatewayError(str(exc))) from None
+        raise NoResponse(gateway_timeout(self.url.authority.decode(), _CONNECT_TIMEOUT))
 
     def rewrite(self, head: ReceivedHead, fields: Headers, request: PassedRequest) -> bytes:
         """Return the head of a request as it is sent to the server.
@@ -180,7 +182,7 @@ class ProxyConnection:
             with trio.CancelScope(deadline=deadline) as scope:
                 data = bytes(await self._client.receive_some(READ_SIZE))
             if scope.cancelled_caught and self._incoming:
-                raise BadRequest(408, "The head of the request took too long.")
+                raise BadRequest(HEAD_TIMEOUT.status, HEAD_TIMEOUT.reason)
             if not data:
                 return None
             self._incoming += data
@@ -202,7 +204,7 @@ class ProxyConnection:
         if self._recorder is not None:
             version = "1.1" if head.is_http_1_1 else "1.0"
             record = self._recorder.begin(request, None, version)
-        fields = self._policy.passed_headers(_fields(block))
+        fields = self._policy.passed_headers(written_fields(block))
         sent = self._upstream.rewrite(head, fields, decision)
         body = PassedBody(block, head.length, self._incoming, self._upstream.header_names)
         self._incoming = b""
@@ -219,7 +221,7 @@ class ProxyConnection:
                     AccessLogEntry(
                         _shown(request.method),
                         _shown(request.target),
-                        exchange.status,
+                        exchange.state.status,
                         trio.current_time() - started_at,
                         exchange.size,
                     )
@@ -231,38 +233,34 @@ class ProxyConnection:
             if server is None or has_input(server):  # that can only be its end
                 await self._drop_server()
                 server = self._server = await self._upstream.connect()
-            is_complete = await exchange.run(server)
+            end = await exchange.run(server)
         except NoResponse as exc:
-            self._note(f"the proxy answered {exc.status}: {exc}")
-            exchange.ended("server", "timeout" if exc.status == 504 else "reset")
+            answer = exc.answer
+            self._note(answer.note)
+            exchange.ended("server", answer.end)
+            exchange.state.status = answer.status  # of the log
             await self._drop_server()
-            if not exchange.status:
-                exchange.status = exc.status
-                _log.warning("answered %d: %s", exc.status, escape_text(str(exc)))
-                await self._refuse(exc.status, str(exc))
+            _log.warning("answered %d: %s", answer.status, escape_text(answer.reason))
+            await self._refuse(answer.status, answer.reason)
             return False
         except BaseException:
             await self._drop_server()
             raise
-        if not (is_complete and exchange.keeps_server):
+        if not end.keeps_server:
             await self._drop_server()
-        if is_complete and not exchange.keeps_client:
+        if end.lingers:
             await self._linger()
         self._incoming = exchange.unused
-        return is_complete and exchange.keeps_client
+        return end.keeps_client
 
     # -- The end -----------------------------------------------------------------------------------
 
     async def _refuse(self, status: int, reason: str) -> None:
         """Send an error response of our own, and end the connection."""
-        text = f"mcp-trio proxy: {escape_text(reason)}\n".encode()
-        head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
-            f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(text)}\r\n"
-            f"date: {date_value().decode()}\r\nconnection: close\r\n\r\n"
-        )
+        headers, body = proxy_error_response(reason)
+        lines, _ = status_lines(status, tuple(headers))
         try:
-            await self._client.send_all(head.encode() + text)
+            await self._client.send_all(b"".join([lines, date_line(), b"\r\n", body]))
             await self._linger()
         except BROKEN:
             pass
@@ -286,15 +284,6 @@ class ProxyConnection:
     def _note(self, text: str) -> None:
         if self._recorder is not None:
             self._recorder.note(text)
-
-
-def _fields(block: bytes) -> Headers:
-    """Return the fields of a request head, which was checked, as the client has written them."""
-    found = []
-    for line in block.split(b"\r\n")[1:-2]:
-        name, _, value = line.partition(b":")
-        found.append((name, value.strip(b" \t")))
-    return found
 
 
 def _shown(text: bytes) -> str:

@@ -21,10 +21,11 @@ from mcp_core.http import (
     MAX_RESPONSE_HEAD,
     Body,
     End,
+    GatewayError,
     Head,
+    ProxiedExchange,
     end_to_end,
     end_to_end_trailers,
-    proxied_response_head,
     require_http,
     without_quoted_bytes,
 )
@@ -34,25 +35,22 @@ from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from mcp_core.http import Action, EndpointWatch, ExchangeRecorderLike, Headers
+    from mcp_core.http import Action, EndpointWatch, ExchangeRecorderLike, Headers, ProxiedEnd
     from mcp_trio.http_server._h11_heads import ReceivedHead
 
 __all__ = ["BROKEN", "NoResponse", "PassedBody", "ProxyExchange", "head_bytes"]
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _MAX_UNUSED: Final = 64 * 1024  # bytes of later requests that are read during an exchange
-_NO_ANSWER: Final = "closed the connection without an answer"
-_RESET: Final = "reset the connection"
-_NO_MACHINE: Final = "does not react any more: its machine or the network is down"
 _ANY_HOST: Final = [(b"host", b"server")]
 
 
 class NoResponse(Exception):
-    """The server has given no response. The client gets one with `status` and this text."""
+    """The server has given no response. The client gets `answer` in its place."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    def __init__(self, answer: GatewayError) -> None:
+        super().__init__(answer.reason)
+        self.answer = answer
 
 
 class PassedBody:
@@ -122,7 +120,7 @@ class PassedBody:
 
 
 class ProxyExchange:
-    """One request and its response.
+    """One request and its response. What is decided about them is in `state`.
 
     Args:
         client: the client's stream.
@@ -133,11 +131,9 @@ class ProxyExchange:
         watch: learns from the response where messages are posted.
 
     Attributes:
-        status: that of the response; 0 before it.
-        size: bytes of the body of the response so far.
+        state: what has passed so far.
+        size: bytes of the response's body so far.
         unused: what the client has sent after the request.
-        keeps_client: True if the client's connection can be used again.
-        keeps_server: True if the server's can.
     """
 
     def __init__(
@@ -149,11 +145,12 @@ class ProxyExchange:
         record: ExchangeRecorderLike | None,
         watch: EndpointWatch | None = None,
     ) -> None:
-        self.status = 0
+        self.state = ProxiedExchange(
+            head.request.method, is_http_1_1=head.is_http_1_1, keep_alive=head.keep_alive
+        )
         self.size = 0
         self.unused = b""
         self._client = client
-        self._head = head
         self._unsent = sent
         self._body = body
         self._record = record
@@ -164,52 +161,36 @@ class ProxyExchange:
         self._http.send(h11.EndOfMessage())
         self._actions: list[Action] = []  # received, and not recorded
         self._parts: list[bytes] = []  # the same as bytes for the client
-        self._is_chunked = False  # the response to the client
-        self._closes = not (head.keep_alive and head.is_http_1_1)
-        self._client_gone = False
-        self._is_sent = False  # the whole request
-
-    @property
-    def keeps_client(self) -> bool:
-        return self._body.is_complete and not self._closes
-
-    @property
-    def keeps_server(self) -> bool:
-        http = self._http
-        return http.their_state is h11.DONE and self._is_sent and not http.trailing_data[0]
 
     def ended(self, side: Literal["client", "server"], reason: str) -> None:
         """Record that `side` has ended the exchange early."""
         if self._record is not None:
             self._record.ended(side, reason)
 
-    async def run(self, server: trio.abc.Stream) -> bool:
-        """Pass the request on, and the response back.
-
-        Returns:
-            True if both are complete, False if either side has disconnected in between.
+    async def run(self, server: trio.abc.Stream) -> ProxiedEnd:
+        """Pass the request on, and the response back, until either side ends the exchange.
 
         Raises:
             NoResponse: the server has disconnected before its response, or sent none.
         """
-        is_complete = False
         failure: NoResponse | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._pass_request, server, nursery.cancel_scope)
             try:
-                is_complete = await self._pass_response(server)
+                await self._pass_response(server)
             except NoResponse as exc:
                 failure = exc
             except BROKEN:
-                self._client_gone = True  # an end of the server isn't an error
+                self.state.client_disconnected = True  # an end of the server isn't an error
             nursery.cancel_scope.cancel()
-        if failure is not None and not self._client_gone:
+        if failure is not None and not self.state.client_disconnected:
             raise failure
-        if self._client_gone:
-            self.ended("client", "closed")
-        elif not is_complete:
-            self.ended("server", "closed")
-        return is_complete and not self._client_gone
+        http = self._http
+        is_idle = http.their_state is h11.DONE and not http.trailing_data[0]
+        end = self.state.finish(server_is_idle=is_idle)
+        if end.ended_by is not None:
+            self.ended(end.ended_by, "closed")
+        return end
 
     # -- The request -------------------------------------------------------------------------------
 
@@ -234,7 +215,7 @@ class ProxyExchange:
             pass
         except h11.RemoteProtocolError:
             pass  # chunks that cannot be read: the client may as well have disconnected
-        self._client_gone = True
+        self.state.client_disconnected = True
         scope.cancel()
 
     async def _pass_body(self, server: trio.abc.Stream) -> bool:
@@ -244,12 +225,13 @@ class ProxyExchange:
             h11.RemoteProtocolError: the body's chunks are malformed.
         """
         data, sent = self._body.take()
+        self.state.request_received = self._body.is_complete
         if self._record is not None and (data or self._body.is_complete):
             self._record.request_data(data, end=self._body.is_complete)
         sent, self._unsent = self._unsent + sent, b""
         try:
             await server.send_all(sent)
-            self._is_sent = self._body.is_complete
+            self.state.request_sent = self._body.is_complete
         except BROKEN:
             # The server may have answered before it disconnected. Read that, and the body, so
             # that a client that sends first gets to read it.
@@ -258,21 +240,21 @@ class ProxyExchange:
 
     # -- The response ------------------------------------------------------------------------------
 
-    async def _pass_response(self, server: trio.abc.Stream) -> bool:
-        """Pass the response on. Return False if the server ends it early.
+    async def _pass_response(self, server: trio.abc.Stream) -> None:
+        """Pass the response on, up to its end or the server's.
 
         Raises:
             NoResponse: the server has ended it before its head.
         """
         received = False
         while True:
-            data, cause = await self._receive(server)
+            data, end = await self._receive(server)
             if data and not received:
                 received = True
                 try:
                     require_http(data)
                 except ConnectionLost as exc:
-                    raise NoResponse(502, str(exc)) from None
+                    raise NoResponse(GatewayError(str(exc))) from None
             self._http.receive_data(data)
             error = self._decode()
             actions, self._actions = self._actions, []
@@ -284,23 +266,25 @@ class ProxyExchange:
             if parts:
                 await self._client.send_all(parts[0] if len(parts) == 1 else b"".join(parts))
             if actions and type(actions[-1]) is End:
-                return True
-            if not data and not self.status:
-                status = 504 if cause == _NO_MACHINE else 502
-                raise NoResponse(status, f"the server {cause or _NO_ANSWER}")
-            if error is not None and not self.status:
-                raise NoResponse(502, f"the server's answer is not HTTP/1.1: {error}")
+                self.state.response_passed = True
+                return
             if error is not None or not data:
-                return False
+                answer = self.state.missing_response(end, error)
+                if answer is not None:
+                    raise NoResponse(answer)
+                return
 
-    async def _receive(self, server: trio.abc.Stream) -> tuple[bytes, str]:
-        """Return the next bytes of the server, or `b""` at its end, and why it is broken."""
+    async def _receive(
+        self, server: trio.abc.Stream
+    ) -> tuple[bytes, Literal["closed", "reset", "timeout"] | None]:
+        """Return the server's next bytes, or `b""` at its end, and how it has ended."""
         try:
-            return bytes(await server.receive_some(READ_SIZE)), ""
+            data = bytes(await server.receive_some(READ_SIZE))
         except BROKEN as exc:
             cause = exc.__cause__
             is_timeout = isinstance(cause, OSError) and cause.errno == errno.ETIMEDOUT
-            return b"", _NO_MACHINE if is_timeout else _RESET
+            return b"", "timeout" if is_timeout else "reset"
+        return data, None if data else "closed"
 
     def _decode(self) -> str | None:
         """Collect what has arrived of the response, as actions and as bytes for the client.
@@ -315,17 +299,18 @@ class ProxyExchange:
                     data = bytes(event.data)
                     self.size += len(data)
                     actions.append(Body(data))
-                    parts.append(_chunk(data) if self._is_chunked else data)
+                    parts.append(_chunk(data) if self.state.is_chunked else data)
                 elif isinstance(event, h11.Response):
-                    self.status = event.status_code
                     actions.append(Head(event.status_code, list(event.headers)))
-                    parts.append(self._serialize_head(event))
+                    fields = self.state.receive_head(event.status_code, event.headers.raw_items())
+                    parts.append(head_bytes(_status_line(event), fields))
                 elif isinstance(event, h11.InformationalResponse):
-                    if self._head.is_http_1_1:
-                        parts.append(head_bytes(_status_line(event), _without_hops(event)))
+                    if self.state.passes_interim:
+                        fields = end_to_end(event.headers.raw_items())
+                        parts.append(head_bytes(_status_line(event), fields))
                 elif isinstance(event, h11.EndOfMessage):
                     actions.append(End())
-                    if self._is_chunked:
+                    if self.state.is_chunked:
                         trailers = end_to_end_trailers(event.headers.raw_items())
                         parts.append(head_bytes(b"0\r\n", trailers))
                     return None
@@ -333,19 +318,6 @@ class ProxyExchange:
                     return None
         except h11.RemoteProtocolError as exc:
             return without_quoted_bytes(exc)
-
-    def _serialize_head(self, response: h11.Response) -> bytes:
-        """Return the head of the response for the client, with the framing of its connection."""
-        head = proxied_response_head(
-            response.status_code,
-            response.headers.raw_items(),
-            method=self._head.request.method,
-            allows_chunks=self._head.is_http_1_1,
-            closes=self._closes,
-        )
-        self._is_chunked = head.is_chunked
-        self._closes = head.closes
-        return head_bytes(_status_line(response), head.headers)
 
 
 def _show(watch: EndpointWatch, actions: list[Action]) -> None:
@@ -360,11 +332,6 @@ def _show(watch: EndpointWatch, actions: list[Action]) -> None:
 
 def _status_line(response: h11.Response | h11.InformationalResponse) -> bytes:
     return b"HTTP/1.1 %d %b\r\n" % (response.status_code, response.reason)
-
-
-def _without_hops(response: h11.Response | h11.InformationalResponse) -> Headers:
-    """Return the fields of a response without those of the server's connection."""
-    return end_to_end(response.headers.raw_items())
 
 
 def head_bytes(line: bytes, fields: Headers) -> bytes:

@@ -13,6 +13,7 @@ from mcp_core.http.wire._http1 import (
     find_partial_head_error,
     head_end,
     origin_form,
+    written_fields,
 )
 from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
@@ -303,3 +304,11 @@ def test_head_fault_hostile_heads_take_linear_time() -> None:
             414,
             431,
         )
+
+
+def test_written_fields_keep_order_and_spelling() -> None:
+    head = b"GET / HTTP/1.1\r\nHost: h\r\nX-A:\t1 \r\nx-a:2:3\r\nEmpty:\r\n\r\n"
+    assert find_head_error(head) is None
+    expected = [(b"Host", b"h"), (b"X-A", b"1"), (b"x-a", b"2:3"), (b"Empty", b"")]
+    assert written_fields(head) == expected
+    assert written_fields(b"GET / HTTP/1.0\r\n\r\n") == []

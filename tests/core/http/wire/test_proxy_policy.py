@@ -14,7 +14,6 @@ from mcp_core.http import (
     RequestHead,
     Url,
     proxied_request_headers,
-    proxied_response_head,
 )
 
 URL = Url.parse("https://server.test/mcp?a=b")
@@ -201,44 +200,3 @@ def test_proxied_request_headers_name_the_server(
         (b"Transfer-Encoding", b"chunked"),
     ]
     assert proxied_request_headers(sent, URL, request_, [KEY], is_chunked=chunked) == expected
-
-
-LENGTH = (b"Content-Length", b"3")
-CHUNKED = (b"Transfer-Encoding", b"chunked")
-CLOSE = (b"Connection", b"close")
-
-
-@pytest.mark.parametrize(
-    ("status", "method", "modern", "received", "sent", "chunked", "closes"),
-    [
-        (200, b"GET", True, [LENGTH], [LENGTH], False, False),
-        (200, b"GET", True, [CHUNKED], [CHUNKED], True, False),
-        (200, b"GET", True, [CHUNKED, LENGTH], [CHUNKED], True, False),
-        (200, b"GET", True, [], [CHUNKED], True, False),
-        (200, b"GET", False, [CHUNKED], [CLOSE], False, True),
-        (200, b"GET", False, [LENGTH], [LENGTH], False, False),
-        (204, b"GET", True, [], [], False, False),
-        (304, b"GET", True, [LENGTH], [LENGTH], False, False),
-        (200, b"HEAD", True, [CHUNKED], [CHUNKED], False, False),
-        (200, b"HEAD", False, [CHUNKED], [], False, False),
-        (200, b"GET", True, [LENGTH, CLOSE], [LENGTH], False, False),
-    ],
-)
-def test_proxied_response_is_framed_for_the_client(
-    status: int,
-    method: bytes,
-    modern: bool,
-    received: list[tuple[bytes, bytes]],
-    sent: list[tuple[bytes, bytes]],
-    chunked: bool,
-    closes: bool,
-) -> None:
-    head = proxied_response_head(
-        status, received, method=method, allows_chunks=modern, closes=False
-    )
-    assert (head.headers, head.is_chunked, head.closes) == (sent, chunked, closes)
-    always = proxied_response_head(
-        status, received, method=method, allows_chunks=modern, closes=True
-    )
-    assert always.closes
-    assert always.headers[-1] == CLOSE
