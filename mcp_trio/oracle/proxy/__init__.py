@@ -1,1 +1,1 @@
-"""Proxies between a client and a server, which pass on bytes unchanged and report what crosses."""
+"""Proxies between a client and a server: they pass bytes on unchanged, and record them."""

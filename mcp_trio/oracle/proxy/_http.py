@@ -1,7 +1,7 @@
-"""A proxy of one HTTP server: listen, and pass each connection on to the server.
+"""A proxy in front of one HTTP server: listen, and connect each client to the server.
 
-1. Which requests pass is decided by `ProxyPolicy`, one for all connections.
-2. Nothing that a client or the server sends ends the proxy.
+1. One `ProxyPolicy` decides for all connections which requests pass.
+2. No bytes from a client or the server end the proxy.
 """
 
 from __future__ import annotations
@@ -42,28 +42,30 @@ async def serve_http_proxy(
     max_connections: int = _MAX_CONNECTIONS,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Pass the HTTP/1.1 requests that arrive at an address on to a server, until cancelled.
+    """Listen for HTTP/1.1 requests and pass them on to a server, until cancelled.
 
-    Without `headers`, all paths of the server can be reached. With them only `url` itself can, the
-    target of an open HTTP+SSE stream, and without the headers the metadata of the authorization.
-    `address = await nursery.start(serve_http_proxy, url)` returns an `HttpAddress`, whose `url` has
+    Without `headers`, clients can reach all of the server's paths. With `headers`, they can reach
+    only `url` itself, the target that an open HTTP+SSE stream has announced, and the authorization
+    metadata, which is requested without the headers.
+
+    `address = await nursery.start(serve_http_proxy, url)` returns an `HttpAddress`. Its `url` has
     the path and query of `url`.
 
     Args:
-        url: the server.
+        url: the server's URL.
         host: the address to listen on. By default other machines cannot connect.
         port: the port, or 0, the default, for a free one.
-        headers: sent with each request, in place of those of the client with these names.
-        recorder: gets what crosses, as the client has sent it.
-        on_exchange: called with an `AccessLogEntry` when an exchange has ended. It must not wait.
+        headers: sent with each request. They replace the client's headers of the same names.
+        recorder: records the requests, as the client has sent them, and the responses.
+        on_exchange: called with an `AccessLogEntry` after each exchange. It must not block.
         max_connections: the maximum of open connections; more are closed at once.
-        task_status: of `nursery.start`, which passes it.
+        task_status: passed by `nursery.start`.
 
     *Resource handling*: the listener and all connections are closed at the end.
 
     Raises:
-        CannotListen: that isn't possible on the address; the text names the cure.
-        ConnectFailed: the environment names a proxy that cannot be used.
+        CannotListen: this program cannot listen on the address; the text names the cure.
+        ConnectFailed: the environment variables for proxies name one that cannot be used.
     """
     upstream = Upstream(url, Connector(*url.origin), headers or {})
     own = HostOriginPolicy(host, scheme="http")

@@ -1,9 +1,9 @@
 """One client connection of an HTTP proxy, and the connection to the server that it uses.
 
-1. A request head has one reading only, or it is refused: otherwise the proxy and the server could
-   see different requests (RFC 9112, 11.2).
-2. The proxy answers by itself only if the server cannot: 502 and 504, with the cause. These
-   responses aren't recorded as the server's.
+1. The proxy refuses a request head that could be read in two ways. Otherwise the proxy and the
+   server could see different requests (RFC 9112, 11.2).
+2. The proxy sends a response of its own only if the server sends none: 502 or 504, with the cause.
+   The recorder gets a note, and no response.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class Upstream:
-    """A proxy's server: its URL, how to connect to it, and the headers that it gets."""
+    """The server behind a proxy: its URL, a connector to it, and the headers to add."""
 
     def __init__(
         self, url: Url, connector: Connector, headers: Mapping[str, str] | None = None
@@ -75,14 +75,14 @@ class Upstream:
 
     @property
     def adds_headers(self) -> bool:
-        """True if each client gets the rights that the headers of the proxy give."""
+        """True if the proxy adds headers. Each client then has the rights that they give."""
         return bool(self._headers)
 
     async def connect(self) -> trio.abc.Stream:
         """Open a connection.
 
         Raises:
-            NoResponse: that failed; it has the response to the client.
+            NoResponse: the server cannot be reached; it has the answer for the client.
         """
         with trio.move_on_after(_CONNECT_TIMEOUT):
             try:
@@ -92,12 +92,12 @@ class Upstream:
         raise NoResponse(gateway_timeout(self.url.authority.decode(), _CONNECT_TIMEOUT))
 
     def rewrite(self, head: ReceivedHead, fields: Headers, request: PassedRequest) -> bytes:
-        """Return the head of a request as it is sent to the server.
+        """Return a request's head as the proxy sends it to the server.
 
         Args:
-            head: the client's.
+            head: the head that the client sent.
             fields: its fields, with the names as the client has written them.
-            request: what was decided about it. A page of the server gets the server's own origin.
+            request: the policy's decision about it.
         """
         passed = proxied_request_headers(
             fields, self.url, request, self._headers, is_chunked=head.length == CHUNKED
@@ -115,8 +115,8 @@ class ProxyConnection:
         stream: the connection.
         upstream: the server.
         policy: decides which requests pass.
-        recorder: gets what crosses; None for no recording.
-        on_exchange: called with an `AccessLogEntry` when an exchange has ended.
+        recorder: records the exchanges; None for no recording.
+        on_exchange: called with an `AccessLogEntry` after each exchange.
     """
 
     def __init__(
@@ -133,11 +133,11 @@ class ProxyConnection:
         self._recorder = recorder
         self._on_exchange = on_exchange
         self._heads = HeadReader()
-        self._incoming = b""  # received of the client, and not used yet
+        self._incoming = b""  # received from the client, and not used yet
         self._server: trio.abc.Stream | None = None  # kept for the next request
 
     async def run(self) -> None:
-        """Pass on requests and responses until either side ends the connection."""
+        """Pass on requests and responses until the connection ends."""
         try:
             while (block := await self._read_head()) is not None:
                 if not await self._pass_exchange(block):
@@ -156,10 +156,10 @@ class ProxyConnection:
     # -- The request -------------------------------------------------------------------------------
 
     async def _read_head(self) -> bytes | None:
-        """Return the bytes of the next request head, or None if the client has none.
+        """Return the next request head as bytes, or None if the client sends none.
 
         Raises:
-            BadRequest: they aren't a head with a single reading.
+            BadRequest: the bytes aren't the beginning of a valid head, or arrive too slowly.
         """
         searched = 0
         deadline = trio.current_time() + IDLE_SECONDS
@@ -188,10 +188,10 @@ class ProxyConnection:
             self._incoming += data
 
     async def _pass_exchange(self, block: bytes) -> bool:
-        """Pass one exchange on. Return True if the client may send another request.
+        """Pass a request on, and its response back. Return True if another request may follow.
 
         Raises:
-            BadRequest: the request cannot be passed on.
+            BadRequest: the head is invalid, or the policy refuses the request.
         """
         head = self._heads.read(block)
         request = head.request
@@ -230,7 +230,7 @@ class ProxyConnection:
     async def _run_exchange(self, exchange: ProxyExchange) -> bool:
         try:
             server = self._server
-            if server is None or has_input(server):  # that can only be its end
+            if server is None or has_input(server):  # input without a request: it has disconnected
                 await self._drop_server()
                 server = self._server = await self._upstream.connect()
             end = await exchange.run(server)
@@ -256,7 +256,7 @@ class ProxyConnection:
     # -- The end -----------------------------------------------------------------------------------
 
     async def _refuse(self, status: int, reason: str) -> None:
-        """Send an error response of our own, and end the connection."""
+        """Send an error response, and close the sending side of the connection."""
         headers, body = proxy_error_response(reason)
         lines, _ = status_lines(status, tuple(headers))
         try:
@@ -266,7 +266,10 @@ class ProxyConnection:
             pass
 
     async def _linger(self) -> None:
-        """Let the client read the response, although it may still be sending."""
+        """Read and drop what the client still sends, for a moment.
+
+        Closing at once would reset the connection, and the client would lose the response.
+        """
         with trio.move_on_after(LINGER_SECONDS):
             await self._client.send_eof()
             unwanted = 0

@@ -1,11 +1,12 @@
 """One exchange of an HTTP proxy: pass the request on, and its response back.
 
-1. A body passes in the pieces in which it arrives, unchanged. Only its framing is written anew,
-   which belongs to a connection (RFC 9112, 6 and 7). A head keeps its fields, their order and their
-   spelling, but for `Host` and the fields of one connection. Forbidden trailers are dropped.
-2. If one side disconnects, the other one sees it at once: servers cancel what the client no longer
-   waits for.
-3. h11 reads chunks and responses. The bytes that leave are made of what it has accepted.
+1. Each piece of a body is passed on as it arrives. Its data doesn't change, but its framing is
+   written anew, because framing belongs to one connection (RFC 9112, 6 and 7).
+2. A head keeps its fields, with their order and spelling. Only `Host` and the connection's own
+   fields change. Forbidden trailers are dropped.
+3. If one side disconnects, the proxy disconnects the other one at once, so that a server can cancel
+   the request.
+4. h11 parses chunks and responses. The proxy sends only what h11 has accepted.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _ANY_HOST: Final = [(b"host", b"server")]
 
 
 class NoResponse(Exception):
-    """The server has given no response. The client gets `answer` in its place."""
+    """The server has sent no response. The client gets `answer` instead."""
 
     def __init__(self, answer: GatewayError) -> None:
         super().__init__(answer.reason)
@@ -54,17 +55,18 @@ class NoResponse(Exception):
 
 
 class PassedBody:
-    """A request's body: what has arrived of it, as it is passed on.
+    """A request's body while it passes.
 
     Args:
-        block: the head.
-        length: its length in bytes, or `CHUNKED`.
-        incoming: what was received after the head.
-        replaced: names of headers that the proxy itself sends, in lower case.
+        block: the request's head.
+        length: the body's length in bytes, or `CHUNKED`.
+        incoming: bytes that were received after the head.
+        replaced: names, in lower case, of headers that the proxy adds. Trailers with these names
+            are dropped.
 
     Attributes:
-        is_complete: True once all of it was taken.
-        unused: what was received after it.
+        is_complete: True once `take` has returned the end of the body.
+        unused: bytes that were received after the body.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class PassedBody:
         self._incoming += data
 
     def take(self) -> tuple[bytes, bytes]:
-        """Return what has arrived since the last call: the data, and the bytes for the server.
+        """Return what has arrived since the last call, as data and as bytes for the server.
 
         Raises:
             h11.RemoteProtocolError: the chunks are malformed.
@@ -120,20 +122,20 @@ class PassedBody:
 
 
 class ProxyExchange:
-    """One request and its response. What is decided about them is in `state`.
+    """One request and its response. `state` makes the decisions about them.
 
     Args:
         client: the client's stream.
-        head: its request's head.
-        sent: the same as bytes for the server.
+        head: the request's head.
+        sent: the request's head as bytes for the server.
         body: the request's body.
-        record: gets what crosses.
-        watch: learns from the response where messages are posted.
+        record: records the exchange.
+        watch: finds in the response the target that messages are posted to.
 
     Attributes:
-        state: what has passed so far.
+        state: what has happened so far.
         size: bytes of the response's body so far.
-        unused: what the client has sent after the request.
+        unused: bytes that the client has sent after the request.
     """
 
     def __init__(
@@ -156,22 +158,22 @@ class ProxyExchange:
         self._record = record
         self._watch = watch
         self._http = h11.Connection(h11.CLIENT, MAX_RESPONSE_HEAD)
-        # It has to know the method, on which the length of the response depends.
+        # h11 needs the method: the response's length depends on it.
         self._http.send(h11.Request(method=head.request.method, target=b"/", headers=_ANY_HOST))
         self._http.send(h11.EndOfMessage())
         self._actions: list[Action] = []  # received, and not recorded
-        self._parts: list[bytes] = []  # the same as bytes for the client
+        self._parts: list[bytes] = []  # the same response as bytes for the client
 
     def ended(self, side: Literal["client", "server"], reason: str) -> None:
-        """Record that `side` has ended the exchange early."""
+        """Record that `side` has ended the exchange early, and why."""
         if self._record is not None:
             self._record.ended(side, reason)
 
     async def run(self, server: trio.abc.Stream) -> ProxiedEnd:
-        """Pass the request on, and the response back, until either side ends the exchange.
+        """Pass the request on, and the response back. Return how the exchange has ended.
 
         Raises:
-            NoResponse: the server has disconnected before its response, or sent none.
+            NoResponse: the server has disconnected without a response, or sent no HTTP.
         """
         failure: NoResponse | None = None
         async with trio.open_nursery() as nursery:
@@ -181,7 +183,8 @@ class ProxyExchange:
             except NoResponse as exc:
                 failure = exc
             except BROKEN:
-                self.state.client_disconnected = True  # an end of the server isn't an error
+                # Only writing to the client raises here: the end of the server isn't an error.
+                self.state.client_disconnected = True
             nursery.cancel_scope.cancel()
         if failure is not None and not self.state.client_disconnected:
             raise failure
@@ -195,7 +198,7 @@ class ProxyExchange:
     # -- The request -------------------------------------------------------------------------------
 
     async def _pass_request(self, server: trio.abc.Stream, scope: trio.CancelScope) -> None:
-        """Pass the body on, then read ahead to notice a client that disconnects."""
+        """Pass the body on. Then read ahead, to notice when the client disconnects."""
         try:
             while not await self._pass_body(server):
                 data = bytes(await self._client.receive_some(READ_SIZE))
@@ -214,12 +217,12 @@ class ProxyExchange:
         except BROKEN:
             pass
         except h11.RemoteProtocolError:
-            pass  # chunks that cannot be read: the client may as well have disconnected
+            pass  # malformed chunks: the rest of the request is lost, as after a disconnect
         self.state.client_disconnected = True
         scope.cancel()
 
     async def _pass_body(self, server: trio.abc.Stream) -> bool:
-        """Pass on what has arrived of the request. Return True if that was all of it.
+        """Pass on the part of the request that has arrived. Return True at its end.
 
         Raises:
             h11.RemoteProtocolError: the body's chunks are malformed.
@@ -233,8 +236,8 @@ class ProxyExchange:
             await server.send_all(sent)
             self.state.request_sent = self._body.is_complete
         except BROKEN:
-            # The server may have answered before it disconnected. Read that, and the body, so
-            # that a client that sends first gets to read it.
+            # The server may have sent a response before it disconnected, such as a 413. Go on
+            # reading both: a client that reads only after it has sent all gets that response.
             pass
         return self._body.is_complete
 
@@ -244,7 +247,7 @@ class ProxyExchange:
         """Pass the response on, up to its end or the server's.
 
         Raises:
-            NoResponse: the server has ended it before its head.
+            NoResponse: there is no response, not even a head.
         """
         received = False
         while True:
@@ -287,9 +290,9 @@ class ProxyExchange:
         return data, None if data else "closed"
 
     def _decode(self) -> str | None:
-        """Collect what has arrived of the response, as actions and as bytes for the client.
+        """Decode the part of the response that has arrived, as actions and bytes for the client.
 
-        Return what is wrong with what follows, or None.
+        Return the error in the rest, or None.
         """
         actions, parts = self._actions, self._parts
         try:
@@ -335,7 +338,7 @@ def _status_line(response: h11.Response | h11.InformationalResponse) -> bytes:
 
 
 def head_bytes(line: bytes, fields: Headers) -> bytes:
-    """Return a head, or the end of chunks, with an empty line. `line` ends with a line break."""
+    """Return a head, or the last chunk with its trailers. `line` ends with a line break."""
     return b"".join([line, *[b"%b: %b\r\n" % field for field in fields], b"\r\n"])
 
 

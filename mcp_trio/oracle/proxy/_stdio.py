@@ -1,10 +1,10 @@
-"""A proxy on stdio: start the server, and pass its bytes and those of the client on.
+"""A proxy on stdio: start the server, and pass bytes between it and the client.
 
-1. Bytes pass unchanged and at once, each direction by a task of its own. No byte is parsed here, so
-   junk, binary and endless lines pass like messages.
-2. The server lives as long as a client would let it live: it gets the end of input and the signals
-   of the client. If the client is gone, the server is ended, with all processes that it started.
-3. What crosses is reported before it is passed on: in a trace no response precedes its request.
+1. Bytes pass unchanged and at once. Each direction has its own task. Nothing is parsed here, so
+   junk, binary data and endless lines pass like messages.
+2. The proxy passes on the client's end of input and its signals. If the client disconnects, the
+   proxy ends the server with all processes that it started.
+3. Bytes are recorded before they are passed on, so no response precedes its request in a trace.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _FORWARDED: Final = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
     if name in signal.Signals.__members__
 ]
-_SIGNAL_TIMEOUT: Final = 5.0  # seconds that a server has after its first signal
-_POLL_INTERVAL: Final = 0.1  # seconds between two checks of a state that has no event
+_SIGNAL_TIMEOUT: Final = 5.0  # seconds that a server has to exit after its first signal
+_POLL_INTERVAL: Final = 0.1  # seconds between two checks whether the client has disconnected
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
@@ -54,24 +54,25 @@ async def run_stdio_proxy(
     recorder: Recorder | None = None,
     grace: Grace | None = None,
 ) -> int:
-    """Start a server, and pass bytes between it and the client until it has ended.
+    """Start a server, and pass bytes between it and the client until the server has ended.
 
-    By default it gets the whole environment: the program that starts this one has chosen it for the
-    server. Its stderr goes to ours, and the signals that this process gets are its own.
+    By default the server gets the whole environment, which the program that starts the proxy has
+    chosen for it. The server's stderr goes to this process's stderr. Signals that this process
+    receives are passed on to the server.
 
     Args:
-        client: what the client sends is read from it, and the server's output is written to it.
+        client: the streams to and from the client.
         argv: the server's program and its arguments.
         env, inherit_env, cwd: as for `spawn`.
-        shown: what is recorded in place of `argv`; empty for `argv`.
-        recorder: gets what crosses, and what becomes of the server.
-        grace: seconds that the server has to exit once the client is gone.
+        shown: recorded instead of `argv`; if empty, `argv` is recorded.
+        recorder: records the bytes, and the server's stderr and exit status.
+        grace: seconds that the server has to exit once the client has disconnected.
 
     Returns:
-        the exit status of the server, as of `subprocess`: a signal is negative.
+        the server's exit status. It is negative after a signal, as in `subprocess`.
 
-    *Resource handling*: at the end the server and all processes that it started have ended. The
-    caller closes `client`.
+    *Resource handling*: at the end the server has ended, and so have all processes that it
+    started. The caller closes `client`.
 
     Raises:
         ConnectFailed: the server could not be started.
@@ -92,14 +93,14 @@ async def run_stdio_proxy(
             with forward_signals(proxy.send_signal):
                 nursery.start_soon(proxy.pass_requests)
                 await proxy.pass_responses()
-                # A server without stdout has nothing more to say. Most have exited by now.
+                # A server that has closed stdout sends no more messages. Most have exited by now.
                 await child.aclose()
     assert child.returncode is not None
     return child.returncode
 
 
 class _StdioProxy:
-    """The two directions of one conversation. Its methods run in tasks of `nursery`."""
+    """One conversation, with a task in `nursery` for each direction."""
 
     def __init__(
         self,
@@ -115,9 +116,9 @@ class _StdioProxy:
         self._was_signalled = False
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the server. One that goes on is ended after five seconds.
+        """Send a signal to the server, and end it if it hasn't exited after five seconds.
 
-        A second signal ends it sooner.
+        A second signal ends it at once.
         """
         if self._child.returncode is not None or self._nursery.cancel_scope.cancel_called:
             return
@@ -131,7 +132,7 @@ class _StdioProxy:
         await self._child.aclose()
 
     async def pass_requests(self) -> None:
-        """Pass on what the client sends, then its end. End the server once the client is gone."""
+        """Pass on the client's bytes and its end of input. End the server if the client is gone."""
         source, sink = self._client.receive_stream, self._child.stream.send_stream
         record = self._record
         while True:
@@ -146,17 +147,18 @@ class _StdioProxy:
             try:
                 await sink.send_all(data)
             except _BROKEN:
-                # The server reads no more, and perhaps goes on writing. The client must not block.
+                # The server has closed stdin but may still write. Read on, so that the client
+                # doesn't block.
                 await _discard(source)
                 break
         await sink.aclose()
-        # The end of input can mean that the client has sent all its requests, or that it is gone.
+        # The client has either sent its last request and still reads, or it has disconnected.
         while not _is_reader_gone(self._client.send_stream):  # noqa: ASYNC110  there is no event
             await trio.sleep(_POLL_INTERVAL)
         await self._child.aclose()
 
     async def pass_responses(self) -> None:
-        """Pass on what the server sends, until its end, or until the client reads no more."""
+        """Pass on the server's bytes, until it closes stdout or the client stops reading."""
         source, sink = self._child.stream.receive_stream, self._client.send_stream
         record = self._record
         try:
@@ -177,9 +179,9 @@ async def _discard(source: trio.abc.ReceiveStream) -> None:
 
 
 def _is_reader_gone(stream: Any) -> bool:
-    """Return True if nothing reads what is written to a pipe or socket.
+    """Return True if the reader of a pipe or socket has closed it.
 
-    Known where pipes can be polled; False elsewhere, where the next write finds it out.
+    On systems that cannot poll pipes it is always False: the next write raises there.
     """
     if not (hasattr(stream, "fileno") and hasattr(select, "poll")):
         return False
@@ -193,10 +195,10 @@ def _is_reader_gone(stream: Any) -> bool:
 
 @contextmanager
 def forward_signals(send: Callable[[int], object]) -> Iterator[None]:
-    """Call `send` inside trio with each signal that would end this process, until the block ends.
+    """Call `send` with each signal that would end this process, until the block ends.
 
-    A signal that was ignored stays ignored. Outside the main thread, where Python delivers no
-    signals, this does nothing. Enter it inside `trio.run`.
+    `send` runs in trio's thread. A signal that was ignored stays ignored. Outside the main thread
+    this does nothing, because Python delivers signals only there. Enter it inside `trio.run`.
     """
     token = trio.lowlevel.current_trio_token()
     former: dict[signal.Signals, Any] = {}
