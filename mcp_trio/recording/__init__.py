@@ -1,1 +1,1 @@
-"""Recording of conversations in trace files."""
+"""Record conversations in trace files."""

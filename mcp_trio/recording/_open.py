@@ -1,4 +1,4 @@
-"""Open a conversation's recorder, and close it in a thread."""
+"""Open a recorder for a conversation, and close it in a thread."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def open_recorder(
     on_line: Callable[[TraceLine], object] | None = None,
     secrets: Iterable[str] = (),
 ) -> AsyncIterator[Recorder | None]:
-    """Open a conversation's recorder, or give None if `record` is None.
+    """Open a recorder for a conversation. Yield None if `record` is None.
 
-    The arguments are those of `Recorder`. At the end, the file is closed within two seconds, also
-    if the block is cancelled.
+    `Recorder` describes the arguments. When the block ends, or is cancelled, the file is closed
+    within two seconds.
 
     Raises:
         CannotRecord: the file cannot be opened.
@@ -56,6 +56,6 @@ async def open_recorder(
     try:
         yield recorder
     finally:
-        # A limiter of its own: handlers may occupy all threads that others share.
+        # With a limiter of its own: handlers may use all threads of the shared one.
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(recorder.close, limiter=trio.CapacityLimiter(1))

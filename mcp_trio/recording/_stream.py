@@ -1,4 +1,4 @@
-"""A stream wrapper that records what crosses."""
+"""A stream that records the bytes of another one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["RecordedStream"]
 
 
 class RecordedStream(trio.abc.Stream):
-    """A wrapper of `stream` that records its bytes, which pass unchanged and without delay.
+    """A stream that passes the bytes of `stream` unchanged and at once, and records them.
 
-    Bytes are recorded just before they are sent, and before the reader gets them. Closing this
-    closes `stream`.
+    Sent bytes are recorded before they are sent, and received ones before the reader gets them.
+    `aclose` closes `stream` too.
     """
 
     def __init__(self, stream: Stream, record: StreamRecorder) -> None:

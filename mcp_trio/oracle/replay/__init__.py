@@ -1,1 +1,1 @@
-"""Replay of recorded conversations: carry the messages of `mcp_core.trace` over stdio and HTTP."""
+"""Replay of recorded conversations over stdio and HTTP. `mcp_core.trace` decides on messages."""

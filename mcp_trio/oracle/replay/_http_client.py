@@ -1,8 +1,8 @@
-"""Replay a client over HTTP: one task for each request, on connections that are used again.
+"""Replay a client over HTTP, with a task for each request, on kept connections.
 
-Notifications and responses are sent one after another, so that each has arrived before the next
-message. Requests wait for their responses side by side, up to a limit. What is sent after that
-closes those whose responses aren't waited for any more.
+1. A notification or a response is sent alone: the next message waits until it has arrived.
+2. Requests run side by side, up to a limit. At the limit, the requests are closed whose responses
+   the client no longer waits for.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ async def play_over_http(
     headers: Mapping[str, str],
     opens_stream: bool,
 ) -> None:
-    """Play `client` against the server at `url`, until it is over.
+    """Play `client` against the server at `url`, until the client has finished.
 
     Args:
         client: the client of one recorded session.
         url: the endpoint.
         connector: opens connections to it.
-        recorder: records what crosses.
-        headers: further headers of each request.
-        opens_stream: whether to open the session's stream, for messages of the server.
+        recorder: records the exchanges.
+        headers: sent with each request.
+        opens_stream: whether to open the session's event stream with GET.
 
     Raises:
         ConnectFailed: no connection could be opened.
@@ -57,7 +57,7 @@ async def play_over_http(
 
 
 class _HttpPlayer:
-    """A client of a trace over HTTP."""
+    """The client of a recorded session, playing over HTTP."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class _HttpPlayer:
         self._opens_stream = opens_stream
         self._changed = trio.Event()
         self._running: dict[ReplayRequest, trio.CancelScope] = {}
-        self._time_lock = trio.Lock()  # held while the client may give nothing up
+        self._time_lock = trio.Lock()  # while it is held, no request of the client times out
         self._idle: list[H11ClientConnection | H2ClientConnection] = []
 
     async def run(self) -> None:
@@ -103,7 +103,7 @@ class _HttpPlayer:
                     await self._run_notice(request)
                     self._begin_stream(nursery)
                 else:
-                    await self._wait_for_place()
+                    await self._wait_for_free_slot()
                     scope = self._running[request] = trio.CancelScope()
                     nursery.start_soon(self._run_limited, request, scope)
             if self._client.is_over and not messages:
@@ -112,7 +112,7 @@ class _HttpPlayer:
                 await changed.wait()
 
     def _begin_stream(self, nursery: trio.Nursery) -> None:
-        """Open the session's stream, once there is one."""
+        """Open the session's event stream once the session exists."""
         request = self._http.open_stream() if self._opens_stream else None
         if request is not None:
             self._opens_stream = False
@@ -125,19 +125,19 @@ class _HttpPlayer:
                 await self._exchange(request)
 
     async def _run_notice(self, request: ReplayRequest) -> None:
-        """Send a notification or a response. The next message doesn't wait longer than that."""
+        """Send a notification or a response. Give up after the client's timeout."""
         timeout = self._client.response_timeout
         begun_at = trio.current_time()
         async with self._time_lock:
             with trio.move_on_after(timeout) as waiting:
                 await self._run(request)
-            # What follows could not be sent meanwhile.
+            # The client could not send its next messages meanwhile: their deadlines move.
             self._client.postpone(trio.current_time() - begun_at)
         if waiting.cancelled_caught:
             self._client.note(f"no complete HTTP response to {request.name} within {timeout:g} s")
 
-    async def _wait_for_place(self) -> None:
-        """Wait until one more request may be sent. A server that is silent cannot prevent that."""
+    async def _wait_for_free_slot(self) -> None:
+        """Wait until another request may run. After a timeout, close requests to free a slot."""
         timeout = self._client.response_timeout
         deadline = trio.current_time() + timeout
         while len(self._running) >= _MAX_REQUESTS:
@@ -159,7 +159,7 @@ class _HttpPlayer:
             self._wake()
 
     async def _run(self, request: ReplayRequest) -> None:
-        """Send a request, and resume its stream until it has its response."""
+        """Send a request. If its event stream ends early, resume it until the response comes."""
         following: ReplayRequest | None = request
         last = request
         reason = ""
@@ -177,7 +177,7 @@ class _HttpPlayer:
         self._wake()
 
     async def _run_stream(self, request: ReplayRequest) -> None:
-        """Read the session's stream. A server that has none isn't a problem."""
+        """Read the session's event stream. A server may refuse to open one."""
         following: ReplayRequest | None = request
         while following is not None:
             last = following
@@ -187,7 +187,7 @@ class _HttpPlayer:
                 await trio.sleep(following.retry)
 
     async def _exchange(self, request: ReplayRequest) -> str:
-        """Send one HTTP request, and return why it has no complete response, or ""."""
+        """Send one HTTP request. Return "", or why there is no complete HTTP response."""
         record = self._recorder.begin(request.head, request.body, "1.1")
         try:
             connection = self._idle.pop() if self._idle else await self._connector.connect()

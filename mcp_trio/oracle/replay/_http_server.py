@@ -1,8 +1,7 @@
-"""Serve a trace over HTTP/1.1: one task for each connection, on this machine by default.
+"""Serve a trace over HTTP/1.1, with a task for each connection.
 
-1. A request is read whole, with limits of size and time, and passed to `ReplayHttpServer`.
-2. While a response is an event stream, the connection is read too, to notice that its client is
-   gone.
+1. Each request is read whole, within limits, and passed to `ReplayHttpServer`.
+2. While a response is sent, the connection is read too, to notice when the client disconnects.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LIMITS: Final = SimpleHttpLimits(
 async def serve_over_http(
     server: ReplayHttpServer, listeners: list[trio.SocketListener], stop: trio.Event
 ) -> None:
-    """Serve live clients on `listeners`, which are closed at the end, until `stop` is set."""
+    """Serve live clients on `listeners` until `stop` is set. Then close the listeners."""
     driver = _ReplayDriver(server)
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(driver.keep_time)
@@ -42,7 +41,7 @@ async def serve_over_http(
 
 
 class _ReplayDriver:
-    """The connections of a replayed server, each with an event for actions to send."""
+    """The connections of a replayed server. Each has an event that is set when it may send."""
 
     def __init__(self, server: ReplayHttpServer) -> None:
         self._server = server
@@ -50,7 +49,7 @@ class _ReplayDriver:
         self._changed = trio.Event()
 
     async def keep_time(self) -> None:
-        """Send what is due, at its time."""
+        """Send messages when they are due."""
         while True:
             changed = self._changed
             with trio.move_on_at(self._server.next_deadline) as timer:
@@ -68,7 +67,7 @@ class _ReplayDriver:
         self._changed = trio.Event()
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """Serve one connection until its end. The caller closes the stream.
+        """Serve one connection until it ends. The caller closes the stream.
 
         Raises:
             trio.BrokenResourceError: the client has disconnected.
@@ -90,7 +89,7 @@ class _ReplayDriver:
                 await self._respond(connection, exchange)
 
     async def _respond(self, connection: SimpleHttpConnection, exchange: ReplayExchange) -> None:
-        """Send an exchange's response, and notice that its client disconnects."""
+        """Send an exchange's response, unless its client disconnects before the end."""
         event = self._waiting[exchange] = trio.Event()
         self._pump()
         try:

@@ -1,9 +1,9 @@
-"""Replay over a byte stream with one message a line: stdio, or a stream in memory.
+"""Replay over a byte stream with one message per line: stdio, or a stream in memory.
 
-1. As a server, what is to be sent is sent before more is read: a client that doesn't read slows
-   nothing but itself.
-2. As a client, reading and writing are tasks of their own: a server may answer the first request
-   while the last one is being written.
+1. A replayed server sends all that is due before it reads more. A client that doesn't read delays
+   only itself.
+2. A replayed client reads and writes in two tasks, because a server may answer the first request
+   while the client still writes the last one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["play_on_stream", "serve_on_stream"]
 
-# Bytes of a line. Recorded messages are shorter, and a live peer may be anything.
+# Bytes of a line. Recorded messages are shorter, but a live peer may send more.
 _MAX_LINE: Final = 64 * 1024 * 1024
 _READ_SIZE: Final = 64 * 1024
 _CHUNK: Final = 256 * 1024  # bytes of messages that are joined into one write
 
 
 async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None:
-    """Serve one live client on `stream`, until it closes its side."""
+    """Serve one live client on `stream`, until it disconnects. `stream` stays open."""
     session = server.open()
     session.begin(trio.current_time())
     try:
@@ -49,7 +49,7 @@ async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None
                     session.receive(message, trio.current_time())
             await _send_outputs(session, stream)
     except trio.BrokenResourceError:
-        return  # the client is gone
+        return  # the client has disconnected
 
 
 async def _send_outputs(session: ReplaySession, stream: trio.abc.Stream) -> None:
@@ -59,13 +59,16 @@ async def _send_outputs(session: ReplaySession, stream: trio.abc.Stream) -> None
 
 
 async def play_on_stream(client: ReplayClient, stream: trio.abc.Stream) -> None:
-    """Play `client` against the server on `stream`, until it is over. `stream` stays open."""
+    """Play `client` against the server on `stream` until the client has finished.
+
+    `stream` stays open.
+    """
     player = _StreamPlayer(client, stream)
     await player.run()
 
 
 class _StreamPlayer:
-    """A client of a trace on a stream, with a task that reads and one that writes."""
+    """The client of a recorded session on a stream: one task reads, another one writes."""
 
     def __init__(self, client: ReplayClient, stream: trio.abc.Stream) -> None:
         self._client = client
@@ -97,7 +100,7 @@ class _StreamPlayer:
                     await changed.wait()
         except trio.BrokenResourceError:
             await trio.lowlevel.checkpoint()
-            # What it has answered before is still read, up to its end.
+            # The server reads no more, but its earlier answers still arrive.
             while not self._client.is_over:
                 await self._changed.wait()
 
@@ -124,7 +127,7 @@ class _StreamPlayer:
 
 
 def _chunks(messages: list[bytes]) -> Iterator[bytes]:
-    """Yield messages as lines, joined into writes."""
+    """Yield messages as lines, several in one write."""
     chunk: list[bytes] = []
     size = 0
     for message in messages:
@@ -138,5 +141,5 @@ def _chunks(messages: list[bytes]) -> Iterator[bytes]:
 
 
 def _messages(lines: MessageSplitter, data: bytes) -> list[bytes]:
-    """Return the messages that end in `data`; of one that is too long, its beginning."""
+    """Return the messages that `data` completes. A message that is too long is cut."""
     return [message for message, _ in lines.feed(data) if message.strip()]
