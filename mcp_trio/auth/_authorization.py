@@ -1,12 +1,12 @@
 """Run the client authorization flows of `mcp_core.auth`: HTTP requests, browser, token storage.
 
-1. One flow runs at a time. A call that had to wait still runs its own flow, because the core then
-   knows the tokens that the first one obtained.
-2. A flow runs in the client's nursery, not in the task of the call that needs it: a cancelled call
-   doesn't end a login. A token request that was sent is completed, and its token stored, even if
-   the client is closed: otherwise the token would be lost.
-3. Nothing that a flow sends or receives is logged, except its own warnings and the reason of a
-   failure, which contain no secrets.
+1. One flow runs at a time. A call that has waited for another flow then runs its own. That one is
+   short, because the core already has the tokens.
+2. A flow runs in the client's nursery, not in the task of the call that needs it, so cancelling the
+   call doesn't end a login. Once a token request is sent, it is completed and its token stored,
+   even if the client is closed. Otherwise the token would be lost.
+3. The log has only a flow's warnings and the reasons for failures, which contain no secrets. It has
+   nothing else that a flow sends or receives.
 """
 
 from __future__ import annotations
@@ -61,36 +61,37 @@ _LOCK_POLL_INTERVAL: Final = 0.05  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class LoginConfig:
-    """The settings with which a client obtains and stores its tokens.
+    """How a client obtains and stores its tokens.
 
-    Give it to `connect` or `connect_http` as `auth`. Several clients may share one.
+    Pass it to `connect` or `connect_http` as `auth`. Several clients may share one.
 
     Args:
-        profile: what authorization servers are sent about the client. By default `ClientProfile()`:
-            a user logs in, and the client registers itself.
+        profile: the client's data for authorization servers. By default `ClientProfile()`: a user
+            logs in, and the client registers itself.
         storage: the token storage. By default the user's files (`FileStorage`), which
-            `mcp-trio login` uses too; with `--keychain` it uses `KeyringStorage()`.
-        browse: how a user is asked to log in. `"browser"`, the default, opens the user's browser
-            and listens on loopback for the redirect. `"show"` does the same, but leaves it to
-            `show` and the user to open the page. An async function gets the URL of the login page
-            and returns the complete URL of the redirect, which must be at `profile.redirect_uri`.
-            With None no user is asked: only stored tokens are used, and refreshed.
+            `mcp-trio login` uses too. With `--keychain` it uses `KeyringStorage()`.
+        browse: how the user logs in. `"browser"`, the default, opens the user's browser and listens
+            on loopback for the redirect. `"show"` listens too, but opens no browser: `show` gives
+            the page's URL to the user. An async function gets the login page's URL and returns the
+            whole redirect URL, which must be at `profile.redirect_uri`. With None no user logs in:
+            the client uses and refreshes only stored tokens.
         show: with `"browser"` and `"show"`, called with the URL of each login page before it is
-            opened; it must not block. The URL is for this user only.
-        confirm_scopes: an async function that is called when a server demands scopes in addition to
-            those of the last login and of the profile, with these scopes. If it returns False,
-            the request raises `AuthRequired`. Without it, `"browser"` shows them on a page before
-            the login page; the others rely on the login page.
-        tls: certificates to trust, and to present, at servers other than the MCP server, such as
-            authorization servers. By default those that the system trusts, and none to present:
-            the MCP server names these servers, and must not learn who you are at another one.
+            opened. It must not block. The URL is for this user only.
+        confirm_scopes: an async function that is called when a server demands additional scopes,
+            which neither the last login nor the profile has. It gets these scopes. If it returns
+            False, the request raises `AuthRequired`. Without it, `"browser"` shows the scopes on a
+            page before the login page; otherwise the login page has to show them.
+        tls: which certificates to trust and to present at servers other than the MCP server, such
+            as authorization servers. By default the client trusts the system's certificates and
+            presents none: the MCP server names these servers, and must not learn the user's
+            identity at another one.
 
-    *Error handling*: if `browse`, `show` or `confirm_scopes` raises, the login has failed, and the
+    *Error handling*: if `browse`, `show` or `confirm_scopes` raises, the login fails and the
     request raises `AuthorizationFailed`. An `AuthRequired` propagates unchanged.
 
     Raises:
-        ValueError: `browse` is another text; it is `"show"` without a `show`; or it is a function,
-            and the redirect of `profile` has no fixed port.
+        ValueError: `browse` is an unknown text; it is `"show"` and `show` is missing; or it is a
+            function and `profile.redirect_uri` has no fixed port.
 
     Source: 2026-07-28, basic/authorization; RFC 8252 for native clients.
     """
@@ -118,21 +119,21 @@ class LoginConfig:
 
 
 def login_config(auth: LoginConfig | ClientProfile | bool) -> LoginConfig:
-    """Return the settings for an option `auth` that isn't False."""
+    """Return the settings that the option `auth` means. It isn't False."""
     if isinstance(auth, bool):
         return LoginConfig()
     return LoginConfig(profile=auth) if isinstance(auth, ClientProfile) else auth
 
 
 class ClientAuthorization:
-    """The authorization of a client at the MCP server at `url`.
+    """A client's authorization at the MCP server at `url`.
 
-    `proxy` is for all connections, `tls` for those to the origin of the MCP server; those to others
-    have that of `login`. `on_login` is called when the
-    tokens may belong to another user than before. `on_browse` is called with 1 when a user is sent
-    to a login page, and with -1 when the login has ended.
+    All connections use `proxy`. Connections to the MCP server's origin use `tls`, all others
+    `login.tls`. `on_login` is called when the tokens may belong to another user than before.
+    `on_browse` is called with 1 when the user is sent to a login page, and with -1 when that login
+    has ended.
 
-    *Resource handling*: all tasks run in the nursery given to `start`.
+    *Resource handling*: all tasks run in the nursery that was passed to `start`.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class ClientAuthorization:
         self._release_lock: Callable[[], None] | None = None
         self.on_login: Callable[[], object] = lambda: None
         self.on_browse: Callable[[int], object] = lambda change: None
-        # Called with the method, the URL and the outcome of each request.
+        # Called after each request with its method, URL and outcome.
         self.on_fetch: Callable[[str, str, str], object] = lambda method, url, outcome: None
         self._nursery: trio.Nursery
 
@@ -167,37 +168,39 @@ class ClientAuthorization:
         self._nursery = nursery
 
     def set_server_address(self, address: str | None) -> None:
-        """Set the IP address at which the MCP server was connected to.
-
-        `address` is None if it isn't known, as behind a proxy.
-        """
+        """Set the MCP server's IP address, None if it is unknown, as behind a proxy."""
         self._server_address_known = True
         self._authorizer.set_server_address(address)
 
     def attempt(self, operation: str = "") -> AuthAttempt:
-        """Return the authorization of one HTTP request, with its retries.
+        """Return the authorization for one HTTP request and its retries.
 
         `operation` names the request in errors, for example `tools/call add`.
         """
         return self._authorizer.attempt(operation)
 
     async def ensure_token(self) -> None:
-        """Load stored tokens and refresh those about to expire. Await it before each request."""
+        """Load the stored tokens, and refresh them if they expire soon.
+
+        Await it before each request.
+        """
         if not self._loaded or self._expires_soon():
             await self._run_in_nursery(self._prepare)
 
     async def handle_challenge(self, attempt: AuthAttemptLike) -> None:
-        """Get a token as the last response to `attempt` demands. Then send the request again.
+        """Get the token that the last response to `attempt` demands.
+
+        Send the request again afterwards.
 
         Raises:
-            AuthRequired: the user has to do something first.
+            AuthRequired: the user has to log in or to allow scopes first.
             AuthorizationFailed: no token was obtained.
         """
         flow = cast("AuthAttempt", attempt).handle_challenge
         await self._run_in_nursery(lambda: self._run(flow()))
 
     async def _run_in_nursery(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Run `work` in a task that survives this one's cancellation, and wait for it (rule 2)."""
+        """Run `work` in another task and wait for it. Cancelling this task doesn't cancel it."""
         done = trio.Event()
         failure: McpTrioError | None = AuthorizationFailed(
             "the client was closed before there was a token"
@@ -233,11 +236,11 @@ class ClientAuthorization:
             await self._run(self._authorizer.renew())
 
     def _expires_soon(self) -> bool:
-        # Which addresses a refresh may connect to depends on that of the MCP server.
+        # The MCP server's address decides which addresses a refresh may connect to.
         return self._server_address_known and self._authorizer.expires_soon()
 
     async def _run(self, flow: Flow[Any]) -> None:
-        """Run a flow: perform each step that it yields, and send it the result."""
+        """Run a flow: perform each step that it yields, and send the result back to it."""
         reply: Any = None
         failure: McpTrioError | None = None
         try:
@@ -272,7 +275,7 @@ class ClientAuthorization:
             if step.for_update:
                 await self._lock_storage(step.key)
             return await self._access_storage(step)
-        # Rule 2: token requests (POST) and their storage are completed. A GET can be repeated.
+        # Rule 2: a token request (POST) and storing its token aren't cancelled.
         with trio.CancelScope(shield=isinstance(step, Save) or step.request.method == "POST"):
             if isinstance(step, Fetch):
                 return await self._fetch(step)
@@ -348,7 +351,7 @@ class ClientAuthorization:
         return callback
 
     async def _lock_storage(self, key: str) -> None:
-        """Lock the stored tokens against other processes, or continue unlocked after a timeout."""
+        """Lock the stored tokens against other processes, or go on unlocked after a timeout."""
         storage = self._login.storage
         if not isinstance(storage, LockableStorage) or self._release_lock is not None:
             return
@@ -368,11 +371,11 @@ class ClientAuthorization:
             self._release_lock = None
 
     async def _access_storage(self, step: Load | Save) -> bytes | None:
-        """Load or save. A failing storage is logged, and doesn't end a login.
+        """Load or save a value. An error of the storage is logged, and the login goes on.
 
         Raises:
-            AuthorizationFailed: `load` raised it. A locked keychain may have tokens: without them
-                the user would have to log in again.
+            AuthorizationFailed: `load` raised it. A locked keychain may have tokens, and the user
+                should unlock it rather than log in again.
         """
         storage = self._login.storage
         try:

@@ -1,10 +1,10 @@
 """Send one HTTP request of an authorization flow, to allowed addresses only.
 
-1. A host name is resolved once. Each address is checked before it is connected to, and the
-   connection goes to the checked address, so a later DNS answer (rebinding) has no effect.
-2. Behind a proxy, the proxy resolves names and connects. What can be checked without DNS is still
-   checked: an address in any notation, `localhost`, and names that are never public.
-3. Every failure is a `FetchFailed` with a text written here, never one from the server.
+1. A host name is resolved once. The address is checked, and the client connects to exactly that
+   address. A later DNS answer (rebinding) has no effect.
+2. A proxy resolves names itself. Then only checks without DNS are possible: addresses in any
+   notation, `localhost`, and names that are never public.
+3. Every failure is a `FetchFailed`. Its text is written here and has nothing from the server.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["fetch"]
 
-# Seconds for the whole request. A loaded machine needs several for a TLS handshake.
+# Seconds for the whole request. On a busy machine a TLS handshake alone takes several.
 _TIMEOUT: Final = 15.0
-_MAX_ADDRESSES: Final = 4  # of one host that are tried
-_PRIVATE_ADDRESS: Final = "10.0.0.1"  # stands for what an internal name may resolve to
+_MAX_ADDRESSES: Final = 4  # addresses of one host to try
+_PRIVATE_ADDRESS: Final = "10.0.0.1"  # an example of an address that an internal name may have
 
 
 async def fetch(
@@ -47,18 +47,18 @@ async def fetch(
     tls: ssl.SSLContext | None = None,
     proxy: str | None = ENVIRONMENT,
 ) -> HttpResponse:
-    """Send `request` and return the response, of any status. Redirects aren't followed.
+    """Send `request` and return the response, with any status. Redirects aren't followed.
 
-    The whole request has 15 seconds, and the response body at most 64 KiB.
+    The whole request may take 15 seconds. The response's body may have 64 KiB.
 
     Args:
         request: its URL is `https`, or `http` if the caller allows that.
-        allow: returns True if an IP address may be connected to.
-        allow_name: returns True if a proxy may be asked for a host name, which it resolves. By
-            default it may, but for internal names only if `allow` allows private addresses.
-        tls: certificates to trust; by default those that the system trusts.
-        proxy: a URL, or None for no proxy; by default the one that the environment has for this
-            host, if any.
+        allow: returns True if the client may connect to an IP address.
+        allow_name: returns True if the client may send a host name to the proxy, which resolves it.
+            By default all public names are allowed, and internal ones if `allow` allows private
+            addresses.
+        tls: certificates to trust; by default the system's.
+        proxy: a URL, or None for no proxy. By default the environment variables for proxies decide.
 
     Raises:
         FetchFailed: there was no complete response.
@@ -86,7 +86,7 @@ async def _fetch(
     connectors = await _connectors(url, allow, allow_name, tls, proxy)
     async with open_quiet_nursery() as nursery:
         for connector, _ in connectors:
-            # HTTP/1.1 is enough for one request, but the caller's context may negotiate HTTP/2,
+            # HTTP/1.1 is enough for one request. But the caller's TLS context may negotiate HTTP/2,
             # which needs a nursery.
             connector.nursery = nursery if tls is not None else None
         connector, address, client = await _connect(connectors)
@@ -107,12 +107,13 @@ async def _fetch(
 async def _connect(
     connectors: Sequence[tuple[Connector, str | None]],
 ) -> tuple[Connector, str | None, H11ClientConnection | H2ClientConnection]:
-    """Return the first connector that connects, its address, and its connection.
+    """Return the first connector that can connect, its address, and its connection.
 
-    Each gets an equal share of the time that is left, since a dead address may never answer.
+    Each connector gets an equal share of the remaining time, because a dead address may never
+    answer.
 
     Raises:
-        FetchFailed: none connects.
+        FetchFailed: no connector can connect.
     """
     problem = "it did not let us connect"
     for index, (connector, address) in enumerate(connectors):
@@ -132,12 +133,12 @@ async def _connectors(
     tls: ssl.SSLContext | None,
     proxy: str | None,
 ) -> list[tuple[Connector, str | None]]:
-    """Return one connector per allowed address of the host, or one through the proxy.
+    """Return pairs of connector and address: one per allowed address, or one for the proxy.
 
-    With each is its address, None through a proxy.
+    The proxy's pair has None as address.
 
     Raises:
-        FetchFailed: no address is allowed, or not that name, or the proxy is invalid.
+        FetchFailed: no address is allowed, the name isn't allowed, or the proxy is invalid.
     """
     host = url.host
     port = url.port
@@ -159,7 +160,7 @@ async def _connectors(
 
 
 def _literal_address(host: str) -> str | None:
-    """Return the address that `host` means without DNS, or None for a name.
+    """Return the address that `host` means without DNS, or None if it is a name.
 
     Systems also accept `127.1`, `0x7f000001` and `2130706433` as IPv4 addresses.
     """
@@ -177,7 +178,7 @@ def _literal_address(host: str) -> str | None:
 
 
 async def _addresses(url: Url, allow: Callable[[str], bool]) -> list[str]:
-    """Resolve the host, and return the addresses that may be connected to.
+    """Resolve the host name, and return the allowed addresses.
 
     Raises:
         FetchFailed: there are none.
@@ -219,7 +220,7 @@ def _head(request: HttpRequest, url: Url) -> RequestHead:
 
 
 class _FetchResponse:
-    """The response, collected from the actions of a connection to `address`."""
+    """A response from `address`, collected from the connection's actions."""
 
     def __init__(self, address: str | None) -> None:
         self._address = address
@@ -239,7 +240,7 @@ class _FetchResponse:
                 self._body += action.data
 
     def response(self) -> HttpResponse:
-        """Return the response. Call it when the request has completed."""
+        """Return the response. Call it once the request has completed."""
         head = self._head
         assert head is not None
         headers = [

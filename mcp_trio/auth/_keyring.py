@@ -1,10 +1,11 @@
-"""Storage of tokens in the system's keychain, through the package `keyring`.
+"""Store tokens in the system's keychain, with the package `keyring`.
 
-1. Each value is a secret of its own, in base64: keychains store text, and some change line ends.
-2. Values leave this process only into a keychain: a backend that writes plain files is refused,
-   unless the user has chosen it for `keyring`.
-3. A value that is too long for one secret is split. Its parts are stored before the secret that
-   names them, and those of the last value are deleted after it: no reader sees half a value.
+1. Each value is one secret of the keychain, in base64: keychains store text, and some change line
+   breaks.
+2. Values are stored in keychains only. A backend that writes plain files is refused, unless the
+   user has configured it for `keyring`.
+3. A value that is too long for one secret is split. First its parts are stored, then the secret
+   that names them. Last, the old value's parts are deleted. So no reader gets half a value.
 """
 
 from __future__ import annotations
@@ -31,37 +32,37 @@ __all__ = ["KeyringStorage"]
 
 _log = logging.getLogger("mcp_trio")
 
-# The account of each secret. The service has the key: the backend for Windows moves secrets of one
-# service about when there are several accounts, which two processes cannot do at the same time.
+# The account name of all secrets. The key is in the service name instead: with several accounts for
+# one service, the Windows backend moves secrets, and two processes cannot do that at a time.
 _ACCOUNT: Final = "mcp-trio"
 _MAX_SIZE: Final = 65_536  # bytes of a value; servers accept headers of 8 to 64 KiB
-# Characters of one secret. Windows has 2560 bytes (CRED_MAX_CREDENTIAL_BLOB_SIZE), and `keyring`
-# writes UTF-16: 1280, less a margin. Others have no limit that matters, and macOS may ask the user
-# for each secret.
+# Characters of one secret. Windows allows 2560 bytes (CRED_MAX_CREDENTIAL_BLOB_SIZE), and `keyring`
+# writes UTF-16: 1280 characters, less a margin. Other systems allow much more. There few secrets
+# are better, because macOS may ask the user for each one.
 _MAX_SECRET: Final = 1_200 if sys.platform == "win32" else 100_000
-# A secret that names parts, by their number and the random beginning of their names. No base64 has
-# a space. The largest value has 73 parts.
+# The secret that names a value's parts: their number, and a random prefix of their names. It can't
+# be a value, because base64 has no spaces. The largest value has 73 parts.
 _SPLIT: Final = re.compile(r"split (\d{1,2}) ([0-9a-f]{16})")
-_READS: Final = 3  # times that a split value is read, while other processes replace it
+_READS: Final = 3  # attempts to read a split value, which another process may be replacing
 
 
 class KeyringStorage(LockableStorage):
-    """A `TokenStorage` in the system's keychain, by the package `keyring`.
+    """A `TokenStorage` in the system's keychain, with the package `keyring`.
 
-    That is the Keychain on macOS, the Credential Manager on Windows, and on Linux a Secret Service,
-    such as those of GNOME and KDE. It needs the extra: `pip install 'mcp-trio[keyring]'`.
+    On macOS this is the Keychain, on Windows the Credential Manager, and on Linux a Secret Service
+    such as GNOME Keyring or KWallet. It needs the extra: `pip install 'mcp-trio[keyring]'`.
 
     Args:
-        service: the beginning of the name of each entry in the keychain. Programs with the same
-            one share their logins; that of the command is `mcp-trio`, the default.
+        service: the prefix of the name of each entry in the keychain. Programs with the same prefix
+            share their logins. The default is `mcp-trio`, which the command `mcp-trio` uses too.
 
-    *Error handling*: a keychain that is missing, locked, or writes plain files raises
-    `AuthorizationFailed`, with the cure; tokens are never stored elsewhere instead. A file backend
-    that the user has configured for `keyring` is used. A value of more than 64 KiB is refused.
+    *Error handling*: if the keychain is missing, locked, or writes plain files, the methods raise
+    `AuthorizationFailed` with the cure. Tokens are never stored elsewhere. A file backend is used
+    if the user has configured it for `keyring`. A value of more than 64 KiB is refused.
 
-    *Resource handling*: `load` and `save` block, as long as the keychain asks the user to unlock
-    it; clients call them in worker threads. Lock files, which are empty, are in the directory of
-    `FileStorage`.
+    *Resource handling*: `load` and `save` block while the keychain asks the user to unlock it.
+    Clients call them in worker threads. The lock files, which are empty, are in `FileStorage`'s
+    directory.
 
     Raises:
         ImportError: `keyring` isn't installed.
@@ -83,10 +84,10 @@ class KeyringStorage(LockableStorage):
     def load(self, key: str) -> bytes | None:
         """Return the value that was saved under `key`, or None.
 
-        If a part of it is missing or was changed, that is logged, and the result is None.
+        If a part of the value is missing or damaged, log that and return None.
 
         Raises:
-            AuthorizationFailed: the keychain is missing, locked or failed; the text has the cure.
+            AuthorizationFailed: the keychain is missing, locked or fails; the text has the cure.
         """
         with _explained():
             for _ in range(_READS):
@@ -106,11 +107,11 @@ class KeyringStorage(LockableStorage):
         return None
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace what is stored under `key` by `value`, of at most 64 KiB. None deletes it.
+        """Store `value`, of at most 64 KiB, under `key`. None deletes the stored value.
 
         Raises:
             AuthorizationFailed: `value` is longer, or the keychain is missing, locked, read-only or
-                failed.
+                fails.
         """
         if value is not None and len(value) > _MAX_SIZE:
             raise AuthorizationFailed(
@@ -128,7 +129,7 @@ class KeyringStorage(LockableStorage):
                 self._delete(part)
 
     def lock(self, key: str) -> Callable[[], None] | None:
-        """Lock `key` against other processes, as `FileStorage.lock`, by an empty file."""
+        """Lock `key` against other processes with an empty file, like `FileStorage.lock`."""
         return self._locks.lock(self._name(key))
 
     def _name(self, key: str) -> str:
@@ -147,12 +148,12 @@ class KeyringStorage(LockableStorage):
             self._set(name, split)
         except BaseException:
             for part in names:
-                with suppress(Exception):  # the reason of the failure matters more
+                with suppress(Exception):  # the first failure matters more
                     self._delete(part)
             raise
 
     def _names_of_parts(self, key: str, text: str) -> list[str]:
-        """Return the names of the secrets that `text` names; none if it is a value itself."""
+        """Return the names of the parts that `text` names. A value itself names none."""
         split = _SPLIT.fullmatch(text)
         if split is None:
             return []
@@ -169,7 +170,7 @@ class KeyringStorage(LockableStorage):
         for backend in self._backends():
             try:
                 backend.set_password(name, _ACCOUNT, text)
-            except NotImplementedError:  # a backend that only reads, as those of package indexes
+            except NotImplementedError:  # a read-only backend, such as those for package indexes
                 continue
             return
         raise AuthorizationFailed(
@@ -183,17 +184,17 @@ class KeyringStorage(LockableStorage):
                 backend.delete_password(name, _ACCOUNT)
 
     def _backends(self) -> Sequence[KeyringBackend]:
-        """Return the keychains to use, in the order in which they are tried.
+        """Return the keychains in the order in which to try them.
 
         Raises:
-            AuthorizationFailed: there is none, or it would not keep secrets.
+            AuthorizationFailed: there is none that keeps secrets.
         """
         if not self._found:
             try:
                 self._found = _find_backends()
             except AuthorizationFailed:
                 raise
-            except Exception as exc:  # it imports and creates what the user has configured
+            except Exception as exc:  # `keyring` imports the backend that the user has configured
                 raise AuthorizationFailed(
                     f"the configuration of the package keyring is wrong ({exc}). `python -m keyring"
                     " diagnose` names its file; PYTHON_KEYRING_BACKEND comes before it"
@@ -212,7 +213,8 @@ def _find_backends() -> Sequence[KeyringBackend]:
             " diagnose` names the file; PYTHON_KEYRING_BACKEND chooses a keychain"
         )
     found = list(backend.backends) if isinstance(backend, chainer.ChainerBackend) else [backend]
-    # Those below 1 write files, some of them unencrypted: `keyring` takes one without a better one.
+    # A backend with a priority below 1 writes files, perhaps unencrypted. `keyring` uses such a
+    # backend if it finds nothing better.
     keychains = [each for each in found if core.recommended(each)]
     if not keychains and (core.load_env() or core.load_config()):
         keychains = found  # the user has chosen it
@@ -229,10 +231,10 @@ def _find_backends() -> Sequence[KeyringBackend]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn errors of the keychain into an AuthorizationFailed with cause and cure.
+    """Turn the keychain's errors into an AuthorizationFailed with cause and cure.
 
-    The text has that of errors of `keyring` only: others could name a value, as the error of a
-    program that was started with it.
+    Only the texts of `keyring`'s own errors are included. Another error could contain a value, such
+    as the command line of a program that a backend has started.
     """
     from keyring.errors import KeyringError, KeyringLocked
 

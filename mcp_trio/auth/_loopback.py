@@ -1,17 +1,16 @@
 """Open the login page in a browser, and receive its redirect on a loopback port (RFC 8252).
 
-1. The core has checked the URL, and decides on every request (`LoopbackLogin`). The browser gets
-   the URL of its start page as one argument, without a shell. The login URL itself isn't in the
-   arguments of a process, which other users of the machine can see.
-2. On Linux the start page is served on the port, to programs of this user only. Other systems of
-   the POSIX family don't tell whose program connects: there it is a file that only the user can
-   read. On Windows other users don't see the arguments.
-3. The port is open on loopback only, and only during a login. Every program on this machine, and
-   every page in a browser, can reach it: a request that isn't the redirect gets a 404, and the
-   waiting continues. At the limit of connections the oldest is closed, so that idle ones block
-   nothing.
-4. The redirect URL contains a secret: it isn't logged, and the page shown afterwards has nothing
-   of it. A request that isn't the redirect is logged, without its contents.
+1. `LoopbackLogin` in the core has checked the login URL, and answers every request. The browser is
+   started without a shell. Its argument is a start page, which redirects to the login URL: other
+   users of the machine can see a process's arguments.
+2. On Linux the port serves the start page, but only to programs of this user. Other POSIX systems
+   don't tell whose program connects. There the start page is a file that only the user can read.
+   On Windows other users cannot see the arguments.
+3. The port is open on loopback only, and only during a login. Still, every program on this machine
+   and every web page can reach it. A request that isn't the redirect gets a 404, and the login goes
+   on. At the limit of connections the oldest one is closed, so idle connections block nothing.
+4. The redirect URL contains a secret. It is neither logged nor shown in the final page. Any other
+   request is logged without its contents.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ _LIMITS: Final = SimpleHttpLimits(
     head=32 * 1024, head_seconds=_REQUEST_TIMEOUT, write_seconds=_REQUEST_TIMEOUT
 )
 _MAX_CONNECTIONS: Final = 16
-_PORT_ATTEMPTS: Final = 3  # random ports that are tried, if any port will do
+_PORT_ATTEMPTS: Final = 3  # random ports to try if the given one is in use
 _NOT_FOUND: Final = 404
 
 
 @contextmanager
 def _start_page(login: LoopbackLogin, listener: trio.SocketListener) -> Iterator[str]:
-    """Yield the URL of the start page for the browser: on our port, or in a file (rule 2)."""
+    """Yield the start page's URL: on our port, or of a temporary file (rule 2)."""
     if os.name != "posix" or can_find_users(listener.socket):
         yield login.start_url
         return
@@ -75,7 +74,7 @@ async def _open_page(url: str) -> None:
     """Open `url` in the user's browser.
 
     Raises:
-        AuthRequired: no browser could be opened.
+        AuthRequired: there is no browser, or it doesn't start.
     """
     try:
         opened = await trio.to_thread.run_sync(webbrowser.open, url, abandon_on_cancel=True)
@@ -90,9 +89,9 @@ async def _open_page(url: str) -> None:
 
 
 class LoopbackListener:
-    """A listener for the redirect of one login.
+    """A listener for one login's redirect.
 
-    Await `open`, then `wait_for_redirect`, and call `close`.
+    Await `open`, then `wait_for_redirect`. At the end call `close`.
     """
 
     def __init__(self, redirect_uri: str, listeners: list[trio.SocketListener]) -> None:
@@ -106,8 +105,8 @@ class LoopbackListener:
     async def open(cls, redirect_uri: str, *, any_port: bool = False) -> LoopbackListener:
         """Listen at `redirect_uri`.
 
-        With `any_port`, another port may be taken instead: if the given one is in use, or is 0. The
-        attribute `redirect_uri` has the actual port.
+        With `any_port`, another port is used if the given one is 0 or in use. The attribute
+        `redirect_uri` has the actual port.
 
         Raises:
             AuthorizationFailed: this program cannot listen there.
@@ -146,13 +145,13 @@ class LoopbackListener:
             listener.socket.close()
 
     async def wait_for_redirect(self, step: Browse, *, open_browser: bool = True) -> str:
-        """Open the login page, wait for its redirect, and return the complete redirect URL.
+        """Open the login page, wait for its redirect, and return the whole redirect URL.
 
-        Without `open_browser` the caller shows the page to the user.
+        If `open_browser` is False, the caller shows the page to the user.
 
         Raises:
             AuthRequired: no browser could be opened.
-            AuthorizationFailed: there was no redirect within five minutes, or listening failed.
+            AuthorizationFailed: no redirect came within five minutes, or listening failed.
         """
         login = LoopbackLogin(step, os.urandom)
         problem: AuthRequired | AuthorizationFailed | None = None
@@ -198,7 +197,7 @@ class LoopbackListener:
                         except AuthRequired as exc:
                             problem = exc
                             nursery.cancel_scope.cancel()
-                        # The browser may need a while to read the file.
+                        # Keep the file: the browser may not have read it yet.
                         await trio.sleep_forever()
         if login.callback is not None:
             return login.callback
@@ -211,7 +210,7 @@ class LoopbackListener:
 
 
 async def _read_head(connection: SimpleHttpConnection) -> RequestHead | None:
-    """Read a request's head. Return None if the head is invalid or doesn't arrive."""
+    """Read a request's head. Return None if it is invalid or doesn't arrive."""
     try:
         return await connection.next_head()
     except UnreadableRequest:
@@ -221,7 +220,7 @@ async def _read_head(connection: SimpleHttpConnection) -> RequestHead | None:
 async def _respond(
     stream: trio.SocketStream, head: RequestHead | None, login: LoopbackLogin
 ) -> tuple[HttpResponse | None, bool]:
-    """Return the response to a request, and whether this was the redirect. Log all others."""
+    """Return the response, and True if the request was the redirect. Log any other request."""
     response: HttpResponse | None = None
     is_redirect = False
     if head is not None:
@@ -242,7 +241,7 @@ async def _respond(
 async def _send_response(
     stream: trio.SocketStream, connection: SimpleHttpConnection, response: HttpResponse | None
 ) -> None:
-    """Send a response, None for none. A redirect is valid even if its response doesn't arrive."""
+    """Send a response, if there is one. A login succeeds even if its response doesn't arrive."""
     if response is None:
         return
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
@@ -252,11 +251,11 @@ async def _send_response(
 
 
 async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:
-    """Listen at a local host: for `localhost` on IPv4 and IPv6, as far as the machine has them.
+    """Listen at a local host. `localhost` means IPv4 and IPv6, if the machine has both.
 
     Raises:
-        OSError: listening failed, or another program listens on the port in one of the families.
-            The browser might connect to that program.
+        OSError: listening failed, or another program listens on the port, with IPv4 or IPv6. The
+            browser might connect to that program.
     """
     found: list[trio.SocketListener] = []
     for address in ("127.0.0.1", "::1") if host == "localhost" else (host,):

@@ -1,7 +1,7 @@
-"""Find out whose program is at the other end of a connection on loopback, on Linux.
+"""Find out which user's program is at the other end of a loopback connection, on Linux.
 
-Linux lists the TCP sockets of a network namespace with their users in `/proc/net/tcp`, also for
-processes of others. A socket that was closed there has the inode 0 and the user 0.
+Linux lists the TCP sockets of a network namespace with their users in `/proc/net/tcp`, including
+other users' sockets. A socket that its program has closed has inode 0 and user 0 there.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TABLES: Final = {
     socket.AF_INET6: Path("/proc/net/tcp6"),
 }
 _LISTENING: Final = "0A"
-# The table isn't read atomically, so an entry may be missed while others come and go.
+# Reading the table isn't atomic: an entry may be missed while others appear and disappear.
 _ATTEMPTS: Final = 3
-_ROOT: Final = 0  # relays between machines, as in WSL, run as root, who can read everything anyway
+_ROOT: Final = 0  # relays such as WSL's run as root, which can read everything anyway
 
 
 class _Entry(NamedTuple):
@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
 
 
 def can_find_users(listener: SocketType) -> bool:
-    """Return True if the users of connections to this listener can be found."""
+    """Return True if the system lists the users of connections to this listener."""
     own = _address_text(listener.family, listener.getsockname())
     return any(
         entry.local == own and entry.state == _LISTENING for entry in _entries(listener.family)
@@ -46,8 +46,8 @@ def can_find_users(listener: SocketType) -> bool:
 def is_same_user(connection: SocketType) -> bool:
     """Return True if the peer of an accepted connection runs as this user, or as root.
 
-    It is also True if the peer cannot be found: then it isn't in this network namespace, or this
-    is another system than Linux.
+    Also return True if the peer isn't found: it is in another network namespace, or this system
+    isn't Linux.
     """
     if not hasattr(os, "geteuid"):
         return True
@@ -64,12 +64,12 @@ def is_same_user(connection: SocketType) -> bool:
 
 
 def _our_users() -> tuple[int, ...]:
-    """Return the users whose programs may have what belongs to this process."""
+    """Return the users whose programs may see this process's secrets."""
     return (os.geteuid(), _ROOT)
 
 
 def _entries(family: int) -> list[_Entry]:
-    """Return the table of TCP sockets; empty if it cannot be read."""
+    """Return the table of TCP sockets, or an empty list if it cannot be read."""
     entries: list[_Entry] = []
     try:
         with _TABLES[socket.AddressFamily(family)].open(encoding="ascii") as table:
@@ -86,7 +86,7 @@ def _entries(family: int) -> list[_Entry]:
 
 
 def _address_text(family: int, address: tuple[str, int]) -> str:
-    """Return an address as the table has it: 32-bit words in the byte order of the machine."""
+    """Return an address as the table writes it: 32-bit words in the machine's byte order."""
     packed = socket.inet_pton(family, address[0])
     words = struct.unpack(f"={len(packed) // 4}I", packed)
     return f"{''.join(f'{word:08X}' for word in words)}:{address[1]:04X}"

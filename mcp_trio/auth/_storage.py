@@ -1,12 +1,11 @@
-"""Storage of tokens between runs: in memory, in files of the user, or as the user implements it.
+"""Store tokens between runs: in memory, in the user's files, or in a storage of one's own.
 
-That in the system's keychain is in `_keyring.py`.
+The storage in the system's keychain is in `_keyring.py`.
 
-1. A value is bytes under a key. Its file's name is a hash of the key.
-2. A file is readable by its owner only, from its creation on, and is replaced atomically: a reader,
-   or a crash, never leaves half a file.
-3. A file that other users could have read or written isn't used, and neither is a directory in
-   which they could replace files.
+1. A value is bytes under a key. The file's name is a hash of the key.
+2. From its creation on, only its owner can read a file. It is replaced atomically, so that neither
+   a reader nor a crash sees half a file.
+3. A file isn't used if other users could have read or written it, or could have replaced it.
 """
 
 from __future__ import annotations
@@ -28,33 +27,33 @@ if TYPE_CHECKING:
 
 __all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage"]
 
-_MAX_SIZE: Final = 1_048_576  # bytes; a token of a few KiB is a long one
+_MAX_SIZE: Final = 1_048_576  # bytes; long tokens have a few KiB
 _HAS_OWNERS: Final = hasattr(os, "geteuid")  # files have an owner and permission bits
 _GROUP_AND_OTHERS: Final = 0o077  # permission bits
 _WRITABLE_BY_OTHERS: Final = 0o022
 
 
 class TokenStorage(Protocol):
-    """A store for tokens, which the user may implement, as `storage` of a `LoginConfig`.
+    """A storage for tokens: the option `storage` of `LoginConfig`. You may write your own.
 
-    Both methods may block: they are called in worker threads, one call at a time for each client. A
-    `key` begins with the kind of the value: `tokens:`; `client:` for a client registration;
-    `issuer:` for the authorization server of a client that was registered by hand. It has no
-    secrets; the values have. A `load` that raises `AuthorizationFailed` ends the request, with its
-    text. Any other exception is logged and otherwise ignored.
+    Both methods may block. They are called in worker threads, one call at a time for each client. A
+    `key` begins with the value's kind: `tokens:`; `client:` for a client registration; `issuer:`
+    for the authorization server of a client that was registered by hand. Keys contain no secrets,
+    values do. If `load` raises `AuthorizationFailed`, the request fails with its text. Any other
+    exception is logged, and the client goes on without the storage.
     """
 
     def load(self, key: str) -> bytes | None:
         """Return the value that was saved under `key`, or None."""
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace what is stored under `key` by `value`, of some KiB. None deletes it."""
+        """Store `value`, of some KiB, under `key`. None deletes the stored value."""
 
 
 class LockableStorage(ABC):
-    """A `TokenStorage` that processes of the user share, with a lock for each key.
+    """A `TokenStorage` that the user's processes share, with a lock for each key.
 
-    The texts of its exceptions contain no stored value: they are logged.
+    Its exceptions are logged, so their texts must not contain stored values.
     """
 
     @abstractmethod
@@ -63,14 +62,14 @@ class LockableStorage(ABC):
 
     @abstractmethod
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace what is stored under `key` by `value`. None deletes it."""
+        """Store `value` under `key`. None deletes the stored value."""
 
     @abstractmethod
     def lock(self, key: str) -> Callable[[], None] | None:
         """Lock `key` against other processes, and return the function that releases the lock.
 
-        Return None, without waiting, if another process holds the lock. Refresh while holding it:
-        two processes that use one refresh token may both lose their tokens.
+        Return None at once if another process holds the lock. Hold it while you refresh tokens:
+        two processes that use the same refresh token may both lose their tokens.
         """
 
 
@@ -88,7 +87,7 @@ class MemoryStorage:
         return self._values.get(key)
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace what is stored under `key` by `value`. None deletes it."""
+        """Store `value` under `key`. None deletes the stored value."""
         if value is None:
             self._values.pop(key, None)
         else:
@@ -98,15 +97,15 @@ class MemoryStorage:
 class FileStorage(LockableStorage):
     """A `TokenStorage` with one file per value, which only the user may read and write.
 
-    The files aren't encrypted. Processes of the user can share them.
+    The files aren't encrypted. The user's processes can share them.
 
     Args:
-        directory: where the files are; created when needed, with its parents. By default
+        directory: where the files are. It is created with its parents if it is missing. By default
             `mcp-trio/tokens` in the user's data directory (`XDG_DATA_HOME`, or `~/.local/share`).
 
-    *Error handling*: an `OSError` of the system propagates unchanged. A file that other users may
-    read or write raises `PermissionError`, and so does a directory that belongs to another user or
-    that other users may write to. Windows has no such checks.
+    *Error handling*: the system's `OSError` propagates unchanged. The methods raise
+    `PermissionError` if other users may read or write the file, if they may write to the directory,
+    or if it belongs to another user. On Windows nothing of this is checked.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
@@ -121,7 +120,7 @@ class FileStorage(LockableStorage):
         return f"FileStorage({str(self.directory)!r})"
 
     def load(self, key: str) -> bytes | None:
-        """Return the value that was saved under `key`, at most its first 1 MiB, or None.
+        """Return the value that was saved under `key`, or None. Read at most 1 MiB.
 
         Raises:
             PermissionError: other users may read, write or replace the file, or it isn't a regular
@@ -145,7 +144,7 @@ class FileStorage(LockableStorage):
             return file.read(_MAX_SIZE)
 
     def save(self, key: str, value: bytes | None) -> None:
-        """Replace the file of `key` by one with `value`, atomically. None deletes it.
+        """Store `value` under `key`, atomically. None deletes the stored value.
 
         Raises:
             PermissionError: other users may replace files in the directory.
@@ -172,8 +171,8 @@ class FileStorage(LockableStorage):
     def lock(self, key: str) -> Callable[[], None] | None:
         """Lock `key` against other processes, and return the function that releases the lock.
 
-        Return None, without waiting, if another process holds the lock. The end of the process
-        releases it, too. On Windows nothing is locked.
+        Return None at once if another process holds the lock. The system releases the lock when
+        the process ends. On Windows nothing is locked.
 
         Raises:
             PermissionError: other users may replace files in the directory.
@@ -187,7 +186,7 @@ class FileStorage(LockableStorage):
         """Create the directory if it is missing.
 
         Raises:
-            PermissionError: others may write to it, see `_check_directory`.
+            PermissionError: other users may write to it, or own it.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_directory()
@@ -197,7 +196,7 @@ class FileStorage(LockableStorage):
 
         Raises:
             FileNotFoundError: it doesn't exist.
-            PermissionError: others may, or it belongs to another user.
+            PermissionError: other users may too, or it belongs to another user.
         """
         if not _HAS_OWNERS:
             return
