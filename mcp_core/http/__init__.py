@@ -6,7 +6,10 @@ Both sides of a WebSocket use the class `WebSocket`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcp_core._errors import show_public_path
+from mcp_core._on_first_use import names_on_first_use
 from mcp_core.http.client._http1_response import (
     require_http,
     response_error,
@@ -68,20 +71,6 @@ from mcp_core.http.wire._http2_headers import (
 )
 from mcp_core.http.wire._mcp_headers import message_headers
 from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
-from mcp_core.http.wire._proxy_exchange import (
-    GatewayError,
-    ProxiedEnd,
-    ProxiedExchange,
-    gateway_timeout,
-    proxy_error_response,
-)
-from mcp_core.http.wire._proxy_policy import (
-    EndpointWatch,
-    PassedRequest,
-    ProxyPolicy,
-    ProxyRefusal,
-    proxied_request_headers,
-)
 from mcp_core.http.wire._recorder import ExchangeRecorderLike as ExchangeRecorderLike
 from mcp_core.http.wire._recorder import HttpRecorderLike as HttpRecorderLike
 from mcp_core.http.wire._recorder import WebSocketRecorderLike as WebSocketRecorderLike
@@ -90,6 +79,18 @@ from mcp_core.http.wire._websocket_frames import WebSocketFrames
 from mcp_core.protocol.schema._param_headers import ParamHeaders as ParamHeaders
 from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.urls._url import Url
+
+if TYPE_CHECKING:
+    from mcp_core.http.wire._proxy_exchange import GatewayError as GatewayError
+    from mcp_core.http.wire._proxy_exchange import ProxiedEnd as ProxiedEnd
+    from mcp_core.http.wire._proxy_exchange import ProxiedExchange as ProxiedExchange
+    from mcp_core.http.wire._proxy_exchange import gateway_timeout as gateway_timeout
+    from mcp_core.http.wire._proxy_exchange import proxy_error_response as proxy_error_response
+    from mcp_core.http.wire._proxy_policy import EndpointWatch as EndpointWatch
+    from mcp_core.http.wire._proxy_policy import PassedRequest as PassedRequest
+    from mcp_core.http.wire._proxy_policy import ProxyPolicy as ProxyPolicy
+    from mcp_core.http.wire._proxy_policy import ProxyRefusal as ProxyRefusal
+    from mcp_core.http.wire._proxy_policy import proxied_request_headers as proxied_request_headers
 
 __all__ = [
     "HEAD_TIMEOUT",
@@ -182,4 +183,23 @@ __all__ = [
     "written_fields",
 ]
 
+# Only a proxy needs them.
+_MODULES = {
+    ".wire._proxy_exchange": (
+        "GatewayError",
+        "ProxiedEnd",
+        "ProxiedExchange",
+        "gateway_timeout",
+        "proxy_error_response",
+    ),
+    ".wire._proxy_policy": (
+        "EndpointWatch",
+        "PassedRequest",
+        "ProxyPolicy",
+        "ProxyRefusal",
+        "proxied_request_headers",
+    ),
+}
+
+__getattr__ = names_on_first_use(__name__, _MODULES)
 show_public_path(__name__, globals())

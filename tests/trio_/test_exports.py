@@ -15,6 +15,7 @@ import pytest
 import mcp_asyncio_shim
 import mcp_core
 import mcp_core.adapters
+import mcp_core.http
 import mcp_core.registry
 import mcp_core.runtime
 import mcp_core.types
@@ -78,7 +79,8 @@ def test_dir_is_all_of_the_public_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", [mcp_trio, mcp_asyncio_shim, mcp_core.adapters, mcp_core.runtime, mcp_core.urls]
+    "package",
+    [mcp_trio, mcp_asyncio_shim, mcp_core.adapters, mcp_core.http, mcp_core.runtime, mcp_core.urls],
 )
 def test_names_on_first_use_are_declared_and_kept(package: ModuleType) -> None:
     assert set(package.__all__) >= {name for names in package._MODULES.values() for name in names}

@@ -153,3 +153,17 @@ async def test_session_that_the_client_has_ended_is_not_found(autojump_clock: Mo
         assert (await wire.send("POST", named, b"{}")).status == 404
         assert (await wire.send("POST", {}, b"{}")).status == 202
         assert (await wire.send("PUT", named)).status == 405
+
+
+async def test_client_that_does_not_read_loses_its_connection(autojump_clock: MockClock) -> None:
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    head = b"POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: %d\r\n\r\n"
+    async with served(("http", "body", 1, 8)) as wire:  # a megabyte
+        ours, theirs = memory_pair()
+        await ours.send_all(head % len(ping) + ping)
+        serve: Any = wire.link._serve
+        began = trio.current_time()
+        with pytest.raises(trio.TooSlowError):
+            await serve(theirs)
+        assert trio.current_time() - began == 10
+        assert wire.link.active == 1  # of the opening
