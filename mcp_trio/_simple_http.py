@@ -178,7 +178,7 @@ class SimpleHttpConnection:
                 data := await self._stream.receive_some(READ_SIZE)
             ):
                 early += len(data)
-                self._http.receive_data(data)
+                self._http.receive_data(bytes(data))
 
     def _unreadable(self, status: int, why: str) -> UnreadableRequest:
         self._has_failed = True
