@@ -230,7 +230,7 @@ class ProxyConnection:
     async def _run_exchange(self, exchange: ProxyExchange) -> bool:
         try:
             server = self._server
-            if server is None or has_input(server):  # input without a request: it has disconnected
+            if server is None or has_input(server):  # an idle server sends only its end
                 await self._drop_server()
                 server = self._server = await self._upstream.connect()
             end = await exchange.run(server)
@@ -238,7 +238,7 @@ class ProxyConnection:
             answer = exc.answer
             self._note(answer.note)
             exchange.ended("server", answer.end)
-            exchange.state.status = answer.status  # of the log
+            exchange.state.status = answer.status  # for the access log
             await self._drop_server()
             _log.warning("answered %d: %s", answer.status, escape_text(answer.reason))
             await self._refuse(answer.status, answer.reason)
