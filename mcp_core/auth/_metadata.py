@@ -1,9 +1,12 @@
 """The JSON documents of OAuth as types: metadata, registration and token responses, and errors.
 
 1. Unknown members are ignored, and `null` counts as absent because many servers write it. A member
-   of the wrong type makes the whole document invalid.
-2. An invalid document raises one `AuthorizationFailed` that names the document and the member.
-3. What this module returns is safe to use: a token fits into a header, an error text onto a
+   of the wrong type makes the whole document invalid, unless `_REPAIRS` says otherwise.
+2. What protects has no leniency: issuer, endpoints, scopes of metadata, the lists of PKCE, of
+   authentication methods and of DPoP, the type of a token. The flag for `iss` counts as true unless
+   it is absent, null, false or "false".
+3. An invalid document raises one `AuthorizationFailed` that names the document and the member.
+4. What this module returns is safe to use: a token fits into a header, an error text onto a
    terminal. No `repr` shows a secret.
 
 URLs in metadata aren't checked here but in `_server_metadata.py` and `client/_discovery.py`, which
@@ -16,18 +19,21 @@ Sources: RFC 9728 section 2, RFC 8414 section 2, RFC 7591 section 3.2, RFC 6749 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import isfinite
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, quote_plus
 
-from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from msgspec import Raw
+
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import AuthorizationFailed
 from ._secret import MIN_SECRET_LENGTH, RedactedStruct, Secret
 from ._steps import MAX_BODY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 __all__ = [
     "AuthorizationServerMetadata",
@@ -35,6 +41,7 @@ __all__ = [
     "ProtectedResourceMetadata",
     "RegistrationResponse",
     "TokenResponse",
+    "is_json",
     "is_token",
     "read_error",
     "read_registration",
@@ -133,6 +140,53 @@ _decode_server_metadata: Final = reader(AuthorizationServerMetadata)
 _decode_registration: Final = reader(RegistrationResponse)
 _decode_token: Final = reader(TokenResponse)
 _decode_error: Final = reader(OAuthErrorResponse)
+_decode_members: Final = reader(dict[str, Raw])
+_decode_any: Final = reader(Any)  # type: ignore[arg-type]
+
+
+def _iss_flag(value: Any) -> bool:
+    """Return the flag for `iss` as it counts: taking it for false would remove a protection."""
+    return value is not None and value is not False and value != "false"
+
+
+def _scope(value: Any) -> str | None:
+    """Return a scope: a text, as RFC 6749 section 3.3 requires, or a list."""
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return " ".join(value)
+    return value if isinstance(value, str) else None
+
+
+def _seconds(value: Any) -> float | str | None:
+    return None if isinstance(value, bool) or not isinstance(value, int | float | str) else value
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _flag(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _unless_null(value: Any) -> Any:
+    return value
+
+
+# By type: the members that may break their RFC, and what each is read as. None drops the member;
+# it is named unless it was null. All other members are required, or protect.
+_REPAIRS: Final[dict[type, dict[str, Callable[[Any], Any]]]] = {
+    AuthorizationServerMetadata: {
+        "authorization_response_iss_parameter_supported": _iss_flag,
+        "client_id_metadata_document_supported": _flag,
+    },
+    TokenResponse: {
+        "token_type": _unless_null,
+        "expires_in": _seconds,
+        "refresh_token": _text,
+        "scope": _scope,
+        "issued_token_type": _text,
+    },
+}
 
 
 def read_resource_metadata(body: bytes) -> ProtectedResourceMetadata:
@@ -141,16 +195,24 @@ def read_resource_metadata(body: bytes) -> ProtectedResourceMetadata:
     Raises:
         AuthorizationFailed: the document is invalid.
     """
-    return _decode(_decode_resource_metadata, body, "the metadata of the MCP server")
+    metadata, _ = _decode(
+        ProtectedResourceMetadata, _decode_resource_metadata, body, "the metadata of the MCP server"
+    )
+    return metadata
 
 
-def read_server_metadata(body: bytes) -> AuthorizationServerMetadata:
-    """Decode authorization server metadata.
+def read_server_metadata(body: bytes) -> tuple[AuthorizationServerMetadata, tuple[str, ...]]:
+    """Decode authorization server metadata. Return it, and the names of the ignored members.
 
     Raises:
         AuthorizationFailed: the document is invalid.
     """
-    return _decode(_decode_server_metadata, body, "the metadata of the authorization server")
+    return _decode(
+        AuthorizationServerMetadata,
+        _decode_server_metadata,
+        body,
+        "the metadata of the authorization server",
+    )
 
 
 def read_registration(body: bytes) -> RegistrationResponse:
@@ -159,7 +221,9 @@ def read_registration(body: bytes) -> RegistrationResponse:
     Raises:
         AuthorizationFailed: the document is invalid, or its `client_id` isn't usable.
     """
-    reply = _decode(_decode_registration, body, "the registration of this client")
+    reply, _ = _decode(
+        RegistrationResponse, _decode_registration, body, "the registration of this client"
+    )
     if not _TOKEN.fullmatch(reply.client_id.replace(" ", "")):
         raise AuthorizationFailed(
             "the authorization server registered this client without a usable client_id"
@@ -167,18 +231,27 @@ def read_registration(body: bytes) -> RegistrationResponse:
     return reply
 
 
-def read_token(body: bytes) -> TokenResponse:
-    """Decode a token response.
+def read_token(body: bytes) -> tuple[TokenResponse, tuple[str, ...]]:
+    """Decode a token response. Return it, and the names of the ignored members.
 
     Raises:
         AuthorizationFailed: the document is invalid, or the token doesn't fit into a header.
     """
-    reply = _decode(_decode_token, body, "the answer of the token endpoint")
+    reply, ignored = _decode(TokenResponse, _decode_token, body, "the answer of the token endpoint")
     if not is_token(reply.access_token):
         raise AuthorizationFailed(
             "the token endpoint gave an access token that does not fit into a header"
         )
-    return reply
+    return reply, ignored
+
+
+def is_json(body: bytes) -> bool:
+    """Return True if `body` is JSON of any kind, False for a page or an empty body."""
+    try:
+        _decode_any(body)
+    except InvalidPayload:
+        return False
+    return True
 
 
 def is_token(text: str) -> bool:
@@ -222,11 +295,34 @@ def sanitize_error(
     return OAuthErrorResponse(error, text[:_MAX_DESCRIPTION] or None)
 
 
-def _decode(read: Callable[[bytes], T], body: bytes, document: str) -> T:
-    """Decode `body`, or raise `AuthorizationFailed` with a text about `document`."""
+def _decode(
+    type: type[T], read: Callable[[bytes], T], body: bytes, document: str
+) -> tuple[T, tuple[str, ...]]:
+    """Decode `body`. Return the document and the names of the members that were ignored.
+
+    Raise `AuthorizationFailed` with a text about `document` if it is invalid.
+    """
     if len(body) > MAX_BODY:
         raise AuthorizationFailed(f"{document} is longer than {MAX_BODY} bytes")
     try:
-        return read(body)
+        return read(body), ()
     except InvalidPayload as exc:
-        raise AuthorizationFailed(f"{document} cannot be read: {exc}") from None
+        problem = exc
+    ignored: list[str] = []
+    try:
+        members = _decode_members(body)
+        for name, repair in _REPAIRS.get(type, {}).items():
+            if name not in members:
+                continue
+            value = _decode_any(members[name])
+            repaired = repair(value)
+            if repaired is None:
+                del members[name]
+                if value is not None:
+                    ignored.append(name)
+            elif repaired is not value:
+                members[name] = Raw(encode(repaired))
+        return read(encode(members)), tuple(ignored)
+    except InvalidPayload as exc:
+        problem = exc
+    raise AuthorizationFailed(f"{document} cannot be read: {problem}")

@@ -5,6 +5,8 @@
 2. URLs are compared as strings where the specifications require it (issuer, the `resource` that we
    choose). Only `names_server` and its like know that scheme and host ignore case and that ports
    have defaults.
+3. One deviation: an issuer that is a bare origin has two spellings, with and without a slash
+   (`issuer_spellings`). Both have the same metadata URL, so they cannot be two servers.
 
 Sources: RFC 3986, RFC 8414 section 3.1, RFC 9728 sections 3.1 and 3.3, RFC 8707 section 2, RFC 9700
 section 4.4.2.2.
@@ -27,7 +29,9 @@ __all__ = [
     "check_url",
     "distinct_redirect_uri",
     "is_root_metadata_url",
+    "is_same_issuer",
     "issuer_metadata_urls",
+    "issuer_spellings",
     "names_host",
     "names_server",
     "resource_metadata_urls",
@@ -143,6 +147,26 @@ def resource_metadata_urls(url: str) -> list[str]:
         return [known]
     query = f"?{parts.query}" if parts.query else ""
     return [f"{known}{parts.path}{query}", known]
+
+
+def issuer_spellings(issuer: str) -> tuple[str, ...]:
+    """Return `issuer`, and if it is a bare origin, also its spelling with or without the slash.
+
+    RFC 8414 section 3.3 knows one spelling only. Google, Supabase and others publish both.
+    """
+    _, mark, rest = issuer.partition("://")
+    host, slash, path = rest.partition("/")
+    if not mark or not host or path or "?" in host or "#" in host:
+        return (issuer,)
+    return issuer, issuer[:-1] if slash else f"{issuer}/"
+
+
+def is_same_issuer(issuer: str, other: str) -> bool:
+    """Return True if two issuers, found or configured, are two spellings of one.
+
+    Never use it for `iss`, in a callback or a token: that is compared character by character.
+    """
+    return other in issuer_spellings(issuer)
 
 
 def issuer_metadata_urls(issuer: str) -> list[str]:

@@ -3,7 +3,9 @@
 1. A 4xx response means that the document isn't there: the next URL is tried. A 5xx, a 429 or no
    response ends the search with an error, because a network fault must not lead to another server
    than the one that was meant.
-2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
+2. A body that isn't JSON, such as a page for everything unknown, isn't the document either: the
+   next URL is tried. JSON that isn't valid metadata was found: it is skipped, and the error names
+   it if no other URL has a valid one.
 3. Every URL is checked before it is fetched. At most three redirects are followed, all of them
    within one origin.
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core.protocol.revisions._dialects import LATEST
@@ -22,14 +25,14 @@ from mcp_core.urls._addresses import find_url_error, same_origin_redirect
 from mcp_core.urls._url import redacted_url
 
 from ._errors import AuthorizationFailed, FetchFailed
-from ._metadata import AuthorizationServerMetadata, read_server_metadata
-from ._resource_urls import check_url, issuer_metadata_urls
-from ._steps import Fetch, HttpRequest, HttpResponse
+from ._metadata import AuthorizationServerMetadata, is_json, read_server_metadata
+from ._resource_urls import check_url, is_same_issuer, issuer_metadata_urls
+from ._steps import MAX_BODY, Fetch, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from ._steps import Flow
 
-__all__ = ["MetadataSearch", "fetch_server_metadata", "find_server_metadata"]
+__all__ = ["FoundMetadata", "MetadataSearch", "fetch_server_metadata", "find_server_metadata"]
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -38,13 +41,29 @@ _MAX_REDIRECTS: Final = 3
 _TOO_MANY_REQUESTS: Final = 429  # HTTP status
 
 
+class FoundMetadata(Struct, frozen=True):
+    """The metadata of an authorization server, as it was found.
+
+    `address` is the IP address that it came from, None if unknown. `notes` say what was ignored.
+    """
+
+    metadata: AuthorizationServerMetadata
+    address: str | None = None
+    notes: tuple[str, ...] = ()
+
+
 def find_server_metadata(
-    issuer: str, *, allow_loopback: bool
-) -> Flow[tuple[AuthorizationServerMetadata, str | None]]:
+    issuer: str,
+    *,
+    allow_loopback: bool,
+    metadata_issuer: str | None = None,
+    cure: str = "",
+) -> Flow[FoundMetadata]:
     """Fetch the metadata of an authorization server and check the URLs of its endpoints.
 
-    Returns:
-        The metadata, and the IP address that it came from; None if that is unknown.
+    The `issuer` in the metadata has to be `issuer`, or its other spelling if it is a bare origin
+    (`issuer_spellings`). With `metadata_issuer` it has to be that, and nothing else. `cure` is the
+    last sentence of the error for another one.
 
     Raises:
         AuthorizationFailed: it publishes none, or one that names another issuer.
@@ -58,15 +77,21 @@ def find_server_metadata(
         metadata = yield from fetch_server_metadata(search, candidate)
         if metadata is None:
             continue
-        # Character by character (RFC 8414 section 3.3).
-        if metadata.issuer != issuer:
+        if metadata_issuer is not None:
+            if metadata.issuer != metadata_issuer:
+                raise AuthorizationFailed(
+                    f"the metadata at {redacted_url(candidate)} has the issuer "
+                    f"{redacted_url(metadata.issuer)}, and metadata_issuer of the profile is "
+                    f"{redacted_url(metadata_issuer)}: it is not used."
+                )
+        elif not is_same_issuer(issuer, metadata.issuer):
             raise AuthorizationFailed(
                 f"the metadata at {redacted_url(candidate)} is that of another authorization "
                 f"server, {redacted_url(metadata.issuer)}: "
                 f"it must not be used for {redacted_url(issuer)}. One of the two servers is set up "
-                "wrongly, or is malicious."
+                f"wrongly, or is malicious.{cure}"
             )
-        return metadata, search.address
+        return FoundMetadata(metadata, search.address, tuple(search.notes))
     raise search.failure()
 
 
@@ -78,10 +103,15 @@ def fetch_server_metadata(
     if body is None:
         return None
     try:
-        metadata = read_server_metadata(body)
+        metadata, ignored = read_server_metadata(body)
     except AuthorizationFailed as exc:
         search.add_invalid(candidate, str(exc))
         return None
+    if ignored:
+        search.notes.append(
+            f"the metadata at {redacted_url(candidate)} has members that cannot be read, and are "
+            f"ignored: {', '.join(ignored)}"
+        )
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
         endpoint = getattr(metadata, name)
         if endpoint is not None:
@@ -95,12 +125,16 @@ def fetch_server_metadata(
 class MetadataSearch:
     """A search for one document at several URLs. It records why each URL failed.
 
-    `address` is the IP address that the last response came from, None if unknown.
+    `address` is the IP address that the last response came from, None if unknown. `found_invalid`
+    is True if a URL had JSON that isn't the document, `found_page` if one had no JSON. `notes` say
+    what was ignored in what was found.
     """
 
     def __init__(self, document: str, *, allow_loopback: bool) -> None:
         self.allow_loopback = allow_loopback
         self.found_invalid = False
+        self.found_page = False
+        self.notes: list[str] = []
         self.address: str | None = None
         self._document = document
         self._failures: list[str] = []
@@ -114,7 +148,11 @@ class MetadataSearch:
         reply, url = yield from self._fetch_following_redirects(url)
         self.address = reply.address
         if reply.status == 200:
-            return reply.body
+            if len(reply.body) > MAX_BODY or is_json(reply.body):
+                return reply.body
+            self.found_page = True
+            self._failures.append(f"{redacted_url(url)} has no JSON")
+            return None
         if reply.status >= 500 or reply.status == _TOO_MANY_REQUESTS:
             raise AuthorizationFailed(
                 f"{self._document} cannot be fetched: {redacted_url(url)} answered {reply.status}. "

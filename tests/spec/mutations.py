@@ -2163,7 +2163,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AC-8",),
         "mcp_core/auth/client/_discovery.py::find_authorization_server",
-        "issuer = preferred or offered[0]",
+        "issuer = issuer or offered[0]",
         "issuer = offered[0]",
     ),
     Mutation(
@@ -2175,8 +2175,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AC-12",),
         "mcp_core/auth/_server_metadata.py::find_server_metadata",
-        "if metadata.issuer != issuer: ...",
-        "if metadata.issuer.rstrip('/') != issuer.rstrip('/'): ...",
+        "elif not is_same_issuer(issuer, metadata.issuer): ...",
+        "elif metadata.issuer.rstrip('/') != issuer.rstrip('/'): ...",
+    ),
+    Mutation(
+        ("AC-12",),
+        "mcp_core/auth/_server_metadata.py::find_server_metadata",
+        "if metadata.issuer != metadata_issuer: ...",
+        "if not is_same_issuer(metadata.issuer, metadata_issuer): ...",
+    ),
+    Mutation(
+        ("AC-12",),
+        "mcp_core/auth/client/_discovery.py::find_authorization_server",
+        "if not is_configured: ...",
+        "if configured_issuer is None: ...",
     ),
     Mutation(
         ("AC-13", "AT-2"),
@@ -2211,7 +2223,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AQ-7",),
         "mcp_core/auth/client/_registration.py::_decode_registration",
-        "(registration.issuer, registration.redirect_uri) != (issuer, redirect_uri)",
+        "not is_same_issuer(registration.issuer, issuer) or registration.redirect_uri != redirect_uri",
         "registration.redirect_uri != redirect_uri",
     ),
     Mutation(
@@ -2248,8 +2260,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AF-2",),
         "mcp_core/auth/client/_callback.py::new_authorization_request",
-        'if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ()): ...',
-        'if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ("S256",)): ...',
+        'if not (methods is None and assume_pkce) and "S256" not in (methods or ()): ...',
+        'if "S256" not in (methods or ("S256",)): ...',
+    ),
+    Mutation(
+        ("AF-2",),
+        "mcp_core/auth/client/_callback.py::new_authorization_request",
+        'if not (methods is None and assume_pkce) and "S256" not in (methods or ()): ...',
+        'if not assume_pkce and "S256" not in (methods or ()): ...',
     ),
     Mutation(
         ("AF-3",),
@@ -2298,6 +2316,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp_core/auth/client/_callback.py::read_callback",
         "if issuer is not None and issuer != request.issuer: ...",
         "if issuer is not None and issuer.lower().rstrip('/') != request.issuer.lower().rstrip('/'): ...",
+    ),
+    Mutation(
+        ("AF-9",),
+        "mcp_core/auth/_metadata.py::_iss_flag",
+        'return value is not None and value is not False and value != "false"',
+        "return value is True",
     ),
     Mutation(
         ("AF-11",),
@@ -2378,7 +2402,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AX-1",),
         "mcp_core/auth/client/_token_request.py::TokenEndpointClient._add_client_assertion",
-        '"aud": self._auth_server.issuer,',
+        '"aud": self._auth_server.iss,',
         '"aud": self._auth_server.resource,',
     ),
     Mutation(

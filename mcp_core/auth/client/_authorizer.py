@@ -26,6 +26,7 @@ from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
     distinct_redirect_uri,
+    is_same_issuer,
     names_host,
     names_server,
     with_port_of,
@@ -46,7 +47,13 @@ from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
 from ._profile import EnterpriseManaged, JwtBearer
-from ._registration import ClientIdentity, identify, known_identity, registration_key
+from ._registration import (
+    ClientIdentity,
+    forget_registration,
+    identify,
+    known_identity,
+    load_registration,
+)
 from ._token_request import TokenEndpointClient, call_user_function
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from_response, tokens_key
 
@@ -118,6 +125,8 @@ class Authorizer:
         self._configured_origins = frozenset(
             origin_of(each) for each in configured if each is not None
         )
+        # As given, and with what the record of the login adds (`_with_settings`).
+        self._given_profile = profile
         self._profile = profile
         self._entropy = entropy
         self._wall_time = wall_time
@@ -344,10 +353,11 @@ class Authorizer:
         if (yield from self._adopt_stored(auth_server)):
             return
         wanted = frozenset(challenge.scopes)
-        if not self._profile.interactive and not wanted <= set(self._profile.scopes or ()):
+        if self._profile.fixed_scopes and not wanted <= set(self._profile.scopes or ()):
+            why = "With send_resource=False" if self._profile.interactive else "Without a user"
             raise AuthRequired(
                 f"the MCP server {redacted_url(self._resource)} demands the scopes "
-                f"{' '.join(challenge.scopes)} for {operation or 'the request'}. Without a user, "
+                f"{' '.join(challenge.scopes)} for {operation or 'the request'}. {why}, "
                 "only the scopes of the profile are requested: add them there if this client may "
                 "have them.",
                 challenge.scopes,
@@ -395,14 +405,16 @@ class Authorizer:
             self._url,
             challenge,
             configured_issuer=self._profile.issuer,
+            metadata_issuer=self._profile.metadata_issuer,
             token_issuer=tokens.issuer if tokens is not None else None,
             cached=self._auth_server,
         )
+        previous = self._auth_server
+        if previous is None or previous.notes != auth_server.notes:
+            for note in auth_server.notes:
+                self._warn(note)
         self._auth_server = auth_server
-        if tokens is not None and (tokens.issuer, tokens.resource) != (
-            auth_server.issuer,
-            auth_server.resource,
-        ):
+        if tokens is not None and not _is_of(tokens, auth_server):
             self._warn(
                 "the MCP server now names the authorization server "
                 f"{redacted_url(auth_server.issuer)}: "
@@ -427,7 +439,8 @@ class Authorizer:
         These are the ones requested before, those of the profile, and those that the challenge
         demands. If it demands none and the profile has none, those that the MCP server publishes.
 
-        Without a user, who would see them, these are those of the profile alone.
+        Without a user, who would see them, these are those of the profile alone. They are too if no
+        `resource` is sent: the MCP server could choose what a token is for by its scopes.
         """
         if not self._profile.interactive:
             return self._profile.scopes or ()
@@ -435,6 +448,8 @@ class Authorizer:
         if not needed and self._profile.scopes is None:
             needed = auth_server.scopes or ()
         scopes = dict.fromkeys((*self._requested_scopes, *(self._profile.scopes or ()), *needed))
+        if self._profile.fixed_scopes:
+            scopes = dict.fromkeys(self._profile.scopes or ())
         # With it, OpenID Connect servers issue a refresh token. Send it only beside other scopes:
         # alone it would replace the server's default scopes (RFC 6749 section 3.3).
         supported = auth_server.metadata.scopes_supported or ()
@@ -456,7 +471,7 @@ class Authorizer:
         """
         if self._profile.interactive:
             any_port = urlsplit(self._profile.redirect_uri).port == 0
-            redirect_uri = self._redirect_uri_for(auth_server)
+            redirect_uri = yield from self._redirect_uri_for(auth_server)
             try:
                 self._redirect_uri = yield ListenForRedirect(redirect_uri, any_port)
             except AuthRequired as exc:
@@ -474,13 +489,15 @@ class Authorizer:
             # An authorization server that no longer knows this client shows an error to the user
             # and never redirects the browser back. The next login must register again.
             if identity.from_storage and getattr(exc, "error", None) != "access_denied":
-                yield Save(registration_key(auth_server.issuer), None)
+                yield from forget_registration(auth_server.issuer)
             raise
+        for note in token_client.notes:
+            self._warn(note)
         if source == "login":
             self.generation += 1
         yield from self._use_response(auth_server, identity, reply, scopes, source)
 
-    def _redirect_uri_for(self, auth_server: AuthorizationServer) -> str:
+    def _redirect_uri_for(self, auth_server: AuthorizationServer) -> Flow[str]:
         """Return the redirect URI to listen at: that of the profile, at the port of the last login.
 
         With a free port it is one for this authorization server only, unless other redirect URIs
@@ -492,7 +509,9 @@ class Authorizer:
         redirect_uri = with_port_of(profile.redirect_uri, self._redirect_uri)
         if known_identity(profile, auth_server.metadata) is not None:
             return redirect_uri
-        return distinct_redirect_uri(redirect_uri, auth_server.issuer)
+        # A client that was registered under the other spelling of the issuer stays registered.
+        issuer, _ = yield from load_registration(auth_server.issuer)
+        return distinct_redirect_uri(redirect_uri, issuer)
 
     def _identify(
         self, auth_server: AuthorizationServer, scopes: Sequence[str]
@@ -552,8 +571,9 @@ class Authorizer:
         identity = known_identity(self._profile, auth_server.metadata, tokens)
         if tokens.refresh is None or identity is None:
             return False
+        token_client = self._token_client(auth_server, identity)
         try:
-            reply = yield from self._token_client(auth_server, identity).refresh(tokens.refresh)
+            reply = yield from token_client.refresh(tokens.refresh)
         except AuthorizationFailed as exc:
             if exc.error is None or exc.error in _SERVER_ERRORS:
                 raise
@@ -565,8 +585,10 @@ class Authorizer:
                 self._tokens = replace(tokens, refresh=None)
                 yield from self._replace_stored(tokens, self._tokens)
             if identity.registered and exc.error == "invalid_client":
-                yield Save(registration_key(auth_server.issuer), None)
+                yield from forget_registration(auth_server.issuer)
             return False
+        for note in token_client.notes:
+            self._warn(note)
         yield from self._use_response(
             auth_server, identity, reply, tokens.requested_scopes, "refresh"
         )
@@ -574,20 +596,24 @@ class Authorizer:
 
     def _use(self, tokens: Tokens) -> str | None:
         """Use `tokens` from now on. Return None, or the reason why they don't fit."""
-        profile = self._profile
+        profile = self._given_profile
         if not (names_server(tokens.resource, self._url) or names_host(tokens.resource, self._url)):
             return "they are for another MCP server"
-        if profile.client_id not in (None, tokens.client_id) or profile.issuer not in (
-            None,
-            tokens.issuer,
+        if profile.client_id not in (None, tokens.client_id) or (
+            profile.issuer is not None and not is_same_issuer(profile.issuer, tokens.issuer)
         ):
             return "they belong to another client or authorization server"
+        try:
+            profile = _with_settings(profile, tokens)
+        except ValueError as exc:
+            return f"their settings contradict each other: {exc}"
         dpop_signer: DpopSigner | None = None
         if tokens.dpop_seed is not None:
             try:
                 dpop_signer = self._new_dpop_signer(tokens.dpop_seed)
             except AuthorizationFailed as exc:
                 return str(exc)
+        self._profile = profile
         self._tokens = tokens
         self._unconfirmed = None
         self._dpop_signer = dpop_signer
@@ -607,7 +633,7 @@ class Authorizer:
         current = self._tokens
         if stored is None or (current is not None and stored.access == current.access):
             return False
-        if (stored.issuer, stored.resource) != (auth_server.issuer, auth_server.resource):
+        if not _is_of(stored, auth_server):
             return False
         if self._use(stored) is not None:
             return False
@@ -663,6 +689,9 @@ class Authorizer:
             client_method=identity.method if store_identity else None,
             client_secret=identity.secret if store_identity else None,
             redirect_uri=self._redirect_uri,
+            assume_pkce=self._profile.assume_pkce,
+            send_resource=self._profile.send_resource,
+            metadata_issuer=self._profile.metadata_issuer,
         )
         self._unconfirmed = source
         yield Save(tokens_key(self._resource), encode_tokens(self._tokens))
@@ -686,6 +715,35 @@ class Authorizer:
     def _warn(self, text: str) -> None:
         """Add a warning for the log. The oldest are dropped if there are too many."""
         self._warnings = [*self._warnings, text][-_MAX_WARNINGS:]
+
+
+def _is_of(tokens: Tokens, auth_server: AuthorizationServer) -> bool:
+    """Return True if `auth_server` has issued `tokens`, for the same resource."""
+    return is_same_issuer(tokens.issuer, auth_server.issuer) and (
+        tokens.resource == auth_server.resource
+    )
+
+
+def _with_settings(profile: ClientProfile, tokens: Tokens) -> ClientProfile:
+    """Return `profile` with the settings of the login that got `tokens`, for their issuer only.
+
+    The user wrote them for that login. A profile with an `issuer` has its own.
+
+    Raises:
+        ValueError: the settings contradict each other.
+    """
+    if profile.issuer is not None or (
+        not tokens.assume_pkce and tokens.send_resource and tokens.metadata_issuer is None
+    ):
+        return profile
+    return replace(
+        profile,
+        issuer=tokens.issuer,
+        scopes=profile.scopes if tokens.send_resource else tokens.requested_scopes,
+        assume_pkce=tokens.assume_pkce,
+        send_resource=tokens.send_resource,
+        metadata_issuer=tokens.metadata_issuer,
+    )
 
 
 def _wants_bound_token(challenge: AuthChallenge, auth_server: AuthorizationServer) -> bool:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._jose import base64url
-from mcp_core.auth._metadata import sanitize_error
+from mcp_core.auth._metadata import OAuthErrorResponse, sanitize_error
 from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.urls._addresses import origin_of
@@ -41,6 +41,7 @@ __all__ = [
     "new_authorization_request",
     "new_secret",
     "read_callback",
+    "resource_advice",
 ]
 
 _MAX_CALLBACK: Final = 16_384  # characters
@@ -59,43 +60,60 @@ _RESERVED_PARAMETERS: Final = frozenset({"scope", "request", "request_uri", "res
 _ERROR_TEXTS: Final = {
     "access_denied": "the login was refused, by the user or by the authorization server",
     "invalid_scope": "the authorization server does not know, or does not grant, a requested scope",
+    "invalid_target": "the authorization server issues no tokens for this MCP server",
     "unauthorized_client": "the authorization server does not let this client log users in",
     "temporarily_unavailable": "the authorization server is overloaded; try again later",
 }
 
 
 class AuthorizationRequest(RedactedStruct, frozen=True):
-    """An authorization request in progress: the values that its callback has to match."""
+    """An authorization request in progress: the values that its callback has to match.
+
+    `issuer` is what `iss` has to be, `resource` what the token is for, None if that isn't sent.
+    """
 
     issuer: str
     state: Secret
     verifier: Secret
     redirect_uri: str
-    resource: str
+    resource: str | None
 
 
 def new_authorization_request(
-    auth_server: AuthorizationServer, redirect_uri: str, entropy: Callable[[int], bytes]
+    auth_server: AuthorizationServer,
+    redirect_uri: str,
+    entropy: Callable[[int], bytes],
+    *,
+    assume_pkce: bool = False,
+    send_resource: bool = True,
 ) -> AuthorizationRequest:
     """Create the record of a new authorization request.
+
+    `assume_pkce` and `send_resource` are those of the profile.
 
     Raises:
         AuthorizationFailed: the authorization server doesn't announce PKCE with S256, without
             which a stolen code could be redeemed.
     """
-    if "S256" not in (auth_server.metadata.code_challenge_methods_supported or ()):
+    methods = auth_server.metadata.code_challenge_methods_supported
+    if not (methods is None and assume_pkce) and "S256" not in (methods or ()):
+        cure = "Its administrator has to turn it on."
+        if methods is None:
+            cure += (
+                " If you know that it supports S256, set issuer and assume_pkce=True of the "
+                "profile (`mcp-trio login --issuer --assume-pkce`)."
+            )
         raise AuthorizationFailed(
             f"the authorization server {redacted_url(auth_server.issuer)} does not say that it "
             "supports PKCE with S256 "
-            "(code_challenge_methods_supported), without which a code could be stolen. Its "
-            "administrator has to turn it on."
+            f"(code_challenge_methods_supported), without which a code could be stolen. {cure}"
         )
     return AuthorizationRequest(
-        auth_server.issuer,
+        auth_server.iss,
         new_secret(entropy),
         new_secret(entropy),
         redirect_uri,
-        auth_server.resource,
+        auth_server.resource if send_resource else None,
     )
 
 
@@ -126,8 +144,9 @@ def authorization_url(
         "state": request.state.reveal(),
         "code_challenge": code_challenge(request.verifier),
         "code_challenge_method": "S256",
-        "resource": request.resource,
     }
+    if request.resource is not None:
+        query["resource"] = request.resource
     if scopes:
         query["scope"] = " ".join(scopes)
     if "offline_access" in scopes:
@@ -135,7 +154,8 @@ def authorization_url(
     endpoint_parameters = {
         name for name, _ in parse_qsl(urlsplit(endpoint).query, keep_blank_values=True)
     }
-    conflicting = endpoint_parameters & (query.keys() | _RESERVED_PARAMETERS)
+    # `resource` too if it isn't sent: the endpoint must not choose what the token is for.
+    conflicting = endpoint_parameters & (query.keys() | {"resource"} | _RESERVED_PARAMETERS)
     if conflicting:
         raise AuthorizationFailed(
             f"the authorization_endpoint of {redacted_url(auth_server.issuer)} already sets "
@@ -226,7 +246,18 @@ def _login_error(error: str, description: str | None) -> AuthorizationFailed:
         )
     text = _ERROR_TEXTS.get(readable.error, "the authorization server refused the login")
     detail = f" ({readable.error_description})" if readable.error_description else ""
-    return AuthorizationFailed(f"{text}: {readable.error}{detail}", error=readable.error)
+    advice = resource_advice(readable)
+    return AuthorizationFailed(f"{text}: {readable.error}{detail}{advice}", error=readable.error)
+
+
+def resource_advice(error: OAuthErrorResponse) -> str:
+    """Return what to do if the authorization server may have refused the parameter `resource`."""
+    if error.error != "invalid_target" and "resource" not in (error.error_description or ""):
+        return ""
+    return (
+        ". If it does not support the parameter resource, set issuer, scopes and "
+        "send_resource=False of the profile (`mcp-trio login --issuer --scope --no-resource`)"
+    )
 
 
 def _url_query(url: str) -> str:

@@ -2,7 +2,9 @@
 
 1. Any input is read without an exception: several headers, several challenges in one header,
    token68, quoted strings with commas and escapes.
-2. The work is linear in the length of the input, of which only the first `MAX_LENGTH` characters
+2. A value that should be quoted and isn't, such as a URL, cannot be read: it is empty. The
+   parameters after it are read.
+3. The work is linear in the length of the input, of which only the first `MAX_LENGTH` characters
    are read.
 
 Sources: RFC 9110 section 11.6.1, RFC 6750 section 3, RFC 9728 section 5.1, RFC 9449 section 7.1.
@@ -26,8 +28,10 @@ MAX_SCOPES: Final = 100
 _TCHAR: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _SEPARATORS: Final = re.compile(r"[ \t,]*")
 _PARAM: Final = re.compile(
-    rf"({_TCHAR}+)[ \t]*=[ \t]*(?:\"((?:[^\"\\]|\\.)*)\"|({_TCHAR}+))", re.DOTALL
+    rf"({_TCHAR}+)[ \t]*=[ \t]*(?:\"((?:[^\"\\]|\\.)*)\"|({_TCHAR}+)(?![^\s,]))", re.DOTALL
 )
+# A parameter whose value would have to be quoted.
+_UNQUOTED: Final = re.compile(rf"({_TCHAR}+)[ \t]*=[ \t]*[^\s,\"=][^\s,]*")
 # A parameter whose quoted string doesn't end.
 _UNTERMINATED: Final = re.compile(rf"{_TCHAR}+[ \t]*=[ \t]*\"")
 _SCHEME: Final = re.compile(rf"{_TCHAR}+")
@@ -121,6 +125,10 @@ def _parse_header(text: str, found: list[Challenge]) -> None:
             if current is not None:
                 value = token if quoted is None else _ESCAPE.sub(r"\1", quoted)
                 current.parameters.setdefault(name.lower(), value)  # the first value counts
+            at = match.end()
+        elif match := _UNQUOTED.match(text, at):
+            if current is not None:
+                current.parameters.setdefault(match.group(1).lower(), "")
             at = match.end()
         elif _UNTERMINATED.match(text, at):
             return  # the string may contain anything, so the rest of the header is lost

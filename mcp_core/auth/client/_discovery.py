@@ -3,7 +3,9 @@
 1. A 4xx response means that the document isn't there: the next URL is tried. A 5xx, a 429 or no
    response ends the search with an error, because a network fault must not lead to another server
    than the one that was meant.
-2. A document that cannot be parsed is skipped. The error names it if no other URL has a valid one.
+2. A body that isn't JSON isn't the document either. JSON that isn't valid metadata is skipped, and
+   the error names it if no other URL has a valid one.
+3. What was ignored is a note of the result, for the log.
 
 Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
 RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
@@ -12,9 +14,11 @@ RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mcp_core.auth._errors import AuthorizationFailed
 from mcp_core.auth._metadata import (
@@ -26,11 +30,13 @@ from mcp_core.auth._resource_urls import (
     canonical_resource,
     check_url,
     is_root_metadata_url,
+    is_same_issuer,
     names_host,
     names_server,
     resource_metadata_urls,
 )
 from mcp_core.auth._server_metadata import (
+    FoundMetadata,
     MetadataSearch,
     fetch_server_metadata,
     find_server_metadata,
@@ -50,6 +56,13 @@ __all__ = [
 ]
 
 
+# For the error about metadata with another issuer.
+_OTHER_ISSUER: Final = (
+    " If its provider documents that difference, set issuer and metadata_issuer of the profile "
+    "(`mcp-trio login --issuer --metadata-issuer`)."
+)
+
+
 class AuthorizationServer(Struct, frozen=True):
     """The authorization server of an MCP server, and the name of the MCP server there.
 
@@ -58,6 +71,9 @@ class AuthorizationServer(Struct, frozen=True):
     - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
     - `address` is the IP address that `metadata` came from, None if that is unknown.
     - `guessed` is True if no metadata was found, so that `server` holds default endpoints.
+    - `metadata_issuer` is the `metadata_issuer` of the profile, if the metadata has that issuer.
+      `metadata` then has the `issuer` of the profile.
+    - `notes` say what was ignored in what the servers publish, and how it deviates.
     """
 
     resource: str
@@ -66,11 +82,18 @@ class AuthorizationServer(Struct, frozen=True):
     metadata_url: str | None = None
     address: str | None = None
     guessed: bool = False
+    metadata_issuer: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def issuer(self) -> str:
-        """The issuer identifier of the authorization server."""
+        """The issuer identifier of the authorization server. Records are stored under it."""
         return self.metadata.issuer
+
+    @property
+    def iss(self) -> str:
+        """The issuer identifier as the authorization server itself writes it, in `iss`."""
+        return self.metadata_issuer or self.metadata.issuer
 
 
 def find_authorization_server(
@@ -78,6 +101,7 @@ def find_authorization_server(
     challenge: AuthChallenge,
     *,
     configured_issuer: str | None = None,
+    metadata_issuer: str | None = None,
     token_issuer: str | None = None,
     cached: AuthorizationServer | None = None,
 ) -> Flow[AuthorizationServer]:
@@ -85,19 +109,33 @@ def find_authorization_server(
 
     If the MCP server offers several, the choice is `configured_issuer`, then `token_issuer` (that
     of the current tokens), then the first one. `configured_issuer` is also used if the MCP server
-    has no metadata. The metadata of the authorization server is copied from `cached`, and not
-    fetched again, if the issuer is the same.
+    has no metadata. `metadata_issuer` is the issuer in its metadata, None for the same one; it
+    counts for no other authorization server. The metadata of the authorization server is copied
+    from `cached`, and not fetched again, if the issuer is the same.
 
     Raises:
         AuthorizationFailed: there is no authorization server that may be used.
     """
-    local = is_loopback_url(url)
-    metadata = yield from find_resource_metadata(url, challenge.resource_metadata)
+    notes: tuple[str, ...] = ()
+    location = challenge.resource_metadata
+    metadata = yield from find_resource_metadata(url, location)
+    if location is not None and is_relative(location):
+        note = (
+            "the resource_metadata of the MCP server's challenge is not an absolute URL in quotes"
+        )
+        notes = (f"{note}: the well-known URLs are used instead",)
+        location = None
     if metadata is None and configured_issuer is None:
-        published, address = yield from _legacy_server_metadata(url)
-        server = published or _default_server_metadata(url)
+        legacy = yield from _legacy_server_metadata(url)
+        if legacy is None:
+            return AuthorizationServer(
+                canonical_resource(url), _default_server_metadata(url), guessed=True, notes=notes
+            )
         return AuthorizationServer(
-            canonical_resource(url), server, address=address, guessed=published is None
+            canonical_resource(url),
+            legacy.metadata,
+            address=legacy.address,
+            notes=(*notes, *legacy.notes),
         )
     if metadata is None:
         assert configured_issuer is not None
@@ -111,22 +149,63 @@ def find_authorization_server(
                 "the metadata of the MCP server names no authorization server. Its administrator "
                 "has to add one."
             )
-        preferred = next(
-            (wanted for wanted in (configured_issuer, token_issuer) if wanted in offered), None
-        )
-        issuer = preferred or offered[0]
+        issuer = _preferred(offered, configured_issuer) or _preferred(offered, token_issuer)
+        issuer = issuer or offered[0]
         resource = metadata.resource
         scopes = (
             split_scopes(" ".join(metadata.scopes_supported))
             if metadata.scopes_supported is not None
             else None
         )
-    if cached is not None and cached.issuer == issuer:
-        server = cached.metadata
-        address = cached.address
+    is_configured = configured_issuer is not None and is_same_issuer(configured_issuer, issuer)
+    if not is_configured:
+        metadata_issuer = None
+    if (
+        cached is not None
+        and is_same_issuer(cached.issuer, issuer)
+        and cached.metadata_issuer == metadata_issuer
+    ):
+        found = FoundMetadata(cached.metadata, cached.address, cached.notes)
     else:
-        server, address = yield from find_server_metadata(issuer, allow_loopback=local)
-    return AuthorizationServer(resource, server, scopes, challenge.resource_metadata, address)
+        found = yield from find_server_metadata(
+            issuer,
+            allow_loopback=is_loopback_url(url),
+            metadata_issuer=metadata_issuer,
+            cure=_OTHER_ISSUER,
+        )
+        notes += found.notes
+        server = found.metadata
+        if metadata_issuer is not None:
+            assert configured_issuer is not None
+            found = replace(found, metadata=replace(server, issuer=configured_issuer))
+        elif server.issuer != issuer:
+            note = f"the authorization server {redacted_url(issuer)} calls itself "
+            notes += (f"{note}{redacted_url(server.issuer)}: that is its issuer from now on",)
+        found = replace(found, notes=notes)
+    return AuthorizationServer(
+        resource,
+        found.metadata,
+        scopes,
+        location,
+        found.address,
+        metadata_issuer=metadata_issuer,
+        notes=found.notes,
+    )
+
+
+def _preferred(offered: list[str], wanted: str | None) -> str | None:
+    """Return the offered issuer that is `wanted`: that spelling if it is there, then the other."""
+    if wanted is None or wanted in offered:
+        return wanted
+    return next((each for each in offered if is_same_issuer(wanted, each)), None)
+
+
+def is_relative(location: str) -> bool:
+    """Return True if a `resource_metadata` is no absolute URL. It is then not used at all."""
+    try:
+        return not urlsplit(location).scheme
+    except ValueError:
+        return False
 
 
 def find_resource_metadata(
@@ -134,18 +213,20 @@ def find_resource_metadata(
 ) -> Flow[ProtectedResourceMetadata | None]:
     """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
 
-    The URLs are tried in this order: `location` (from the server's challenge), then the well-known
-    URLs, the most specific first.
+    The URLs are tried in this order: `location` (from the server's challenge), unless it is
+    relative, then the well-known URLs, the most specific first.
 
     Raises:
-        AuthorizationFailed: a document was found that must not be used, or `location` has none.
+        AuthorizationFailed: a document was found that must not be used, or none was found although
+            there is a `location`.
     """
     local = is_loopback_url(url)
-    if location is not None:
+    usable = location is not None and not is_relative(location)
+    if location is not None and usable:
         check_url(location, "the resource_metadata of the MCP server's challenge", local=local)
     search = MetadataSearch("the metadata of the MCP server", allow_loopback=local)
     candidates = resource_metadata_urls(url)
-    if location:
+    if location is not None and usable:
         candidates.insert(0, location)
     for candidate in dict.fromkeys(candidates):
         body = yield from search.fetch(candidate)
@@ -185,12 +266,11 @@ def _check_resource(resource: str, url: str, location: str) -> None:
     )
 
 
-def _legacy_server_metadata(
-    url: str,
-) -> Flow[tuple[AuthorizationServerMetadata | None, str | None]]:
+def _legacy_server_metadata(url: str) -> Flow[FoundMetadata | None]:
     """Fetch the authorization server metadata at the origin of an MCP server of 2025-03-26.
 
-    Return it (None if the server publishes none) and the address that it came from.
+    Return None if the server publishes none. A page isn't that: a server that has one for
+    everything unknown has one at the default endpoints too.
     """
     root = origin_text(url)
     search = MetadataSearch(
@@ -201,17 +281,17 @@ def _legacy_server_metadata(
     )
     if metadata is not None:
         # RFC 8414 allows no other issuer there. Servers write the origin with or without a slash.
-        if metadata.issuer.removesuffix("/") != root:
+        if not is_same_issuer(root, metadata.issuer):
             raise AuthorizationFailed(
                 f"the MCP server {redacted_url(root)} has the metadata of another authorization "
                 f"server, {redacted_url(metadata.issuer)}, "
                 "which must not be used. Its administrator has to publish protected-resource "
                 "metadata (RFC 9728)."
             )
-        return metadata, search.address
-    if search.found_invalid:
+        return FoundMetadata(metadata, search.address, tuple(search.notes))
+    if search.found_invalid or search.found_page:
         raise search.failure()
-    return None, None
+    return None
 
 
 def _default_server_metadata(url: str) -> AuthorizationServerMetadata:

@@ -92,8 +92,9 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
       Without `issuer`, which only a `client_id` alone may lack, they belong to the first
       authorization server that is used.
     - `issuer` is the only authorization server to use: its issuer identifier, character by
-      character. It is needed with `client_secret`, with `client_id` and `private_key`, and with
-      an assertion. Otherwise a hostile MCP server could name a server of its own to get them.
+      character but for the slash after a bare origin. It is needed with `client_secret`, with
+      `client_id` and `private_key`, and with an assertion. Otherwise a hostile MCP server could
+      name a server of its own to get them.
     - `signing_algorithm` is the algorithm that `private_key` signs with. None: the most common one
       for the key.
     - `keep_secret`: store `client_secret` with the tokens, so that a client without this profile
@@ -104,6 +105,18 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     - `grant` is how the client gets tokens: by a user in a browser ("authorization_code"), with its
       own credentials ("client_credentials"), or with an assertion.
     - `offline_access`: request a refresh token if the authorization server has that scope.
+
+    The next three drop a requirement of the specification, for an authorization server that doesn't
+    fulfil it. What each opens is in docs/explanation/security.md. Each needs `issuer`:
+
+    - `assume_pkce`: log in although the authorization server publishes no
+      `code_challenge_methods_supported`. One that publishes the list has to have S256 in it.
+    - `send_resource`: False sends no `resource`, so the authorization server chooses by the scopes
+      what a token is for. It needs `scopes`, and then no others are ever requested, whatever the
+      MCP server demands.
+    - `metadata_issuer` is the `issuer` in the metadata of the authorization server, character by
+      character, if that isn't `issuer`. `iss` has to be equal to it. Tokens and registrations are
+      stored under `issuer` all the same. None: it is `issuer`.
 
     Raises:
         ValueError: the options contradict each other.
@@ -121,6 +134,9 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     client_metadata_url: str | None = None
     grant: GrantType = "authorization_code"
     offline_access: bool = True
+    assume_pkce: bool = False
+    send_resource: bool = True
+    metadata_issuer: str | None = None
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.redirect_uri)
@@ -154,8 +170,16 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
             raise ValueError("client_credentials needs client_id, and client_secret or private_key")
         if self.grant != "authorization_code" and not has_client_id:
             raise ValueError("without a user the client cannot register: set client_id")
+        if not self.send_resource and not self.scopes:
+            raise ValueError(
+                "send_resource=False needs scopes: without resource, they alone say what a token "
+                "is for, and the MCP server must not choose them"
+            )
+        if self.metadata_issuer == "":
+            raise ValueError("metadata_issuer is empty")
         if self.issuer is None:
             self._check_no_credentials()
+            self._check_no_deviation()
         elif (problem := find_url_error(self.issuer, allow_loopback=True)) is not None:
             raise ValueError(f"issuer {problem}: {redacted_url(self.issuer)}")
 
@@ -174,6 +198,26 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
                 "is registered with, as the `issuer` of its metadata has it. Without it, an MCP "
                 "server could have the credentials sent to another one."
             )
+
+    def _check_no_deviation(self) -> None:
+        """Raise `ValueError` if the profile drops a requirement for no issuer in particular."""
+        deviation = None
+        if self.assume_pkce:
+            deviation = "assume_pkce"
+        elif not self.send_resource:
+            deviation = "send_resource=False"
+        elif self.metadata_issuer is not None:
+            deviation = "metadata_issuer"
+        if deviation is not None:
+            raise ValueError(
+                f"{deviation} needs issuer: the one authorization server that it is for. Without "
+                "it, an MCP server could name one for which it is dangerous."
+            )
+
+    @property
+    def fixed_scopes(self) -> bool:
+        """True if only `scopes` are ever requested, whatever the MCP server demands."""
+        return not self.interactive or not self.send_resource
 
     @property
     def interactive(self) -> bool:

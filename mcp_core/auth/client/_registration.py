@@ -6,6 +6,7 @@
    another. Configured credentials belong to the configured issuer. A client_id without a secret may
    lack one: then it belongs to the first authorization server in use, whichever MCP server named
    it. The URL of a metadata document isn't a secret and may go to every server.
+   Of an issuer with two spellings (`issuer_spellings`), records of both count.
 3. A stored registration is used only if it fits: same redirect URI, not expired, all scopes.
 
 Sources: 2026-07-28 basic/authorization/client-registration; RFC 7591 sections 2 and 3, OpenID
@@ -22,6 +23,7 @@ from msgspec import Struct
 from mcp_core._errors import AuthRequired
 from mcp_core.auth._errors import AuthorizationFailed, FetchFailed
 from mcp_core.auth._metadata import RegistrationResponse, read_error, read_registration
+from mcp_core.auth._resource_urls import is_same_issuer, issuer_spellings
 from mcp_core.auth._secret import RedactedStruct, Secret
 from mcp_core.auth._steps import Fetch, HttpRequest, HttpResponse, Load, Save
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
@@ -36,7 +38,14 @@ if TYPE_CHECKING:
     from ._profile import ClientProfile
     from ._tokens import Tokens
 
-__all__ = ["ClientIdentity", "identify", "known_identity", "registration_key"]
+__all__ = [
+    "ClientIdentity",
+    "forget_registration",
+    "identify",
+    "known_identity",
+    "load_registration",
+    "registration_key",
+]
 
 _BASIC: Final = "client_secret_basic"
 _POST: Final = "client_secret_post"
@@ -80,6 +89,24 @@ def registration_key(issuer: str) -> str:
     return f"client:{issuer}"
 
 
+def load_registration(issuer: str) -> Flow[tuple[str, bytes | None]]:
+    """Load the registration with an authorization server, None if there is none.
+
+    Return it after the spelling of `issuer` under which it is stored: `issuer` if there is none.
+    """
+    for spelling in issuer_spellings(issuer):
+        stored: bytes | None = yield Load(registration_key(spelling))
+        if stored is not None:
+            return spelling, stored
+    return issuer, None
+
+
+def forget_registration(issuer: str) -> Flow[None]:
+    """Delete the registration with an authorization server, in each spelling."""
+    for spelling in issuer_spellings(issuer):
+        yield Save(registration_key(spelling), None)
+
+
 def _issuer_key(client_id: str) -> str:
     """Return the storage key of the issuer that a client_id without a secret belongs to."""
     return f"issuer:{client_id}"
@@ -114,7 +141,7 @@ def identify(
             f"{_redirect_uri_to_register(profile, redirect_uri)}, and set the client_id (and "
             "client_secret) that it gets."
         )
-    stored: bytes | None = yield Load(registration_key(server.issuer))
+    _, stored = yield from load_registration(server.issuer)
     identity = _decode_registration(stored, server.issuer, redirect_uri, scopes, now)
     if identity is not None:
         return identity
@@ -176,7 +203,7 @@ def _check_issuer(profile: ClientProfile, issuer: str) -> Flow[None]:
             yield Save(_issuer_key(profile.client_id), issuer.encode())
             return
         owner = stored.decode(errors="replace")
-    if owner == issuer:
+    if is_same_issuer(owner, issuer):
         return
     named = f"the MCP server names the authorization server {redacted_url(issuer)}, but "
     if profile.client_id is None:
@@ -211,7 +238,7 @@ def _decode_registration(
     except InvalidPayload:
         return None
     # A storage that mixes up its entries must not send a secret to another server.
-    if (registration.issuer, registration.redirect_uri) != (issuer, redirect_uri):
+    if not is_same_issuer(registration.issuer, issuer) or registration.redirect_uri != redirect_uri:
         return None
     if registration.expires_at is not None and registration.expires_at <= now:
         return None

@@ -1,6 +1,7 @@
 """Requests to a token endpoint: every grant, and every way in which a client authenticates.
 
-1. Every request names the `resource`, so the token is valid for this MCP server only.
+1. Every request names the `resource`, so the token is valid for this MCP server only, unless the
+   profile says otherwise (`send_resource`).
 2. Code, verifier, client secret and refresh token go only to the token endpoint of the configured
    authorization server. Only the ID token goes elsewhere: to the identity provider that the user
    named.
@@ -27,7 +28,12 @@ from mcp_core.auth._steps import Browse, Fetch, HttpRequest, HttpResponse
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._url import redacted_url
 
-from ._callback import authorization_url, new_authorization_request, read_callback
+from ._callback import (
+    authorization_url,
+    new_authorization_request,
+    read_callback,
+    resource_advice,
+)
 from ._registration import ClientIdentity
 
 if TYPE_CHECKING:
@@ -48,6 +54,9 @@ _ID_JAG: Final = f"{_URN}:token-type:id-jag"
 _ID_TOKEN: Final = f"{_URN}:token-type:id_token"
 _ASSERTION_TYPE: Final = f"{_URN}:client-assertion-type:jwt-bearer"
 _ASSERTION_LIFETIME: Final = 60  # seconds; an assertion is used for one request only
+
+# RFC 6749 section 5.1 knows 200 only. Supabase answers 201.
+_SUCCESSES: Final = frozenset({200, 201})
 
 _ADVICE: Final = {
     "invalid_client": (
@@ -75,6 +84,8 @@ class TokenEndpointClient:
 
     Each method is a flow. It returns a `TokenResponse` or raises `AuthorizationFailed`. With
     a `dpop_signer`, tokens are bound to its key; None: bearer tokens.
+
+    `notes` say what was ignored in its responses, for the log.
     """
 
     __slots__ = (
@@ -85,6 +96,7 @@ class TokenEndpointClient:
         "_identity",
         "_profile",
         "_wall_time",
+        "notes",
     )
 
     def __init__(
@@ -105,6 +117,7 @@ class TokenEndpointClient:
         self._allow_loopback = allow_loopback
         self._entropy = entropy
         self._wall_time = wall_time
+        self.notes: list[str] = []
 
     def authorization_code(
         self,
@@ -115,7 +128,13 @@ class TokenEndpointClient:
         new_scopes: tuple[str, ...] = (),
     ) -> Flow[TokenResponse]:
         """Let a user log in in a browser. `server_url` and `new_scopes` are shown, see `Browse`."""
-        pending = new_authorization_request(self._auth_server, redirect_uri, self._entropy)
+        pending = new_authorization_request(
+            self._auth_server,
+            redirect_uri,
+            self._entropy,
+            assume_pkce=self._profile.assume_pkce,
+            send_resource=self._profile.send_resource,
+        )
         url = authorization_url(
             self._auth_server,
             pending,
@@ -163,11 +182,12 @@ class TokenEndpointClient:
         form: Form = {
             "grant_type": _TOKEN_EXCHANGE,
             "requested_token_type": _ID_JAG,
-            "audience": self._auth_server.issuer,
-            "resource": self._auth_server.resource,
+            "audience": self._auth_server.iss,
             "subject_token": Secret(call_user_function(provider.id_token, "id_token")),
             "subject_token_type": _ID_TOKEN,
         }
+        if self._profile.send_resource:
+            form["resource"] = self._auth_server.resource
         if scopes:
             form["scope"] = " ".join(scopes)
         provider_identity = ClientIdentity(
@@ -182,7 +202,7 @@ class TokenEndpointClient:
         )
         headers = _authenticate(provider_identity, form)
         reply = yield from _post_form(url, headers, form, named_by=None)
-        token = _parse_token_response(
+        token = self._parse_response(
             reply, form, provider_identity, f"the identity provider {redacted_url(url)}"
         )
         if token.issued_token_type != _ID_JAG:
@@ -200,7 +220,8 @@ class TokenEndpointClient:
                 f"the authorization server {redacted_url(self._auth_server.issuer)} has no token "
                 "endpoint"
             )
-        form["resource"] = self._auth_server.resource
+        if self._profile.send_resource:
+            form["resource"] = self._auth_server.resource
         if scopes:
             form["scope"] = " ".join(scopes)
         reply = yield from self._send_request(url, form)
@@ -211,11 +232,38 @@ class TokenEndpointClient:
             if nonce_required and is_new:
                 reply = yield from self._send_request(url, form)
                 self._dpop_signer.store_nonce(url, reply.header("dpop-nonce"))
-        token = _parse_token_response(reply, form, self._identity, server)
+        token = self._parse_response(reply, form, self._identity, server)
         kind = token.token_type.lower()
         if kind != "bearer" and not (kind == "dpop" and self._dpop_signer is not None):
             raise AuthorizationFailed(f"{server} issued a token of an unknown type")
         return token
+
+    def _parse_response(
+        self, reply: HttpResponse, form: Form, identity: ClientIdentity, server: str
+    ) -> TokenResponse:
+        """Decode a token response, or raise `AuthorizationFailed` with the server's error."""
+        secrets = [
+            value for value in (*form.values(), identity.secret) if isinstance(value, Secret)
+        ]
+        error = read_error(reply.body, secrets) if reply.status < 500 else None
+        if reply.status in _SUCCESSES and error is None:
+            token, ignored = read_token(reply.body)
+            if ignored:
+                self.notes.append(
+                    f"{server} gave a token with members that cannot be read, and are ignored: "
+                    f"{', '.join(ignored)}"
+                )
+            return token
+        if error is None:
+            raise AuthorizationFailed(
+                f"{server} answered {reply.status}. Try again later, or tell its administrator."
+            )
+        detail = f" ({error.error_description})" if error.error_description else ""
+        advice = _ADVICE.get(error.error, "Tell its administrator.")
+        raise AuthorizationFailed(
+            f"{server} gave no token: {error.error}{detail}. {advice}{resource_advice(error)}",
+            error=error.error,
+        )
 
     def _send_request(self, url: str, form: Form) -> Flow[HttpResponse]:
         """Send one request. Each has its own client assertion and DPoP proof."""
@@ -238,7 +286,7 @@ class TokenEndpointClient:
             "iss": client_id,
             "sub": client_id,
             # The issuer, so that the assertion is useless at any other server.
-            "aud": self._auth_server.issuer,
+            "aud": self._auth_server.iss,
             "jti": base64url(self._entropy(16)),
             "iat": now,
             "exp": now + _ASSERTION_LIFETIME,
@@ -315,26 +363,7 @@ def _post_form(
     return reply
 
 
-def _parse_token_response(
-    reply: HttpResponse, form: Form, identity: ClientIdentity, server: str
-) -> TokenResponse:
-    """Decode a token response, or raise `AuthorizationFailed` with the server's error."""
-    secrets = [value for value in (*form.values(), identity.secret) if isinstance(value, Secret)]
-    error = read_error(reply.body, secrets) if reply.status < 500 else None
-    if reply.status == 200 and error is None:
-        return read_token(reply.body)
-    if error is None:
-        raise AuthorizationFailed(
-            f"{server} answered {reply.status}. Try again later, or tell its administrator."
-        )
-    detail = f" ({error.error_description})" if error.error_description else ""
-    advice = _ADVICE.get(error.error, "Tell its administrator.")
-    raise AuthorizationFailed(
-        f"{server} gave no token: {error.error}{detail}. {advice}", error=error.error
-    )
-
-
 def _error_code(reply: HttpResponse) -> str | None:
     """Return the OAuth error code of a response, or None if it has none."""
-    error = read_error(reply.body) if reply.status != 200 else None
+    error = read_error(reply.body) if reply.status not in _SUCCESSES else None
     return error.error if error is not None else None

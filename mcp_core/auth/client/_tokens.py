@@ -42,6 +42,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     - `redirect_uri` is the redirect URI of the login.
     - `login_id` is a random text that is the same for all tokens of one login, so that tokens
       refreshed by another process are known to belong to the same user. None: unknown.
+    - `assume_pkce`, `send_resource` and `metadata_issuer` are those of the login's profile.
     """
 
     access: Secret
@@ -59,6 +60,9 @@ class Tokens(Struct, frozen=True, kw_only=True):
     client_secret: Secret | None = None
     redirect_uri: str | None = None
     login_id: str | None = None
+    assume_pkce: bool = False
+    send_resource: bool = True
+    metadata_issuer: str | None = None
 
 
 class _StoredTokens(RedactedStruct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,6 +87,9 @@ class _StoredTokens(RedactedStruct, frozen=True, kw_only=True, omit_defaults=Tru
     client_secret: str | None = None
     redirect_uri: str | None = None
     login_id: str | None = None
+    assume_pkce: bool = False
+    send_resource: bool = True
+    metadata_issuer: str | None = None
 
 
 _LAYOUT: Final = 1
@@ -146,6 +153,9 @@ def encode_tokens(tokens: Tokens) -> bytes:
             client_secret=tokens.client_secret.reveal() if tokens.client_secret else None,
             redirect_uri=tokens.redirect_uri,
             login_id=tokens.login_id,
+            assume_pkce=tokens.assume_pkce,
+            send_resource=tokens.send_resource,
+            metadata_issuer=tokens.metadata_issuer,
         )
     )
 
@@ -174,4 +184,7 @@ def decode_tokens(data: bytes) -> Tokens | None:
         client_secret=Secret(stored.client_secret) if stored.client_secret else None,
         redirect_uri=stored.redirect_uri,
         login_id=stored.login_id,
+        assume_pkce=stored.assume_pkce,
+        send_resource=stored.send_resource,
+        metadata_issuer=stored.metadata_issuer,
     )

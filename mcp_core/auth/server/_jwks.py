@@ -52,6 +52,7 @@ class StaticKeys:
     """Keys that don't change."""
 
     __slots__ = ("_keys",)
+    issuer: Final = None  # they don't say whose they are
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self._keys = keys
@@ -73,7 +74,10 @@ class StaticKeys:
 
 
 class RemoteKeys:
-    """The keys that `issuer` publishes at `uri`, or at the `jwks_uri` of its metadata if None."""
+    """The keys that `issuer` publishes at `uri`, or at the `jwks_uri` of its metadata if None.
+
+    `issuer` is its issuer identifier as its metadata has it, None until that was fetched.
+    """
 
     __slots__ = (
         "_bucket",
@@ -87,9 +91,11 @@ class RemoteKeys:
         "_pending_step",
         "_uri",
         "_waiting_flows",
+        "issuer",
     )
 
     def __init__(self, issuer: str, uri: str | None) -> None:
+        self.issuer: str | None = None
         self._issuer = issuer
         self._uri = uri
         self._keys: Sequence[Key] = ()
@@ -199,10 +205,14 @@ class RemoteKeys:
         """Fetch the keys, after the issuer's metadata if the URL isn't configured."""
         uri = self._uri
         named_by = None
+        metadata = None
         if uri is None:
             # The URL is looked up for each fetch: the issuer may move its keys.
             local = is_loopback_url(self._issuer)
-            metadata, _ = yield from find_server_metadata(self._issuer, allow_loopback=local)
+            found = yield from find_server_metadata(
+                self._issuer, allow_loopback=local, cure=" With jwks_uri its metadata isn't needed."
+            )
+            metadata = found.metadata
             if metadata.jwks_uri is None:
                 raise AuthorizationFailed("its metadata has no jwks_uri")
             uri = check_url(metadata.jwks_uri, "its jwks_uri", local=local)
@@ -217,6 +227,8 @@ class RemoteKeys:
         keys = load_keys(reply.body)
         if not keys:
             raise AuthorizationFailed("none of them is a public signature key of a supported kind")
+        if metadata is not None:
+            self.issuer = metadata.issuer
         return keys
 
 
