@@ -168,9 +168,11 @@ def grant_from_claims(
     now: float,
     leeway: float,
     require_expiry: bool,
+    client_ids: Collection[str] = (),
 ) -> Grant:
     """Check the audience and the times of claims, and build the grant.
 
+    `client_ids` are the clients whose access tokens need no audience, see `JwtVerifier`.
     `require_expiry` is True if a token without `exp` is rejected. `leeway` is the number of seconds
     by which clocks may differ.
 
@@ -178,7 +180,7 @@ def grant_from_claims(
         InvalidToken: a claim is invalid, the audience is another one, or the token isn't valid
             now.
     """
-    _check_audience(claims, audience)
+    _check_audience(claims, audience, client_ids)
     expires_at = _check_time(claims, now, leeway, require_expiry=require_expiry)
     client = _text_claim(claims, "client_id") or _text_claim(claims, "azp")
     subject = _text_claim(claims, "sub")
@@ -218,8 +220,18 @@ def scopes_from_claims(claims: Claims) -> frozenset[str]:
     return frozenset(filter(None, names))
 
 
-def _check_audience(claims: Claims, audience: Collection[str]) -> None:
-    """Raise `InvalidToken` unless `aud` names one of `audience`."""
+def _check_audience(claims: Claims, audience: Collection[str], client_ids: Collection[str]) -> None:
+    """Raise `InvalidToken` unless `aud` names one of `audience`.
+
+    Only a token without `aud`, and marked as an access token, is judged by `client_ids` instead.
+    """
+    if "aud" not in claims and claims.get("token_use") == "access":
+        if isinstance(claims.get("client_id"), str) and claims["client_id"] in client_ids:
+            return
+        raise InvalidToken(
+            "the token does not say for whom it is (aud), and its client_id is not in client_ids "
+            "of the verifier"
+        )
     value = claims.get("aud")
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -56,7 +56,8 @@ class JwtVerifier:
 
     Args:
         issuer: the authorization server, as its tokens name it in `iss`. Compared character by
-            character.
+            character. If its metadata is fetched, and has it with another slash at the end of a
+            bare origin, `iss` has to be as there.
         audience: what `aud` of a token must contain: the URI of this server, as in
             `OAuthResourceServer`. Several, if there is a reason.
         jwks_uri: the URL at which the issuer publishes its keys.
@@ -66,14 +67,18 @@ class JwtVerifier:
         algorithms: the accepted algorithms. Default: all of RS*, PS*, ES*, EdDSA; with a secret,
             all of HS*.
         leeway: the seconds by which clocks may differ.
+        client_ids: for issuers whose access tokens have no audience, such as Amazon Cognito: a
+            token without `aud` whose `token_use` is `access` is accepted if its `client_id` is one
+            of these. All servers that list a client accept its tokens. None: every token needs
+            `aud`.
 
     Raises:
         ValueError: there are several sources of keys, the keys are invalid, or an algorithm does
-            not go with them.
+            not go with them; or `client_ids` is a text, or has an empty one.
         ImportError: joserfc isn't installed: pip install 'mcp-trio[auth]'.
     """
 
-    __slots__ = ("_algorithms", "_audience", "_issuer", "_keys", "_leeway")
+    __slots__ = ("_algorithms", "_audience", "_client_ids", "_issuer", "_keys", "_leeway")
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class JwtVerifier:
         secret: bytes | None = None,
         algorithms: Iterable[str] | None = None,
         leeway: float = 60.0,
+        client_ids: Iterable[str] | None = None,
     ) -> None:
         if sum(source is not None for source in (jwks_uri, jwks, secret)) > 1:
             raise ValueError("give one of jwks_uri, jwks and secret")
@@ -95,6 +101,11 @@ class JwtVerifier:
         self._issuer = issuer
         self._audience = accepted_audiences(audience)
         self._leeway = leeway
+        if isinstance(client_ids, str):
+            raise ValueError("client_ids is a list: write [...] around the id")
+        self._client_ids = frozenset(client_ids or ())
+        if "" in self._client_ids:
+            raise ValueError("client_ids has an empty id")
         self._keys: StaticKeys | RemoteKeys
         if secret is not None:
             self._keys = StaticKeys([secret_key(secret)])
@@ -126,7 +137,7 @@ class JwtVerifier:
             raise InvalidToken(_WRONG_KIND)
         key = yield from self._keys.find_key(jws, now)
         claims = read_claims(jws.verify(key))
-        if claims.get("iss") != self._issuer:
+        if claims.get("iss") != (self._keys.issuer or self._issuer):
             raise InvalidToken("the token is of another issuer")
         # `at+jwt` already says that it is an access token.
         if kind != "at+jwt" and _is_other_token_type(claims):
@@ -135,6 +146,7 @@ class JwtVerifier:
             claims,
             issuer=self._issuer,
             audience=self._audience,
+            client_ids=self._client_ids,
             now=now,
             leeway=self._leeway,
             require_expiry=True,

@@ -352,6 +352,82 @@ def test_jwt_audiences_several_are_accepted() -> None:
     assert "another audience" in refusal(verifier, token(aud="api://files/x"))
 
 
+# Claims of an access token of Amazon Cognito.
+COGNITO: dict[str, Any] = {"header": {"typ": None}, "without": "aud", "token_use": "access"}
+BY_CLIENT = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, client_ids=["other", "app"])
+
+
+def test_jwt_without_audience_is_accepted_for_listed_client() -> None:
+    grant = run_without_steps(BY_CLIENT.verify(token(**COGNITO), NOW))
+    assert (grant.principal, grant.client_id) == (f"{ISSUER}#sub:alice", "app")
+    assert run_without_steps(BY_CLIENT.verify(GOOD, NOW)).client_id == "app"
+
+
+@pytest.mark.requirement("AR-10")
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        (COGNITO | {"client_id": "stranger"}, "its client_id is not in client_ids"),
+        (COGNITO | {"client_id": ["app"]}, "its client_id is not in client_ids"),
+        (COGNITO | {"client_id": None, "azp": "app"}, "its client_id is not in client_ids"),
+        (COGNITO | {"token_use": "id"}, "not an access token"),
+        (COGNITO | {"token_use": "Access"}, "does not say for whom it is (aud)"),
+        (COGNITO | {"token_use": None}, "does not say for whom it is (aud)"),
+        (COGNITO | {"token_use": ["access"]}, "does not say for whom it is (aud)"),
+        (COGNITO | {"without": "", "aud": None}, "does not say for whom it is (aud)"),
+        (COGNITO | {"without": "", "aud": []}, "another audience"),
+        (COGNITO | {"without": "", "aud": ""}, "another audience"),
+        (COGNITO | {"without": "", "aud": "app"}, "another audience"),
+        (COGNITO | {"exp": NOW - 100}, "expired"),
+        (COGNITO | {"iss": f"{ISSUER}/"}, "another issuer"),
+    ],
+)
+def test_jwt_without_audience_is_refused_unless_everything_fits(
+    claims: dict[str, Any], words: str
+) -> None:
+    assert words in refusal(BY_CLIENT, token(**claims))
+
+
+def test_jwt_without_audience_is_refused_without_client_ids() -> None:
+    text = "does not say for whom it is (aud), and its client_id is not in client_ids"
+    assert text in refusal(VERIFIER, token(**COGNITO))
+
+
+@pytest.mark.parametrize("ids", ["app", [""], ["app", ""]])
+def test_jwt_verifier_invalid_client_ids_raise(ids: Any) -> None:
+    with pytest.raises(ValueError, match="client_ids"):
+        JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, client_ids=ids)
+
+
+@pytest.mark.requirement("AR-11")
+@pytest.mark.parametrize(("configured", "own"), [(ISSUER, f"{ISSUER}/"), (f"{ISSUER}/", ISSUER)])
+def test_jwt_issuer_is_compared_as_its_metadata_spells_it(configured: str, own: str) -> None:
+    """Character by character. The principal keeps its name, whose tasks and sessions it owns."""
+    place = f"{ISSUER}/.well-known/oauth-authorization-server"
+    metadata = keys_reply({"issuer": own, "jwks_uri": JWKS_URI})
+    script = [(place, metadata), (JWKS_URI, keys_reply())]
+    verifier = JwtVerifier(configured, RESOURCE)
+    grant = run_with_replies(verifier.verify(token(iss=own), NOW), script)
+    assert grant.principal == f"{configured}#sub:alice"
+    assert "another issuer" in refusal(verifier, token(iss=configured))
+    assert "another issuer" in refusal(verifier, token(iss=f"{own}/"))
+
+
+@pytest.mark.requirement("AR-11")
+@pytest.mark.parametrize("own", [f"{ISSUER}/t", "https://evil.example.com", ISSUER.upper()])
+def test_jwt_metadata_of_another_issuer_gives_no_keys(own: str) -> None:
+    place = f"{ISSUER}/.well-known/oauth-authorization-server"
+    metadata = keys_reply({"issuer": own, "jwks_uri": JWKS_URI})
+    with pytest.raises(VerifierUnavailable, match=r"another authorization server.*With jwks_uri"):
+        run_with_replies(JwtVerifier(ISSUER, RESOURCE).verify(GOOD, NOW), [(place, metadata)])
+
+
+def test_jwt_issuer_without_metadata_is_the_configured_one() -> None:
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
+    run_with_replies(verifier.verify(GOOD, NOW), [(JWKS_URI, keys_reply())])
+    assert "another issuer" in refusal(verifier, token(iss=f"{ISSUER}/"))
+
+
 def test_jwt_keys_are_fetched_on_first_use() -> None:
     verifier = JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
     assert "form" in refusal(verifier, "junk")
