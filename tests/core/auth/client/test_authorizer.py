@@ -1065,6 +1065,250 @@ def test_renew_failed_returns_false_with_warning(script: Script, text: str) -> N
     assert re.search(text, note)
 
 
+FAULTS_OF_FORM: dict[str, HttpResponse] = {
+    "no JSON": HttpResponse(200, [], b"<html>"),
+    "no token": token(access_token=None),
+    "created, without a token": status(201, token_type="Bearer"),
+    "a token for no header": token("a b"),
+    "a token of an unknown type": token(token_type="mac"),
+    "a type that is no text": token(token_type=5),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS_OF_FORM)
+def test_refresh_fault_of_form_keeps_client_alive_while_its_token_lives(name: str) -> None:
+    clock = Clock(1_003_550.0)  # shortly before the token expires
+    store = stored_tokens()
+    auth = loaded_authorizer(store, clock)
+    script: Script = [*discovery(), (form(TOKEN, **REFRESH), FAULTS_OF_FORM[name])]
+    assert play(auth.renew(), script, store) is False
+    assert len(auth.take_warnings()) == 1
+    assert not auth.expires_soon()  # no request waits for the next attempt
+    assert play(request(auth), [(mcp("Bearer t1"), OK)], store) == 200
+    assert decode_tokens(store[KEY]) == decode_tokens(stored_tokens()[KEY])
+    clock.now += 10
+    play(auth.renew(), [(get(f"{RS}{PRM}/mcp"), resource()), refresh_step()], store)
+    assert play(request(auth), [(mcp("Bearer t2"), OK)], store) == 200
+
+
+def test_refresh_created_with_ignored_members_is_used_and_warned_about() -> None:
+    store = stored_tokens(renew_at=0.0)
+    auth = loaded_authorizer(store)
+    reply = status(201, access_token="t2", token_type=None, scope=["a"], refresh_token=[])
+    assert play(auth.renew(), [*discovery(), (form(TOKEN, **REFRESH), reply)], store)
+    kept = decode_tokens(store[KEY])
+    assert kept is not None
+    assert (kept.access, kept.refresh, kept.scopes) == (Secret("t2"), Secret("r1"), ("a",))
+    [warning] = auth.take_warnings()
+    assert warning.endswith("members that cannot be read, and are ignored: refresh_token")
+
+
+# -- Issuers with two spellings, and settings that drop a requirement ------------------------------
+
+
+@pytest.mark.requirement("AC-13", "AT-2")
+@pytest.mark.parametrize(("old", "new"), [(AS, f"{AS}/"), (f"{AS}/", AS)])
+def test_tokens_of_the_other_spelling_are_refreshed_and_recorded_anew(old: str, new: str) -> None:
+    store = stored_tokens(issuer=old, renew_at=0.0)
+    for members in ({}, {"issuer": old}, {"issuer": new}):
+        auth = loaded_authorizer(dict(store), **members)
+        script = [*discovery(resource(old), server(new, AS)), refresh_step()]
+        mine = dict(store)
+        assert play(auth.renew(), script, mine)
+        kept = decode_tokens(mine[KEY])
+        assert kept is not None
+        assert kept.issuer == new
+
+
+@pytest.mark.parametrize("issuer", [f"{AS}/t", "http://localhost:1003/", AS.upper()])
+def test_tokens_of_another_issuer_are_not_refreshed(issuer: str) -> None:
+    store = stored_tokens(issuer=issuer, renew_at=0.0)
+    auth = loaded_authorizer(store)
+    assert play(auth.renew(), discovery(), store) is False
+    assert KEY not in store
+
+
+@pytest.mark.requirement("AF-9", "AF-10")
+@pytest.mark.parametrize(("offered", "own"), [(AS, f"{AS}/"), (f"{AS}/", AS)])
+def test_login_iss_is_compared_with_the_spelling_of_the_metadata(offered: str, own: str) -> None:
+    def script(iss: str) -> Script:
+        return [
+            (mcp(None), unauthorized()),
+            *discovery(resource(offered), server(own, AS)),
+            (posted(f"{AS}/register"), registered()),
+            *login(iss=iss),
+        ]
+
+    failure = play_to_failure(request(authorizer()), script(offered)[:-1])
+    assert "iss does not match" in str(failure)
+    store: dict[str, bytes] = {}
+    auth = authorizer()
+    assert play(request(auth), [*script(own), (mcp("Bearer t1"), OK)], store) == 200
+    assert set(store) == {KEY, registration_key(own)}
+    assert ["that is its issuer from now on" in line for line in auth.take_warnings()] == [True]
+
+
+def test_redirect_uri_stays_that_of_the_registration_under_the_other_spelling() -> None:
+    """With a free port the redirect URI has a digest of the issuer."""
+    place = distinct_redirect_uri(f"http://127.0.0.1:{FREE_PORT}/callback", AS)
+    store = {
+        registration_key(AS): msgspec.json.encode(
+            {"issuer": AS, "client_id": "old", "method": "none", "redirect_uri": place}
+        )
+    }
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(resource(f"{AS}/"), server(f"{AS}/", AS)),
+        (browsed(f"{AS}/authorize", client_id="old"), callback_reply(f"{AS}/")),
+        (form(TOKEN, client_id="old"), token()),
+        (mcp("Bearer t1"), OK),
+    ]
+    auth = authorizer(redirect_uri="http://127.0.0.1:0/callback")
+    assert play(request(auth), script, store) == 200
+
+
+NO_RESOURCE: dict[str, Any] = {"issuer": AS, "scopes": ("api://x/a",), "send_resource": False}
+
+
+@pytest.mark.requirement("AF-3")
+@pytest.mark.parametrize(
+    ("challenge", "published"),
+    [(None, None), ("api://other/b", None), (None, ["api://other/b"]), ("api://x/a c", ["d"])],
+)
+def test_login_without_resource_requests_scopes_of_the_profile_only(
+    challenge: str | None, published: list[str] | None
+) -> None:
+    """Otherwise a hostile MCP server would choose what the token is for."""
+    fields = {"resource": None, "scope": "api://x/a"}
+    script: Script = [
+        (mcp(None), unauthorized(scope=challenge)),
+        *discovery(resource(scopes_supported=published)),
+        (posted(f"{AS}/register"), registered()),
+        (browsed(f"{AS}/authorize", **fields), callback_reply()),
+        (form(TOKEN, resource=None), token()),
+        (mcp("Bearer t1"), forbidden("api://other/b")),
+    ]
+    store: dict[str, bytes] = {}
+    failure = play_to_failure(request(authorizer(**NO_RESOURCE)), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "With send_resource=False, only the scopes of the profile are requested" in str(failure)
+    # Scopes that an earlier login without this setting requested are not requested again.
+    earlier = stored_tokens(requested_scopes=("api://other/b",), refresh=None)
+    auth = loaded_authorizer(earlier, **NO_RESOURCE)
+    again: Script = [(mcp("Bearer t1"), unauthorized()), *script[1:6], (mcp("Bearer t1"), OK)]
+    assert play(request(auth), again, earlier) == 200
+
+
+SETTINGS: dict[str, Any] = {
+    "issuer": AS,
+    "scopes": ("a",),
+    "assume_pkce": True,
+    "send_resource": False,
+    "metadata_issuer": "https://own.com",
+}
+OWN = {"issuer": "https://own.com", "code_challenge_methods_supported": None}
+
+
+def login_with_settings(**settings: Any) -> dict[str, bytes]:
+    """Return a storage after a login with `SETTINGS`."""
+    script: Script = [
+        (mcp(None), unauthorized()),
+        *discovery(metadata=server(endpoints=AS, **OWN)),
+        (posted(f"{AS}/register"), registered(secret=None)),
+        (browsed(f"{AS}/authorize", resource=None, scope="a"), callback_reply("https://own.com")),
+        (form(TOKEN, resource=None), token(refresh_token="r1")),
+        (mcp("Bearer t1"), OK),
+    ]
+    store: dict[str, bytes] = {}
+    assert play(request(authorizer(**(SETTINGS | settings))), script, store) == 200
+    return store
+
+
+def test_login_settings_are_recorded_under_the_configured_issuer() -> None:
+    store = login_with_settings()
+    assert set(store) == {KEY, registration_key(AS)}
+    kept = decode_tokens(store[KEY])
+    assert kept is not None
+    assert (kept.issuer, kept.assume_pkce, kept.send_resource) == (AS, True, False)
+    assert kept.metadata_issuer == "https://own.com"
+
+
+def test_login_settings_of_the_record_are_used_without_the_profile() -> None:
+    """By the other commands, and by a new login at the same authorization server."""
+    store = login_with_settings()
+    clock = Clock()
+    auth = loaded_authorizer(store, clock)
+    clock.now += 4000
+    refresh = (form(TOKEN, refresh_token="r1", resource=None), oauth_error("invalid_grant"))
+    known = discovery(metadata=server(endpoints=AS, **OWN))
+    assert play(auth.renew(), [*known, refresh], store) is False
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized(scope="api://other/b")),
+        known[0],
+        (browsed(f"{AS}/authorize", resource=None, scope="a"), callback_reply("https://own.com")),
+        (form(TOKEN, resource=None), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    assert play(request(auth), script, store) == 200
+
+
+def test_login_settings_of_the_record_serve_no_other_authorization_server() -> None:
+    """A hostile MCP server that names its own gets no login, and no token of the old one."""
+    evil = "http://localhost:1666"
+    store = login_with_settings()
+    auth = loaded_authorizer(store)
+    quiet = server(evil, code_challenge_methods_supported=None)
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource(evil)),
+        (get(f"{evil}{OAUTH}"), quiet),
+    ]
+    failure = play_to_failure(request(auth), script, store)
+    assert "but the issuer of the profile is 'http://localhost:1002'" in str(failure)
+
+
+def test_login_settings_of_a_profile_with_issuer_come_first() -> None:
+    store = login_with_settings()
+    auth = loaded_authorizer(store, issuer=AS)
+    failure = play_to_failure(
+        request(auth),
+        [(mcp("Bearer t1"), unauthorized()), *discovery(metadata=server(endpoints=AS, **OWN))],
+        store,
+    )
+    assert "set issuer and metadata_issuer of the profile" in str(failure)
+
+
+@pytest.mark.parametrize("grown", [{"send_resource": False, "requested_scopes": ()}])
+def test_load_contradictory_settings_are_ignored_with_warning(grown: dict[str, Any]) -> None:
+    auth = loaded_authorizer(stored_tokens(**grown))
+    assert play(request(auth), [(mcp(None), OK)]) == 200
+    [warning] = auth.take_warnings()
+    assert "their settings contradict each other: send_resource=False needs scopes" in warning
+
+
+def test_notes_of_discovery_are_warned_about_once() -> None:
+    auth = authorizer()
+    store: dict[str, bytes] = {}
+    script: Script = [
+        (mcp(None), unauthorized("/prm")),
+        *discovery(resource(f"{AS}/")),
+        (posted(f"{AS}/register"), registered()),
+        *login(),
+        (mcp("Bearer t1"), OK),
+    ]
+    assert play(request(auth), script, store) == 200
+    assert len(auth.take_warnings()) == 2
+    script = [
+        (mcp("Bearer t1"), unauthorized("/prm")),
+        (get(f"{RS}{PRM}/mcp"), resource(f"{AS}/")),
+        (browsed(f"{AS}/authorize"), callback_reply()),
+        (form(TOKEN), token("t2")),
+        (mcp("Bearer t2"), OK),
+    ]
+    assert play(request(auth), script, store) == 200
+    assert auth.take_warnings() == []
+
+
 def test_renew_after_failure_waits_before_retry() -> None:
     clock, store = Clock(2_000_000.0), stored_tokens()
     auth = loaded_authorizer(store, clock)

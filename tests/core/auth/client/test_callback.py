@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mcp_core.auth import AuthorizationFailed, Browse, Secret, is_callback_for
 from mcp_core.auth.client._callback import (
@@ -49,6 +50,47 @@ def test_authorization_request_without_s256_fails(methods: list[str] | None) -> 
         new_authorization_request(
             authority(code_challenge_methods_supported=methods), REDIRECT, Entropy()
         )
+
+
+@pytest.mark.requirement("AF-2")
+@pytest.mark.parametrize("methods", [[], ["plain"], ["s256"]])
+def test_assumed_pkce_never_overrules_a_list(methods: list[str]) -> None:
+    with pytest.raises(AuthorizationFailed, match="does not say that") as caught:
+        new_authorization_request(
+            authority(code_challenge_methods_supported=methods),
+            REDIRECT,
+            Entropy(),
+            assume_pkce=True,
+        )
+    assert "assume_pkce" not in str(caught.value)
+
+
+@pytest.mark.requirement("AF-1", "AF-2")
+def test_assumed_pkce_without_list_is_used_all_the_same() -> None:
+    quiet = authority(code_challenge_methods_supported=None)
+    with pytest.raises(AuthorizationFailed, match="set issuer and assume_pkce=True of the profile"):
+        new_authorization_request(quiet, REDIRECT, Entropy())
+    pending = new_authorization_request(quiet, REDIRECT, Entropy(), assume_pkce=True)
+    url = authorization_url(quiet, pending, "c", (), allow_loopback=True)
+    query = dict(parse_qsl(urlsplit(url).query))
+    assert query["code_challenge_method"] == "S256"
+    assert query["code_challenge"] == code_challenge(pending.verifier)
+
+
+def test_authorization_url_without_resource() -> None:
+    pending = new_authorization_request(authority(), REDIRECT, Entropy(), send_resource=False)
+    url = authorization_url(authority(), pending, "c", ("a",), allow_loopback=True)
+    assert "resource" not in dict(parse_qsl(urlsplit(url).query))
+    # The endpoint must not choose it either.
+    endpoint = authority(authorization_endpoint=f"{AS}/authorize?resource=x")
+    with pytest.raises(AuthorizationFailed, match=r"already sets parameters .* \(resource\)"):
+        authorization_url(endpoint, pending, "c", ("a",), allow_loopback=True)
+
+
+@pytest.mark.requirement("AF-10")
+def test_authorization_request_has_the_issuer_that_iss_will_be() -> None:
+    named = replace(authority(issuer=AS), metadata_issuer="https://own.com")
+    assert new_authorization_request(named, REDIRECT, Entropy()).issuer == "https://own.com"
 
 
 def built_url(scopes: tuple[str, ...] = (), **more: Any) -> tuple[str, dict[str, str]]:
@@ -170,6 +212,16 @@ BAD: list[tuple[str, bool, str]] = [
         "^the login was refused, by the user or by the authorization server: access_denied$",
     ),
     (came(error="invalid_scope", error_description="no x"), True, r": invalid_scope \(no x\)$"),
+    (
+        came(error="invalid_target", error_description="AADSTS9010010"),
+        True,
+        r"invalid_target \(AADSTS9010010\)\. If it .* set issuer, scopes and send_resource=False",
+    ),
+    (
+        came(error="invalid_request", error_description="'resource' isn't supported"),
+        True,
+        r"isn't supported\)\. If it .* set issuer, scopes and send_resource=False",
+    ),
     (came(error="odd"), True, "^the authorization server refused the login: odd$"),
     (came(error="a\x1b[31m"), True, "with an error that cannot be read"),
     (came(error=""), True, "with an error that cannot be read"),

@@ -60,6 +60,13 @@ READ: list[tuple[str, list[str], list[Challenge]]] = [
     ("rubbish to the end", ["Bearer a=1, (@) b=2"], [Challenge("bearer", {"a": "1"})]),
     ("control characters", ["Bearer a=1\r\nX: y"], [Challenge("bearer", {"a": "1"})]),
     ("no value", ["Bearer a=, b=2"], [Challenge("bearer", {"b": "2"}, "a=")]),
+    ("a URL without quotes is empty", ["Bearer a=https://e.com/x, b=2"],
+        [Challenge("bearer", {"a": "", "b": "2"})]),
+    ("a path without quotes is empty", ["Bearer a=/x?y=1, b=2"],
+        [Challenge("bearer", {"a": "", "b": "2"})]),
+    ("a half-quoted value is empty", ['Bearer a=x"y", b=2'],
+        [Challenge("bearer", {"a": "", "b": "2"})]),
+    ("a value without quotes, of nobody", ["a=/x, Bearer b=2"], [Challenge("bearer", {"b": "2"})]),
     ("bytes of no encoding", ['Bearer a="\xff\x00", b=1'],
         [Challenge("bearer", {"a": "\xff\x00", "b": "1"})]),
 ]  # fmt: skip
@@ -93,6 +100,16 @@ DEMANDS: list[tuple[list[str], AuthChallenge]] = [
         AuthChallenge("bearer", PRM, dpop=True),
     ),
     (["Bearer scope=a", 'Bearer scope="b"'], AuthChallenge("bearer", None, ("a",))),
+    # never half a scope
+    (
+        ["Bearer scope=api://e/x, error=invalid_token"],
+        AuthChallenge("bearer", None, (), "invalid_token"),
+    ),
+    (
+        ['Bearer resource_metadata=https://e.com/prm, scope="a"'],
+        AuthChallenge("bearer", "", ("a",)),
+    ),
+    (['Bearer resource_metadata=/prm, scope="a"'], AuthChallenge("bearer", "", ("a",))),
 ]
 
 

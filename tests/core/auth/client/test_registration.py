@@ -12,8 +12,10 @@ from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, FetchFailed, HttpResponse, Secret
 from mcp_core.auth.client._registration import (
     ClientIdentity,
+    forget_registration,
     identify,
     known_identity,
+    load_registration,
     registration_key,
 )
 from mcp_core.auth.client._tokens import Tokens
@@ -97,6 +99,52 @@ def test_identity_without_registration_endpoint_requires_manual_one(
         match=re.escape(f"with the redirect URI {shown_uri}, and set the client_id (and"),
     ):
         play(flow, [])
+
+
+OTHER_SPELLINGS = [("https://a.com", "https://a.com/"), ("https://a.com/", "https://a.com")]
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(("old", "new"), OTHER_SPELLINGS)
+def test_registration_of_the_other_spelling_is_found_and_deleted(old: str, new: str) -> None:
+    store: dict[str, bytes] = {}
+    script: Script = [(posted(f"{old}/register"), registered(secret=None))]
+    identity_of(script, store, issuer_=old)
+    assert identity_of([], store, issuer_=new).from_storage
+    assert play(load_registration(new), [], store) == (old, store[registration_key(old)])
+    play(forget_registration(new), [], store)
+    assert store == {}
+    assert play(load_registration(new), [], store) == (new, None)
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(("old", "new"), OTHER_SPELLINGS)
+def test_client_id_belongs_to_both_spellings_of_its_issuer(old: str, new: str) -> None:
+    store: dict[str, bytes] = {}
+    for issuer in (old, new):
+        assert identity_of([], store, issuer_=issuer, client_id="c").client_id == "c"
+        assert identity_of([], {}, issuer_=issuer, client_id="c", issuer=old).client_id == "c"
+    assert store == {"issuer:c": old.encode()}
+
+
+@pytest.mark.requirement("AQ-7")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("https://a.com/t", "https://a.com/t/"),
+        ("https://a.com", "https://a.com//"),
+        ("https://a.com", "http://a.com/"),
+        ("https://a.com", "https://A.com/"),
+        ("https://a.com", "https://a.com:443/"),
+    ],
+)
+def test_registration_and_client_id_of_another_issuer_are_not_used(old: str, new: str) -> None:
+    store: dict[str, bytes] = {}
+    identity_of([(posted(f"{old}/register"), registered(secret=None))], store, issuer_=old)
+    script: Script = [(posted(f"{new}/register"), registered("new", None))]
+    assert identity_of(script, store, issuer_=new).client_id == "new"
+    with pytest.raises(AuthorizationFailed, match="client_id was made for"):
+        identity_of([], {"issuer:c": old.encode()}, issuer_=new, client_id="c")
 
 
 def test_identity_non_interactive_grant_does_not_register() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import json
+from base64 import b64encode, urlsafe_b64decode
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from joserfc.jwk import ECKey
+from msgspec.structs import replace
 
 from mcp_core.auth import (
     AuthorizationFailed,
@@ -52,6 +54,9 @@ def applicant(
     bound: bool = False,
     local: bool = True,
     key: str | None = None,
+    issuer: str | None = None,
+    scopes: tuple[str, ...] | None = None,
+    send_resource: bool = True,
     **metadata: Any,
 ) -> TokenEndpointClient:
     entropy = Entropy()
@@ -59,7 +64,9 @@ def applicant(
     members = (
         {"client_id": "c", "private_key": Secret(key), "issuer": AS} if key is not None else {}
     )
-    known = profile(**members)
+    known = profile(
+        **{"issuer": issuer, "scopes": scopes, "send_resource": send_resource} | members
+    )
     return TokenEndpointClient(
         authority(**metadata),
         identity,
@@ -212,7 +219,17 @@ ANSWERS: list[tuple[Any, str, str | None]] = [
         "invalid_grant",
     ),
     (oauth_error("invalid_client", at=401), "check client_id and client_secret", "invalid_client"),
-    (oauth_error("invalid_target"), "its administrator has to add it", "invalid_target"),
+    (
+        oauth_error("invalid_target"),
+        "its administrator has to add it.*send_resource=False of the profile",
+        "invalid_target",
+    ),
+    (status(201), "the answer of the token endpoint cannot be read", None),
+    (status(201, token_type="Bearer"), "missing required field `access_token`", None),
+    (status(201, error="invalid_grant"), "gave no token: invalid_grant", "invalid_grant"),
+    (status(202, access_token="t"), "answered 202", None),
+    (status(206, access_token="t"), "answered 206", None),
+    (token(token_type=5), "cannot be read: .*token_type", None),
     (oauth_error("odd", "a\x07b"), r"odd \(a b\)\. Tell its administrator", "odd"),
     (oauth_error("use_dpop_nonce"), "gave no token: use_dpop_nonce", "use_dpop_nonce"),
     (oauth_error("x", f"bad {SECRETS} {SECRETS}"), r"x \(bad \.\.\. \.\.\.\)", "x"),
@@ -250,6 +267,35 @@ def test_token_response_without_usable_token_fails(
 def test_token_request_without_endpoint_fails() -> None:
     with pytest.raises(AuthorizationFailed, match="has no token endpoint"):
         play(applicant(token_endpoint=None).refresh(Secret("r")), [])
+
+
+@pytest.mark.parametrize("members", [{}, {"scope": ["a", "b"], "token_type": None}])
+def test_token_response_created_is_read_like_ok(members: dict[str, Any]) -> None:
+    reply = status(201, access_token="t2", **members)
+    client = applicant()
+    assert play(client.refresh(Secret("r")), [(form(TOKEN), reply)]).access_token == "t2"
+    assert client.notes == []
+
+
+def test_token_response_ignored_members_are_noted() -> None:
+    client = applicant()
+    reply = token(refresh_token=7, scope=9)
+    assert play(client.refresh(Secret("r")), [(form(TOKEN), reply)]).refresh_token is None
+    assert [note.partition("ignored: ")[2] for note in client.notes] == ["refresh_token, scope"]
+
+
+def test_token_requests_without_resource() -> None:
+    """`send_resource=False`: nowhere, neither at the identity provider."""
+    client = applicant(send_resource=False, scopes=("a",), issuer=AS)
+    expected = form(TOKEN, resource=None)
+    for flow in (client.refresh(Secret("r")), client.client_credentials(("a",))):
+        play(flow, [(expected, token())])
+    managed = EnterpriseManaged(lambda: "id", IDP, "ic")
+    script: Script = [
+        (form(IDP, resource=None, audience=AS), document_reply(access_token="jag", **JAG)),
+        (expected, token()),
+    ]
+    play(client.enterprise_managed(managed, ("a",)), script)
 
 
 @pytest.mark.parametrize("kind", ["Bearer", "bearer", "BEARER"])
@@ -311,6 +357,19 @@ def test_client_assertion_has_claims_of_rfc_7523() -> None:
     for _ in range(2):
         play(asker.client_credentials(()), [(signed, token())])
     assert seen[0] != seen[1]
+
+
+def test_client_assertion_names_the_issuer_as_it_names_itself() -> None:
+    pem = ECKey.generate_key("P-256", private=True).as_pem(private=True).decode()
+    client = applicant(ClientIdentity("c", "private_key_jwt"), key=pem)
+    client._auth_server = replace(client._auth_server, metadata_issuer="https://own.com")
+
+    def signed(step: Fetch) -> None:
+        jwt = parse_qs(step.request.body.decode())["client_assertion"][0]
+        claims = jwt.split(".")[1]
+        assert json.loads(urlsafe_b64decode(claims + "=="))["aud"] == "https://own.com"
+
+    play(client.client_credentials(()), [(signed, token())])
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ FULL = Tokens(
     client_method="client_secret_post",
     client_secret=Secret("p"),
     redirect_uri="http://127.0.0.1:4711/callback",
+    assume_pkce=True,
+    send_resource=False,
+    metadata_issuer="https://b.com",
 )
 LEAST = Tokens(access=Secret("a"), issuer="i", resource="r", client_id="c")
 
@@ -67,6 +70,15 @@ BROKEN = [
 @pytest.mark.parametrize("data", BROKEN)
 def test_decode_tokens_invalid_data_returns_none(data: bytes) -> None:
     assert decode_tokens(data) is None
+
+
+def test_decode_tokens_of_an_earlier_version_have_the_settings_of_the_specification() -> None:
+    settings = {"assume_pkce", "send_resource", "metadata_issuer"}
+    old = {name: value for name, value in KEPT.items() if name not in settings}
+    tokens = decode_tokens(json.dumps(old).encode())
+    assert tokens is not None
+    found = (tokens.assume_pkce, tokens.send_resource, tokens.metadata_issuer)
+    assert found == (False, True, None)
 
 
 @given(st.binary())
