@@ -13,6 +13,7 @@ from mcp_core.auth import MAX_BODY, AuthorizationFailed, Secret
 from mcp_core.auth._metadata import (
     OAuthErrorResponse,
     TokenResponse,
+    is_json,
     is_token,
     read_error,
     read_registration,
@@ -22,11 +23,21 @@ from mcp_core.auth._metadata import (
     sanitize_error,
 )
 
+
+def document_of(read: Any) -> Any:
+    """Return a reader without the names of the ignored members."""
+    return lambda body: read(body)[0]
+
+
 READERS: list[tuple[Any, dict[str, Any], str]] = [
     (read_resource_metadata, {"resource": "https://e.com"}, "the metadata of the MCP server"),
-    (read_server_metadata, {"issuer": "https://a.com"}, "the metadata of the authorization server"),
+    (
+        document_of(read_server_metadata),
+        {"issuer": "https://a.com"},
+        "the metadata of the authorization server",
+    ),
     (read_registration, {"client_id": "c"}, "the registration of this client"),
-    (read_token, {"access_token": "t"}, "the answer of the token endpoint"),
+    (document_of(read_token), {"access_token": "t"}, "the answer of the token endpoint"),
 ]
 NO_DOCUMENTS = [
     b"",
@@ -90,9 +101,20 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ),
     (
         read_server_metadata,
-        {"issuer": "a", "client_id_metadata_document_supported": "yes"},
-        "client_id_meta",
+        {"issuer": "a", "token_endpoint_auth_methods_supported": "none"},
+        "token_endpoint_auth_methods",
     ),
+    (read_server_metadata, {"issuer": "a", "scopes_supported": "a b"}, "scopes_supported"),
+    (
+        read_server_metadata,
+        {"issuer": "a", "dpop_signing_alg_values_supported": "ES256"},
+        "dpop_signing",
+    ),
+    (read_server_metadata, {"issuer": "a", "code_challenge_methods_supported": [1]}, "code_chall"),
+    (read_server_metadata, {"issuer": None}, "issuer"),
+    (read_server_metadata, {"issuer": "a", "authorization_endpoint": 1}, "authorization_endpoint"),
+    (read_server_metadata, {"issuer": "a", "registration_endpoint": []}, "registration_endpoint"),
+    (read_server_metadata, {"issuer": "a", "jwks_uri": 1}, "jwks_uri"),
     (read_registration, {"client_id": 5}, r"\$\.client_id"),
     (read_registration, {"client_id": ""}, "usable client_id"),
     (read_registration, {"client_id": "a\nb"}, "usable client_id"),
@@ -100,8 +122,10 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (read_token, {"access_token": "a b"}, "does not fit into a header"),
     (read_token, {"access_token": "a\r\nx: y"}, "does not fit into a header"),
     (read_token, {"access_token": "é"}, "does not fit into a header"),
-    (read_token, {"access_token": "t", "expires_in": [1]}, "expires_in"),
-    (read_token, {"access_token": "t", "refresh_token": 7}, "refresh_token"),
+    (read_token, {"access_token": 7, "scope": []}, "access_token"),
+    (read_token, {"token_type": None, "scope": []}, "access_token"),
+    (read_token, {"access_token": "t", "token_type": 5}, "token_type"),
+    (read_token, {"access_token": "t", "token_type": ["Bearer"]}, "token_type"),
 ]
 
 
@@ -109,6 +133,67 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
 def test_read_document_wrong_member_is_named(read: Any, members: dict[str, Any], text: str) -> None:
     with pytest.raises(AuthorizationFailed, match=text):
         read(json.dumps(members).encode())
+
+
+GENEROUS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
+    # what a server writes, as what it is read, and what is ignored
+    ({"scope": ["a", "b"]}, {"scope": "a b"}, ()),
+    ({"scope": []}, {"scope": ""}, ()),
+    ({"scope": None, "token_type": None}, {"scope": None, "token_type": "Bearer"}, ()),
+    ({"scope": ["a", 1]}, {"scope": None}, ("scope",)),
+    ({"scope": 7, "refresh_token": "r"}, {"scope": None, "refresh_token": "r"}, ("scope",)),
+    ({"token_type": "BEARER", "scope": ["a"]}, {"token_type": "BEARER"}, ()),
+    ({"expires_in": "3600", "scope": ["a"]}, {"expires_in": "3600"}, ()),
+    ({"expires_in": True}, {"expires_in": None}, ("expires_in",)),
+    ({"expires_in": [1]}, {"expires_in": None}, ("expires_in",)),
+    ({"expires_in": 10**30, "scope": []}, {"expires_in": 1e30}, ()),
+    ({"refresh_token": 7}, {"refresh_token": None}, ("refresh_token",)),
+    ({"issued_token_type": {}}, {"issued_token_type": None}, ("issued_token_type",)),
+    ({"refresh_token": 7, "expires_in": {}}, {"expires_in": None}, ("expires_in", "refresh_token")),
+]
+
+
+@pytest.mark.parametrize(("written", "members", "ignored"), GENEROUS)
+def test_token_member_that_breaks_the_rfc_is_read_or_ignored(
+    written: dict[str, Any], members: dict[str, Any], ignored: tuple[str, ...]
+) -> None:
+    reply, names = read_token(json.dumps({"access_token": "t"} | written).encode())
+    assert reply.access_token == "t"
+    assert {name: getattr(reply, name) for name in members} == members
+    assert names == ignored
+
+
+@pytest.mark.requirement("AF-9")
+@pytest.mark.parametrize(
+    ("written", "counts_as"),
+    [
+        (True, True), ("true", True), (1, True), (0, True), ("", True), ("False", True),
+        ("no", True), ({}, True), ([], True),
+        (False, False), ("false", False), (None, None),
+    ],
+)  # fmt: skip
+def test_iss_flag_counts_as_true_unless_it_is_clearly_false(written: Any, counts_as: Any) -> None:
+    members = {"issuer": "a", "authorization_response_iss_parameter_supported": written}
+    metadata, ignored = read_server_metadata(json.dumps(members).encode())
+    assert metadata.authorization_response_iss_parameter_supported is counts_as
+    assert ignored == ()
+
+
+def test_unreadable_flag_of_client_metadata_documents_is_ignored() -> None:
+    members = {"issuer": "a", "client_id_metadata_document_supported": "yes", "jwks_uri": "u"}
+    metadata, ignored = read_server_metadata(json.dumps(members).encode())
+    assert metadata.client_id_metadata_document_supported is None
+    assert metadata.jwks_uri == "u"
+    assert ignored == ("client_id_metadata_document_supported",)
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [(b"", False), (b"<html>", False), (b"\xff", False), (b"{", False), (b"a=b", False),
+     (b"null", True), (b"[]", True), (b"{}", True), (b'"x"', True)],
+)  # fmt: skip
+def test_is_json_table(body: bytes, answer: bool) -> None:
+    assert is_json(body) is answer
 
 
 LIVES: list[tuple[Any, float | None]] = [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.auth import AuthorizationFailed, Fetch, FetchFailed, HttpResponse
+from mcp_core.auth._resource_urls import issuer_metadata_urls
 from mcp_core.auth._server_metadata import find_server_metadata
 from mcp_core.auth.client._challenge import AuthChallenge
 from mcp_core.auth.client._discovery import (
@@ -61,6 +62,15 @@ RESOURCES: dict[str, tuple[str, str | None, Script]] = {
         f"{E}{PRM}/mcp",
         [(get(f"{E}{PRM}/mcp"), status(403)), (get(f"{E}{PRM}"), prm(resource=E))],
     ),
+    **{
+        f"{place!r} is no absolute URL": (URL, place, [(get(f"{E}{PRM}/mcp"), prm())])
+        for place in (PRM, "prm.json", "//evil.com/prm", "", "e.com/prm", "?x")
+    },
+    "an empty body": (
+        URL,
+        None,
+        [(get(f"{E}{PRM}/mcp"), HttpResponse(200, [], b"")), (get(f"{E}{PRM}"), prm())],
+    ),
     "a page for everything that is unknown": (
         URL,
         None,
@@ -100,8 +110,10 @@ MISSES: Script = [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), MISSING)]
 
 
 @pytest.mark.requirement("AC-14")
-def test_find_resource_nothing_published_returns_none() -> None:
-    assert play(find_resource_metadata(URL, None), MISSES) is None
+@pytest.mark.parametrize("reply", [MISSING, HTML, HttpResponse(200, [], b"")])
+def test_find_resource_nothing_published_returns_none(reply: HttpResponse) -> None:
+    script: Script = [(get(f"{E}{PRM}/mcp"), reply), MISSES[1]]
+    assert play(find_resource_metadata(URL, None), script) is None
 
 
 FAILURES: dict[str, tuple[str | None, Script, str]] = {
@@ -117,8 +129,14 @@ FAILURES: dict[str, tuple[str | None, Script, str]] = {
     ),
     "the challenge promises what is nowhere": (PLACE, [(get(PLACE), MISSING), *MISSES],
         "was not found.*answered 404"),
-    "unreadable everywhere": (None, [(get(f"{E}{PRM}/mcp"), HTML), MISSES[1]],
+    "wrong JSON, and nothing else": (None, [(get(f"{E}{PRM}/mcp"), document_reply()), MISSES[1]],
         "was not found: .*cannot be read"),
+    "wrong JSON, and a page": (None, [(get(f"{E}{PRM}/mcp"), document_reply(resource=1)),
+        (get(f"{E}{PRM}"), HTML)], "cannot be read.* has no JSON"),
+    "a list of servers that is no list": (None, [(get(f"{E}{PRM}/mcp"),
+        document_reply(resource=URL, authorization_servers=A)), MISSES[1]], "authorization_serv"),
+    "the challenge promises a page": (PLACE, [(get(PLACE), HTML), *MISSES], "has no JSON"),
+    "a relative place, and nothing": ("/prm", MISSES, "was not found"),
     "too long": (
         None,
         [(get(f"{E}{PRM}/mcp"), HttpResponse(200, [], b" " * 65537)), MISSES[1]],
@@ -199,8 +217,56 @@ SERVERS: dict[str, tuple[str, Script]] = {
 @pytest.mark.parametrize("name", SERVERS)
 def test_find_server_tries_urls_in_order(name: str) -> None:
     issuer, script = SERVERS[name]
-    metadata, address = play(find_server_metadata(issuer, allow_loopback=False), script)
-    assert (metadata.issuer, address) == (issuer, None)
+    found_ = play(find_server_metadata(issuer, allow_loopback=False), script)
+    assert (found_.metadata.issuer, found_.address, found_.notes) == (issuer, None, ())
+
+
+@pytest.mark.parametrize(("named", "own"), [(A, f"{A}/"), (f"{A}/", A)])
+def test_find_server_bare_origin_may_have_another_slash(named: str, own: str) -> None:
+    """The spelling in the metadata is the issuer from then on."""
+    script: Script = [(get(f"{A}{OAUTH}"), server(own, A))]
+    found_ = play(find_server_metadata(named, allow_loopback=False), script)
+    assert found_.metadata.issuer == own
+
+
+METADATA_ISSUERS: list[tuple[str, str, str | None]] = [
+    ("https://e.com/common/v2.0", "https://e.com/{tenantid}/v2.0", None),
+    (A, "https://b.com/t", None),
+    (A, A, "and metadata_issuer of the profile is"),
+    (A, "https://b.com/t/", "and metadata_issuer of the profile is"),
+    (A, "https://B.com/t", "and metadata_issuer of the profile is"),
+    (A, "", "and metadata_issuer of the profile is"),
+]
+
+
+@pytest.mark.parametrize(("issuer", "own", "text"), METADATA_ISSUERS)
+def test_find_server_metadata_issuer_is_one_exact_value(
+    issuer: str, own: str, text: str | None
+) -> None:
+    wanted = own if text is None else "https://b.com/t"
+    place = issuer_metadata_urls(issuer)[0]
+    flow = find_server_metadata(issuer, allow_loopback=False, metadata_issuer=wanted)
+    script: Script = [(get(place), server(own, A))]
+    if text is None:
+        assert play(flow, script).metadata.issuer == own
+    else:
+        with pytest.raises(AuthorizationFailed, match=text):
+            play(flow, script)
+
+
+def test_find_server_metadata_issuer_slash_is_not_optional() -> None:
+    """The slash of a bare origin is optional between the two servers, not in the user's setting."""
+    script: Script = [(get(f"{A}{OAUTH}"), server("https://b.com/", A))]
+    with pytest.raises(AuthorizationFailed, match="metadata_issuer of the profile is"):
+        play(find_server_metadata(A, allow_loopback=False, metadata_issuer="https://b.com"), script)
+
+
+def test_find_server_ignored_members_are_noted() -> None:
+    reply = server(A, client_id_metadata_document_supported="yes")
+    found_ = play(find_server_metadata(A, allow_loopback=False), [(get(f"{A}{OAUTH}"), reply)])
+    assert [note.partition(" has ")[2] for note in found_.notes] == [
+        "members that cannot be read, and are ignored: client_id_metadata_document_supported"
+    ]
 
 
 NOWHERE: Script = [(get(f"{A}{OAUTH}"), MISSING), (get(f"{A}{OIDC}"), MISSING)]
@@ -212,11 +278,24 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
     "a script": ("javascript:x", [], "the authorization server that the MCP server names"),
     "unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(issuer=1)), NOWHERE[1]],
         "cannot be read"),
+    "pages only": (A, [(get(f"{A}{OAUTH}"), HTML), (get(f"{A}{OIDC}"), HTML)],
+        "was not found: .* has no JSON; .* has no JSON"),
     **{
         f"issuer {issuer}": (A, [(get(f"{A}{OAUTH}"), server(issuer, A))],
             "is that of another authorization server")
-        for issuer in ("https://attacker.example.com", f"{A}/", "https://A.com", f"{A}:443",
-            f"{A}/%74", "")
+        for issuer in ("https://attacker.example.com", f"{A}//", f"{A}/x", f"{A}?", f"{A}/#",
+            "https://A.com", "https://A.com/", f"{A}:443", f"{A}/%74", "http://a.com/", "/", "")
+    },
+    **{
+        f"issuer {issuer} of a path": (T, [(get(f"{A}{OAUTH}/t"), server(issuer, A))],
+            "is that of another authorization server")
+        for issuer in (f"{T}/", A, f"{A}/", f"{A}/u")
+    },
+    **{
+        f"{member} unreadable": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: 5})), NOWHERE[1]],
+            f"cannot be read: .*{member}")
+        for member in ("code_challenge_methods_supported", "token_endpoint_auth_methods_supported",
+            "authorization_endpoint", "token_endpoint", "registration_endpoint", "scopes_supported")
     },
     **{
         f"{member} {url}": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: url}))],
@@ -259,6 +338,66 @@ def test_discovery_combines_both_documents() -> None:
 
 
 B = "https://b.com"
+
+
+SPELLINGS: list[tuple[str | None, str | None, str, str, bool]] = [
+    # configured, that of the token, offered, in the metadata, and whether that is noted
+    (None, None, f"{A}/", A, True),
+    (None, None, A, f"{A}/", True),
+    (None, None, A, A, False),
+    (A, None, f"{A}/", A, True),
+    (f"{A}/", None, A, A, False),
+    (None, A, f"{A}/", A, True),
+]
+
+
+@pytest.mark.parametrize(("preset", "of_token", "offered", "own", "noted"), SPELLINGS)
+def test_discovery_issuer_with_another_slash_is_chosen_and_noted(
+    preset: str | None, of_token: str | None, offered: str, own: str, noted: bool
+) -> None:
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), resource(B, offered, resource=URL)),
+        (get(f"{A if preset or of_token else B}{OAUTH}"), server(own, A)),
+    ]
+    if preset is None and of_token is None:
+        script = [
+            (get(f"{E}{PRM}/mcp"), resource(offered, resource=URL)),
+            (get(f"{A}{OAUTH}"), server(own, A)),
+        ]
+    found_ = play(whole(configured_issuer=preset, token_issuer=of_token), script)
+    assert (found_.issuer, found_.iss) == (own, own)
+    assert ["that is its issuer from now on" in note for note in found_.notes] == [True] * noted
+    # The cached metadata is that of both spellings.
+    again = play(whole(configured_issuer=preset, token_issuer=of_token, cached=found_), script[:1])
+    assert (again.metadata, again.notes) == (found_.metadata, found_.notes)
+
+
+def test_discovery_metadata_issuer_is_for_the_configured_issuer_only() -> None:
+    """A hostile MCP server that names its own server doesn't get metadata of another issuer."""
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), resource(B, resource=URL)),
+        (get(f"{B}{OAUTH}"), server("https://own.com", B)),
+    ]
+    with pytest.raises(AuthorizationFailed, match="set issuer and metadata_issuer of the profile"):
+        play(whole(configured_issuer=A, metadata_issuer="https://own.com"), script)
+
+
+def test_discovery_metadata_issuer_keys_nothing() -> None:
+    script: Script = [
+        (get(f"{E}{PRM}/mcp"), resource(f"{A}/", resource=URL)),
+        (get(f"{A}{OAUTH}"), server("https://own.com", A)),
+    ]
+    options = {"configured_issuer": A, "metadata_issuer": "https://own.com"}
+    found_ = play(whole(**options), script)
+    assert (found_.issuer, found_.iss) == (A, "https://own.com")
+    assert play(whole(**options, cached=found_), script[:1]).iss == "https://own.com"
+
+
+def test_discovery_relative_place_is_noted_and_not_stored() -> None:
+    script: Script = [(get(f"{E}{PRM}/mcp"), prm()), (get(f"{A}{OAUTH}"), server(A))]
+    found_ = play(whole(AuthChallenge(resource_metadata=PRM)), script)
+    assert found_.metadata_url is None
+    assert ["is not an absolute URL in quotes" in note for note in found_.notes] == [True]
 
 
 @pytest.mark.requirement("AC-8")
@@ -330,7 +469,9 @@ def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None
 
 OLD: list[tuple[HttpResponse, str]] = [
     (server("https://attacker.example.com", E), "has the metadata of another authorization server"),
-    (HTML, "was not found: .*cannot be read"),
+    (HTML, "was not found: .*has no JSON"),
+    (HttpResponse(200, [], b""), "was not found: .*has no JSON"),
+    (document_reply(), "was not found: .*cannot be read"),
     (status(500), "answered 500"),
     (server(E, "http://e.com"), "is not https"),
 ]
@@ -344,3 +485,14 @@ def test_discovery_server_of_2025_03_26_unusable_metadata_fails(
     failure = play_to_failure(whole(), [*MISSES, (get(f"{E}{OAUTH}"), reply)])
     assert isinstance(failure, AuthorizationFailed)
     assert re.search(text, str(failure))
+
+
+@pytest.mark.requirement("AC-2")
+def test_discovery_page_everywhere_leads_to_no_guessed_endpoint() -> None:
+    pages: Script = [(place, HTML) for place, _ in MISSES]
+    failure = play_to_failure(whole(), [*pages, (get(f"{E}{OAUTH}"), HTML)])
+    assert isinstance(failure, AuthorizationFailed)
+    assert "has no JSON" in str(failure)
+    # Metadata that is there is used, whatever answers elsewhere.
+    found_ = play(whole(), [*pages, (get(f"{E}{OAUTH}"), server(E))])
+    assert (found_.issuer, found_.guessed) == (E, False)
