@@ -37,6 +37,8 @@ class World:
     life: int = 3600
     tokens: int = 0
     token_error: str | None = None
+    deviations: dict[str, Any] = field(default_factory=dict)  # of the metadata. None: no member
+    token_status: int = 200
     paused: trio.Event | None = None  # what the token endpoint waits for,
     waits: trio.Event = field(default_factory=trio.Event)  # and whether it does
 
@@ -47,6 +49,18 @@ class World:
     @property
     def root(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def deviate(self) -> None:
+        """Let the authorization server be like some that the specification doesn't foresee.
+
+        Its metadata has another issuer and no list for PKCE, it refuses `resource`, and answers
+        201.
+        """
+        self.deviations = {
+            "issuer": "https://as.example/{tenant}",
+            "code_challenge_methods_supported": None,
+        }
+        self.token_status = 201
 
     def count(self, path: str) -> int:
         return sum(each == path for each, _ in self.requests)
@@ -60,7 +74,7 @@ class World:
         if target.path == "/.well-known/oauth-protected-resource/mcp":
             return 200, {}, {"resource": self.url, "authorization_servers": [self.root]}
         if target.path == "/.well-known/oauth-authorization-server":
-            return 200, {}, {
+            members = {
                 "issuer": self.root,
                 "authorization_endpoint": f"{self.root}/authorize",
                 "token_endpoint": f"{self.root}/token",
@@ -68,7 +82,8 @@ class World:
                 "response_types_supported": ["code"],
                 "code_challenge_methods_supported": ["S256"],
                 "token_endpoint_auth_methods_supported": self.methods,
-            }  # fmt: skip
+            } | self.deviations
+            return 200, {}, {name: value for name, value in members.items() if value is not None}
         if target.path == "/register":
             return 201, {}, {**json.loads(body), "client_id": "us"}
         if target.path == "/authorize":
@@ -84,14 +99,20 @@ class World:
             await self.paused.wait()
         if self.token_error is not None:
             return 400, {}, {"error": self.token_error}
+        if self.deviations and "resource" in fields:
+            return 400, {}, {"error": "invalid_target"}
         self.tokens += 1
         token = f"CANARY-token-{self.tokens}"
         self.good.add(token)
         self.scopes[token] = fields.get("code", "").removeprefix("code ")
-        reply = {"access_token": token, "token_type": "Bearer", "expires_in": self.life}
+        reply: dict[str, Any] = {
+            "access_token": token,
+            "token_type": "Bearer",
+            "expires_in": self.life,
+        }
         if self.refresh:
             reply["refresh_token"] = f"CANARY-refresh-{self.tokens}"
-        return 200, {}, reply
+        return self.token_status, {}, reply
 
     def _mcp(
         self, headers: dict[bytes, bytes], verb: bytes, body: bytes

@@ -8,6 +8,8 @@
 3. An authorization server without dynamic registration needs `--client-id`: the id of a client
    that was registered there by hand. With a secret it also needs `--issuer`, the only server that
    the secret is sent to.
+4. `--assume-pkce`, `--no-resource` and `--metadata-issuer` are for servers that don't fulfil the
+   specification. They are stored with the tokens, so that the other commands renew them likewise.
 """
 
 from __future__ import annotations
@@ -80,6 +82,9 @@ def login(
     client_secret: Secret | None,
     issuer: str | None,
     scopes: Sequence[str],
+    assume_pkce: bool,
+    send_resource: bool,
+    metadata_issuer: str | None,
     open_browser: bool,
 ) -> int:
     """Log in at the server of `target` and return the exit status.
@@ -121,6 +126,9 @@ def login(
         issuer=issuer,
         keep_secret=client_secret is not None,  # other commands renew the tokens with it
         scopes=tuple(scopes) or None,
+        assume_pkce=assume_pkce,
+        send_resource=send_resource,
+        metadata_issuer=metadata_issuer,
     )
     return run_session(
         replace(

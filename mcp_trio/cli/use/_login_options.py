@@ -75,6 +75,24 @@ def parse(words: Sequence[str]) -> Command:
         help="request this scope, in addition to those that the server requires (may be repeated)",
     )
     parser.add_argument(
+        "--assume-pkce",
+        action="store_true",
+        help="log in although the authorization server does not say that it supports PKCE; needs"
+        " --issuer, and is stored with the login",
+    )
+    parser.add_argument(
+        "--no-resource",
+        action="store_true",
+        help="do not name the server in the requests for a token; needs --issuer, and --scope,"
+        " which then says what the token is for",
+    )
+    parser.add_argument(
+        "--metadata-issuer",
+        metavar="TEXT",
+        help="the issuer in the metadata of the authorization server, if that is another one than"
+        " --issuer, which this needs",
+    )
+    parser.add_argument(
         "--no-browser",
         action="store_true",
         help="print the address of the login page, and wait until you have logged in there",
@@ -88,6 +106,7 @@ def parse(words: Sequence[str]) -> Command:
     add_recording_options(parser)
     found = parser.parse_args(words)
     target = _login_target(parser, found)
+    _check_deviations(found)
     from ._login import login
 
     return partial(
@@ -97,6 +116,9 @@ def parse(words: Sequence[str]) -> Command:
         client_secret=_client_secret(found),
         issuer=_issuer(found),
         scopes=found.scopes,
+        assume_pkce=found.assume_pkce,
+        send_resource=not found.no_resource,
+        metadata_issuer=found.metadata_issuer,
         open_browser=not found.no_browser,
     )
 
@@ -131,6 +153,33 @@ def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         recording=read_recording(parser, found, stderr),
         keychain=keychain,
     )
+
+
+def _check_deviations(found: argparse.Namespace) -> None:
+    """Check the options that drop a requirement of the specification, as `ClientProfile` does.
+
+    Raises:
+        CliError: they are for no authorization server in particular, or no scope says what the
+            token is for.
+    """
+    given = {
+        "--assume-pkce": found.assume_pkce,
+        "--no-resource": found.no_resource,
+        "--metadata-issuer": found.metadata_issuer is not None,
+    }
+    for option, is_given in given.items():
+        if is_given and found.issuer is None:
+            raise CliError(
+                f"{option} needs the authorization server that it is for, and no other: give"
+                " --issuer too"
+            )
+    if found.no_resource and not found.scopes:
+        raise CliError(
+            "--no-resource needs the scopes that say what the token is for, because the server must"
+            " not choose them: give --scope too"
+        )
+    if found.metadata_issuer == "":
+        raise CliError("--metadata-issuer is empty")
 
 
 def _client_secret(found: argparse.Namespace) -> Secret | None:

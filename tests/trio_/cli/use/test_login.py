@@ -174,6 +174,33 @@ async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path:
     assert sum(secret in file.read_text() for file in files) == 1
 
 
+async def test_login_settings_are_stored_and_used_by_other_commands(
+    world: World, tmp_path: Path
+) -> None:
+    """With an authorization server like that of a big cloud: another issuer, no list for PKCE."""
+    world.deviate()
+    settings = {
+        "--metadata-issuer": ["--metadata-issuer", "https://as.example/{tenant}"],
+        "--assume-pkce": ["--assume-pkce"],
+        "--no-resource": ["--no-resource", "--scope", "api://x/a"],
+    }
+    given = ["--issuer", world.root]
+    for option, words in settings.items():
+        result = await run_command(tmp_path, "login", *given, world.url)
+        assert result.returncode == 3
+        assert f"{option}`)" in result.stderr, "the refusal names what would help"
+        given += words
+    result = await run_command(tmp_path, "login", *given, world.url)
+    assert result.returncode == 0, result.stderr
+    world.good.clear()
+    result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
+    assert result.returncode == 0, result.stderr
+    sent = [fields for path, fields in world.requests if path in ("/authorize", "/token")]
+    assert ["resource" in fields for fields in sent[-3:]] == [False] * 3
+    assert sent[-3]["scope"] == "api://x/a"
+    assert sent[-1]["grant_type"] == "refresh_token"
+
+
 async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path) -> None:
     (tmp_path / "mcp-trio").write_text("this is no directory")
     result = await run_command(tmp_path, "login", world.url)
@@ -369,6 +396,17 @@ SECRET_OF = "login", "--client-id", "a", "--client-secret-env", "NOTHING", "--is
         (
             ("login", "--issuer", "as.example", "http://x/"),
             "'as.example' is neither https",
+        ),
+        (("login", "--assume-pkce", "http://x/"), "--assume-pkce needs the authorization server"),
+        (("login", "--no-resource", "http://x/"), "--no-resource needs the authorization server"),
+        (("login", "--metadata-issuer", "a", "http://x/"), "give --issuer too"),
+        (
+            ("login", "--no-resource", "--issuer", "https://as.example", "http://x/"),
+            "--no-resource needs the scopes that say what the token is for",
+        ),
+        (
+            ("login", "--metadata-issuer", "", "--issuer", "https://as.example", "http://x/"),
+            "--metadata-issuer is empty",
         ),
         (("login", "ftp://me:CANARY@x/"), "...@x/ is not supported: give a URL"),
         (("login", "http://me:CANARY@x/"), "must not contain a user name or password"),
