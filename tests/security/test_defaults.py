@@ -26,6 +26,7 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core import Config, ConnectFailed, Connection, Role, escape_text
 from mcp_core.adapters import Recording, SqliteTaskStore
+from mcp_core.auth import AuthorizationFailed, ClientProfile, InvalidToken, JwtVerifier
 from mcp_core.host import ApprovalRequired, ServerApproval, ToolRule, decide_call
 from mcp_core.http import (
     HostOriginPolicy,
@@ -46,7 +47,10 @@ from mcp_core.urls import UriMatcher, UriTemplate, may_fetch
 from mcp_trio.host import ApprovalFile, UnsafeApprovals
 from mcp_trio.testing import find_client_faults, find_faults
 from tests.asgi import serve_app
+from tests.core.auth.minting import ISSUER, JWKS, NOW, RESOURCE, run_without_steps, token
+from tests.core.auth.test_providers import log_in, profile_of
 from tests.core.http.router_harness import POST, D, initialize
+from tests.fakes.providers import PROVIDERS, ProviderFake
 from tests.layering.signatures import GOLDEN
 
 if TYPE_CHECKING:
@@ -82,6 +86,10 @@ PROTECTIVE: Final = {
     "stored_bytes": "arguments and results of tasks fill the memory",
     "file_bytes": "results of tasks fill the disk",
     "bodies": "unfinished request bodies fill the memory",
+    "assume_pkce": "a stolen code is redeemed at a server without PKCE",
+    "send_resource": "a token for one MCP server is valid at others",
+    "metadata_issuer": "metadata of another issuer is believed",
+    "client_ids": "a token without an audience is accepted",
 }
 # Of these the value alone does nothing, or another test plays it, which is named.
 ELSEWHERE: Final = {
@@ -340,6 +348,38 @@ def _host_audits(*_: object) -> None:
 @row("mcp_asyncio_shim.Host: audit_arguments")
 def _asyncio_host_audits(*_: object) -> None:
     asyncio.run(_call_with_audit(mcp_asyncio_shim.Host))
+
+
+@row("mcp_core.auth.ClientProfile: assume_pkce")
+def _pkce(*_: object) -> None:
+    with pytest.raises(AuthorizationFailed, match="PKCE"):
+        _log_in_at("Cognito", assume_pkce=False)
+
+
+@row("mcp_core.auth.ClientProfile: send_resource")
+def _resource(*_: object) -> None:
+    with pytest.raises(AuthorizationFailed, match="AADSTS9010010"):
+        _log_in_at("Entra", send_resource=True)
+
+
+@row("mcp_core.auth.ClientProfile: metadata_issuer")
+def _metadata_issuer(*_: object) -> None:
+    with pytest.raises(AuthorizationFailed, match="metadata_issuer"):
+        _log_in_at("Entra, any tenant", metadata_issuer=None)
+
+
+def _log_in_at(name: str, **default: Any) -> None:
+    """Log in at a provider with one setting of its page at its default."""
+    [(setting, value)] = default.items()
+    assert getattr(ClientProfile(), setting) == value
+    log_in(ProviderFake(PROVIDERS[name]), profile_of(name, **default))
+
+
+@row("mcp_core.auth.JwtVerifier: client_ids")
+def _audience(*_: object) -> None:
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS)
+    with pytest.raises(InvalidToken, match="aud"):
+        run_without_steps(verifier.verify(token(without="aud", token_use="access"), NOW))
 
 
 @row("mcp_core.host.decide_call: is_trusted")
