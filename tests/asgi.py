@@ -20,8 +20,9 @@ import anyio
 import anyio.lowlevel
 
 from mcp_core import Limits
-from mcp_core.auth import ApiKeys, Grant, OAuthResourceServer
+from mcp_core.auth import ApiKeys, Grant, JwtVerifier, OAuthResourceServer
 from mcp_core.registry import Context, Server
+from tests.core.auth.minting import ISSUER, JWKS, token
 from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
 from tests.waiting import PATIENCE
 
@@ -781,6 +782,20 @@ async def authorization(make: Make) -> list[Call]:
     return host.calls
 
 
+async def tokens_without_audience(make: Make) -> list[Call]:
+    """Access tokens of Amazon Cognito, which have no `aud`: `client_ids` decides."""
+    verifier = JwtVerifier(ISSUER, RESOURCE, jwks=JWKS, client_ids=["app"])
+    claims = {"without": "aud", "token_use": "access", "iat": 0, "exp": 4_000_000_000}
+    resource_server = OAuthResourceServer(RESOURCE, [ISSUER], verifier)
+    async with serve_app(make(Neutral().server, auth=resource_server)) as host:
+        listed = token("EdDSA", **claims)
+        assert text_of(await _authorized_call(host, listed).end()) == "hi"
+        for changes in ({"client_id": "other"}, {"token_use": "id"}, {"without": "", "aud": "app"}):
+            refused = token("EdDSA", **(claims | changes))
+            assert (await _authorized_call(host, refused).end()).status == 401
+    return host.calls
+
+
 async def slow_authorization(make: Make) -> list[Call]:
     started, go = anyio.Event(), anyio.Event()
 
@@ -847,6 +862,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         server_without_capacity,
         disconnect_during_a_blocked_send,
         authorization,
+        tokens_without_audience,
         slow_authorization,
         api_keys,
     )

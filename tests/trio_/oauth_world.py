@@ -39,6 +39,7 @@ class World:
     token_error: str | None = None
     deviations: dict[str, Any] = field(default_factory=dict)  # of the metadata. None: no member
     token_status: int = 200
+    refuses_resource: bool = False
     paused: trio.Event | None = None  # what the token endpoint waits for,
     waits: trio.Event = field(default_factory=trio.Event)  # and whether it does
 
@@ -61,6 +62,7 @@ class World:
             "code_challenge_methods_supported": None,
         }
         self.token_status = 201
+        self.refuses_resource = True
 
     def count(self, path: str) -> int:
         return sum(each == path for each, _ in self.requests)
@@ -99,7 +101,7 @@ class World:
             await self.paused.wait()
         if self.token_error is not None:
             return 400, {}, {"error": self.token_error}
-        if self.deviations and "resource" in fields:
+        if self.refuses_resource and "resource" in fields:
             return 400, {}, {"error": "invalid_target"}
         self.tokens += 1
         token = f"CANARY-token-{self.tokens}"
@@ -167,7 +169,9 @@ async def oauth_world() -> AsyncIterator[World]:
                     elif isinstance(event, h11.EndOfMessage):
                         assert request is not None
                         status, headers, document = await world.answer(request, bytes(body))
-                        data = b"" if document is None else json.dumps(document).encode()
+                        data = b"" if document is None else document
+                        if not isinstance(data, bytes):
+                            data = json.dumps(document).encode()
                         more = {**headers, "content-length": str(len(data))}
                         if document is not None:
                             more["content-type"] = "application/json"

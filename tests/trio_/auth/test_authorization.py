@@ -16,9 +16,10 @@ from urllib.request import urlopen
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost
-from mcp_core.auth import AuthorizationFailed, FetchFailed
+from mcp_core.auth import AuthorizationFailed, Browse, Fetch, FetchFailed
 from mcp_trio import (
     Client,
     ClientProfile,
@@ -31,7 +32,9 @@ from mcp_trio import (
 )
 from mcp_trio.auth._authorization import ClientAuthorization, login_config
 from mcp_trio.auth._loopback import LoopbackListener
+from tests.core.auth.test_providers import profile_of
 from tests.fakes.browser import login_page_of, visit
+from tests.fakes.providers import PROVIDERS, ProviderFake
 from tests.trio_.http_client.test_connector import TinyProxy, listening
 from tests.trio_.oauth_world import oauth_world, redirect_uri_in, state_in
 from tests.waiting import PATIENCE, until
@@ -86,6 +89,104 @@ async def test_login_token_is_sent_with_all_later_requests(
     assert world.posted[0] == ("initialize", "")
     assert {token for _, token in world.posted[1:]} == {"CANARY-token-1"}
     assert (world.count("/register"), world.count("/token")) == (1, 1)
+
+
+async def test_login_at_deviating_server_needs_the_settings_of_its_profile(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.deviate()
+    profile = replace(
+        HEADLESS,
+        issuer=f"{world.root}/",
+        metadata_issuer="https://as.example/{tenant}",
+        scopes=("a",),
+        assume_pkce=True,
+        send_resource=False,
+    )
+    storage = MemoryStorage()
+    async with opened(world, headless(profile=profile, storage=storage)) as client:
+        await client.list_tools()
+        world.good.clear()
+        await client.list_tools()
+    assert world.tokens == 2
+    assert [each for each in caplog.records if each.levelno > logging.INFO] == []
+    # The record is enough for other programs.
+    world.good.clear()
+    async with opened(world, LoginConfig(storage=storage, browse=None)) as client:
+        await client.list_tools()
+    assert world.tokens == 3
+    assert not [path for path, fields in world.requests if "resource" in fields]
+    with pytest.raises(ConnectFailed, match="set issuer and metadata_issuer of the profile"):
+        async with opened(world, headless()):
+            pass
+
+
+async def test_what_is_ignored_in_metadata_is_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.deviations = {
+        "issuer": f"{world.root}/",
+        "client_id_metadata_document_supported": "yes",
+    }
+    async with opened(world, headless()) as client:
+        await client.list_tools()
+    notes = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(notes) == 2
+    assert notes[0].endswith("and are ignored: client_id_metadata_document_supported")
+    assert notes[1].endswith(f"calls itself '{world.root}/': that is its issuer from now on")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"access_token":"a b"}'])
+async def test_renewal_without_usable_answer_keeps_the_client_alive(
+    world: World, body: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = time.time()
+    monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))
+    async with opened(world, headless()) as client:
+        await client.list_tools()
+        real = world.answer
+
+        async def broken(request: Any, sent: bytes) -> Any:
+            if b"refresh_token" in sent:
+                return 200, {}, body
+            return await real(request, sent)
+
+        monkeypatch.setattr(world, "answer", broken)
+        now += 3590  # seconds, of the 3600 for which the token lives
+        await client.list_tools()
+        await client.list_tools()
+    assert caplog.text.count("the access token could not be renewed before it expires") == 1
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_login_at_provider_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the profile of the page, whose claims `core/auth/test_providers.py` plays."""
+    fake = ProviderFake(PROVIDERS[name])
+
+    async def fetch(request: HttpRequest, **options: Any) -> HttpResponse:
+        assert options["allow"]("9.9.9.9")
+        reply: HttpResponse = fake.answer(Fetch(request))
+        return reply
+
+    async def log_in(url: str) -> str:
+        back: str = fake.answer(Browse(url, HEADLESS.redirect_uri))
+        return back
+
+    monkeypatch.setattr("mcp_trio.auth._authorization.fetch", fetch)
+    profile = profile_of(name, redirect_uri=HEADLESS.redirect_uri)
+    login = LoginConfig(profile=profile, storage=MemoryStorage(), browse=log_in)
+    auth = ClientAuthorization(fake.provider.mcp, login)
+    async with trio.open_nursery() as nursery:
+        auth.start(nursery)
+        auth.set_server_address("9.9.9.9")
+        attempt = auth.attempt("tools/list")
+        challenge = [("www-authenticate", fake.challenge)]
+        await auth.ensure_token()
+        assert attempt.headers("POST", fake.provider.mcp) == []
+        assert attempt.received(401, challenge, fake.provider.mcp)
+        await auth.handle_challenge(attempt)
+        sent = attempt.headers("POST", fake.provider.mcp)
+        assert sent == [("authorization", f"Bearer token-{len(fake.redeemed)}")]
 
 
 @pytest.mark.requirement("AG-2")
