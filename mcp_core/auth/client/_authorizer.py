@@ -354,13 +354,15 @@ class Authorizer:
             return
         wanted = frozenset(challenge.scopes)
         if self._profile.fixed_scopes and not wanted <= set(self._profile.scopes or ()):
-            why = "With send_resource=False" if self._profile.interactive else "Without a user"
+            interactive = self._profile.interactive
+            why = "With send_resource=False" if interactive else "Without a user"
             raise AuthRequired(
                 f"the MCP server {redacted_url(self._resource)} demands the scopes "
                 f"{' '.join(challenge.scopes)} for {operation or 'the request'}. {why}, "
                 "only the scopes of the profile are requested: add them there if this client may "
                 "have them.",
-                challenge.scopes,
+                # Without `resource` nothing may lead the user to request them by mistake.
+                () if interactive else challenge.scopes,
             )
         count = self._step_ups.get(operation, 0)
         requested_before = wanted <= set(self._requested_scopes)

@@ -112,8 +112,8 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
     - `assume_pkce`: log in although the authorization server publishes no
       `code_challenge_methods_supported`. One that publishes the list has to have S256 in it.
     - `send_resource`: False sends no `resource`, so the authorization server chooses by the scopes
-      what a token is for. It needs `scopes`, and then no others are ever requested, whatever the
-      MCP server demands.
+      what a token is for. It needs `scopes`, and then no others are ever requested, even if the
+      MCP server demands them.
     - `metadata_issuer` is the `issuer` in the metadata of the authorization server, character by
       character, if that isn't `issuer`. `iss` has to be equal to it. Tokens and registrations are
       stored under `issuer` all the same. None: it is `issuer`.
@@ -216,7 +216,7 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
 
     @property
     def fixed_scopes(self) -> bool:
-        """True if only `scopes` are ever requested, whatever the MCP server demands."""
+        """True if only `scopes` are ever requested, even if the MCP server demands others."""
         return not self.interactive or not self.send_resource
 
     @property

@@ -61,7 +61,8 @@ CHALLENGES = [
     f'Bearer resource_metadata="{SERVER}/prm", scope="s2"',
     f'Bearer resource_metadata="{EVIL}/prm"',
     'Bearer resource_metadata="http://169.254.169.254/"', 'Bearer resource_metadata="javascript:x"',
-    'Bearer scope="',
+    'Bearer scope="', "Bearer resource_metadata=/prm, scope=s1",
+    f"Bearer resource_metadata={EVIL}/prm", 'Bearer resource_metadata="prm"',
     'DPoP error="use_dpop_nonce"', f'DPoP resource_metadata="{SERVER}/prm"', "\x00\xff", "",
 ]  # fmt: skip
 
@@ -125,7 +126,9 @@ class World:
                 URL if self.honest() else self.one_of(EVIL, SERVER, f"{SERVER}/mc", "", *BAD_URLS)
             )
             issuers = (
-                [self.one_of(*ISSUERS)] if self.honest() else self.one_of([], BAD_URLS, ISSUERS)
+                [self.one_of(*ISSUERS, f"{HONEST}/")]
+                if self.honest()
+                else self.one_of([], BAD_URLS, ISSUERS)
             )
             return found(resource=resource, authorization_servers=issuers, scopes_supported=["p"])
         if step.request.method == "GET":
@@ -150,7 +153,8 @@ class World:
             token_type=self.one_of("Bearer", "DPoP") if not self.honest() else "Bearer",
             refresh_token=f"refresh-of-{host}",
             expires_in=self.one_of(0, 3600, None, "x", -5),
-            scope=self.one_of("s1", "", "p"),
+            scope=self.one_of("s1", "", "p", ["s1"], 7),
+            status=self.one_of(200, 201),
         )
 
     def metadata(self, host: str) -> dict[str, Any]:
@@ -168,6 +172,12 @@ class World:
                 "authorization_response_iss_parameter_supported": False,
             },
             {"issuer": HONEST},
+            {"issuer": f"{HONEST}/"},
+            {"issuer": f"{EVIL}/", "authorization_endpoint": f"{HONEST}/authorize"},
+            {
+                "authorization_endpoint": f"{HONEST}/authorize",
+                "authorization_response_iss_parameter_supported": self.one_of("false", 0, "no", {}),
+            },
             {"token_endpoint": self.one_of(*BAD_URLS)},
             {"authorization_endpoint": self.one_of(*BAD_URLS)},
             {"code_challenge_methods_supported": self.one_of(None, [], ["plain"])},
@@ -177,8 +187,8 @@ class World:
         return metadata | lie
 
 
-def found(**members: Any) -> HttpResponse:
-    return HttpResponse(200, [], json.dumps(members).encode())
+def found(*, status: int = 200, **members: Any) -> HttpResponse:
+    return HttpResponse(status, [], json.dumps(members).encode())
 
 
 def leaks(step: Any) -> list[str]:

@@ -162,7 +162,7 @@ def test_login_without_resource_ignores_scopes_of_another_audience(name: str) ->
 
 
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if not name.startswith("Entra")])
-def test_login_sends_resource_wherever_the_page_does_not_turn_it_off(name: str) -> None:
+def test_login_sends_resource_unless_the_page_turns_it_off(name: str) -> None:
     fake = ProviderFake(PROVIDERS[name])
     log_in(fake, profile_of(name))
     for sent in (*fake.authorized, *fake.redeemed):

@@ -493,6 +493,6 @@ def test_discovery_page_everywhere_leads_to_no_guessed_endpoint() -> None:
     failure = play_to_failure(whole(), [*pages, (get(f"{E}{OAUTH}"), HTML)])
     assert isinstance(failure, AuthorizationFailed)
     assert "has no JSON" in str(failure)
-    # Metadata that is there is used, whatever answers elsewhere.
+    # Metadata that is there is used, although pages answer elsewhere.
     found_ = play(whole(), [*pages, (get(f"{E}{OAUTH}"), server(E))])
     assert (found_.issuer, found_.guessed) == (E, False)

@@ -121,7 +121,7 @@ async def test_login_at_deviating_server_needs_the_settings_of_its_profile(
             pass
 
 
-async def test_what_is_ignored_in_metadata_is_logged(
+async def test_members_ignored_in_metadata_are_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.deviations = {

@@ -1192,6 +1192,7 @@ def test_login_without_resource_requests_scopes_of_the_profile_only(
     failure = play_to_failure(request(authorizer(**NO_RESOURCE)), script, store)
     assert isinstance(failure, AuthRequired)
     assert "With send_resource=False, only the scopes of the profile are requested" in str(failure)
+    assert failure.scopes == ()
     # Scopes that an earlier login without this setting requested are not requested again.
     earlier = stored_tokens(requested_scopes=("api://other/b",), refresh=None)
     auth = loaded_authorizer(earlier, **NO_RESOURCE)
