@@ -141,7 +141,7 @@ _decode_registration: Final = reader(RegistrationResponse)
 _decode_token: Final = reader(TokenResponse)
 _decode_error: Final = reader(OAuthErrorResponse)
 _decode_members: Final = reader(dict[str, Raw])
-_decode_any: Final = reader(Any)  # type: ignore[arg-type]
+_decode_any: Final = reader(Any)
 
 
 def _iss_flag(value: Any) -> bool:

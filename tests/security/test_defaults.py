@@ -357,7 +357,7 @@ def _pkce(*_: object) -> None:
 
 
 @row("mcp_core.auth.ClientProfile: send_resource")
-def _resource(*_: object) -> None:
+def _resource_is_sent(*_: object) -> None:
     with pytest.raises(AuthorizationFailed, match="AADSTS9010010"):
         _log_in_at("Entra", send_resource=True)
 

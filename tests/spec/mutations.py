@@ -2163,7 +2163,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("AC-8",),
         "mcp_core/auth/client/_discovery.py::find_authorization_server",
-        "issuer = issuer or offered[0]",
+        "issuer = preferred or offered[0]",
         "issuer = offered[0]",
     ),
     Mutation(

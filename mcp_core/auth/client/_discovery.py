@@ -149,8 +149,8 @@ def find_authorization_server(
                 "the metadata of the MCP server names no authorization server. Its administrator "
                 "has to add one."
             )
-        issuer = _preferred(offered, configured_issuer) or _preferred(offered, token_issuer)
-        issuer = issuer or offered[0]
+        preferred = _preferred(offered, configured_issuer) or _preferred(offered, token_issuer)
+        issuer = preferred or offered[0]
         resource = metadata.resource
         scopes = (
             split_scopes(" ".join(metadata.scopes_supported))

@@ -42,7 +42,8 @@ def page() -> dict[str, Any]:
 
 
 def profile_of(name: str, **changes: Any) -> ClientProfile:
-    return replace(page()[PROFILES[name]], **changes)
+    profile: ClientProfile = page()[PROFILES[name]]
+    return replace(profile, **changes)
 
 
 def log_in(

@@ -29,6 +29,7 @@ from tests.core.auth.play import (
     play_to_failure,
     resource,
     server,
+    server_metadata,
     status,
 )
 
@@ -292,7 +293,7 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
         for issuer in (f"{T}/", A, f"{A}/", f"{A}/u")
     },
     **{
-        f"{member} unreadable": (A, [(get(f"{A}{OAUTH}"), server(A, **{member: 5})), NOWHERE[1]],
+        f"{member} unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(**(server_metadata(A) | {member: 5}))), NOWHERE[1]],
             f"cannot be read: .*{member}")
         for member in ("code_challenge_methods_supported", "token_endpoint_auth_methods_supported",
             "authorization_endpoint", "token_endpoint", "registration_endpoint", "scopes_supported")
@@ -387,7 +388,7 @@ def test_discovery_metadata_issuer_keys_nothing() -> None:
         (get(f"{E}{PRM}/mcp"), resource(f"{A}/", resource=URL)),
         (get(f"{A}{OAUTH}"), server("https://own.com", A)),
     ]
-    options = {"configured_issuer": A, "metadata_issuer": "https://own.com"}
+    options: dict[str, Any] = {"configured_issuer": A, "metadata_issuer": "https://own.com"}
     found_ = play(whole(**options), script)
     assert (found_.issuer, found_.iss) == (A, "https://own.com")
     assert play(whole(**options, cached=found_), script[:1]).iss == "https://own.com"

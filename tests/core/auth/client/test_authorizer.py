@@ -1110,8 +1110,8 @@ def test_refresh_created_with_ignored_members_is_used_and_warned_about() -> None
 @pytest.mark.parametrize(("old", "new"), [(AS, f"{AS}/"), (f"{AS}/", AS)])
 def test_tokens_of_the_other_spelling_are_refreshed_and_recorded_anew(old: str, new: str) -> None:
     store = stored_tokens(issuer=old, renew_at=0.0)
-    for members in ({}, {"issuer": old}, {"issuer": new}):
-        auth = loaded_authorizer(dict(store), **members)
+    for issuer in (None, old, new):
+        auth = loaded_authorizer(dict(store), issuer=issuer)
         script = [*discovery(resource(old), server(new, AS)), refresh_step()]
         mine = dict(store)
         assert play(auth.renew(), script, mine)
@@ -1207,7 +1207,7 @@ SETTINGS: dict[str, Any] = {
     "send_resource": False,
     "metadata_issuer": "https://own.com",
 }
-OWN = {"issuer": "https://own.com", "code_challenge_methods_supported": None}
+OWN: dict[str, Any] = {"issuer": "https://own.com", "code_challenge_methods_supported": None}
 
 
 def login_with_settings(**settings: Any) -> dict[str, bytes]:
