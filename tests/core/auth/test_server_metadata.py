@@ -293,8 +293,14 @@ BAD_SERVERS: dict[str, tuple[str, Script, str]] = {
         for issuer in (f"{T}/", A, f"{A}/", f"{A}/u")
     },
     **{
-        f"{member} unreadable": (A, [(get(f"{A}{OAUTH}"), document_reply(**(server_metadata(A) | {member: 5}))), NOWHERE[1]],
-            f"cannot be read: .*{member}")
+        f"{member} unreadable": (
+            A,
+            [
+                (get(f"{A}{OAUTH}"), document_reply(**(server_metadata(A) | {member: 5}))),
+                NOWHERE[1],
+            ],
+            f"cannot be read: .*{member}",
+        )
         for member in ("code_challenge_methods_supported", "token_endpoint_auth_methods_supported",
             "authorization_endpoint", "token_endpoint", "registration_endpoint", "scopes_supported")
     },
