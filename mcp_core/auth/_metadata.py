@@ -246,11 +246,14 @@ def read_token(body: bytes) -> tuple[TokenResponse, tuple[str, ...]]:
 
 
 def is_json(body: bytes) -> bool:
-    """Return True if `body` is JSON of any kind, False for a page or an empty body."""
+    """Return True if `body` is JSON of any kind, False for a page or an empty body.
+
+    What begins like JSON and is nested too deeply to tell counts as JSON.
+    """
     try:
         _decode_any(body)
-    except InvalidPayload:
-        return False
+    except InvalidPayload as exc:
+        return isinstance(exc.__context__, RecursionError)
     return True
 
 

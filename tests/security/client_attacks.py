@@ -118,7 +118,7 @@ BROKEN_OFF = Answer(raw=b'HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n{"resour
 ONE_HEADER_TOO_LONG = Answer(raw=b"HTTP/1.1 200 OK\r\nx: " + b"x" * 400_000 + b"\r\n\r\n{}")
 
 BAD_DOCUMENTS: dict[str, tuple[Answer, str]] = {
-    "is no JSON": (HTML, "cannot be read"),
+    "is no JSON": (HTML, "has no JSON"),
     "is JSON too deep to read": (NESTED, "cannot be read"),
     "is no object": (Answer([1]), "cannot be read"),
     "has no sensible types": (
@@ -196,7 +196,7 @@ for _resource in (
 
 for _issuer in (
     f"https://{EVIL}",
-    f"https://{AS}/",
+    f"https://{AS}//",
     f"https://{AS}/tenant",
     f"https://{AS.upper()}",
     f"https://{AS}:443",
@@ -206,6 +206,12 @@ for _issuer in (
     "",
 ):
     attack(f"the issuer is {_issuer!r}", server(issuer=_issuer), "of another authorization server")
+# A bare origin may have a slash. From then on it is a part of the issuer.
+attack(
+    "the issuer has a slash, and iss has none",
+    server(issuer=f"https://{AS}/"),
+    "iss does not match",
+)
 
 attack(
     "no authorization server is named",
