@@ -222,6 +222,7 @@ def test_find_server_tries_urls_in_order(name: str) -> None:
     assert (found_.metadata.issuer, found_.address, found_.notes) == (issuer, None, ())
 
 
+@pytest.mark.requirement("AC-12")
 @pytest.mark.parametrize(("named", "own"), [(A, f"{A}/"), (f"{A}/", A)])
 def test_find_server_bare_origin_may_have_another_slash(named: str, own: str) -> None:
     """The spelling in the metadata is the issuer from then on."""
@@ -240,6 +241,7 @@ METADATA_ISSUERS: list[tuple[str, str, str | None]] = [
 ]
 
 
+@pytest.mark.requirement("AC-12")
 @pytest.mark.parametrize(("issuer", "own", "text"), METADATA_ISSUERS)
 def test_find_server_metadata_issuer_is_one_exact_value(
     issuer: str, own: str, text: str | None
@@ -255,6 +257,7 @@ def test_find_server_metadata_issuer_is_one_exact_value(
             play(flow, script)
 
 
+@pytest.mark.requirement("AC-12")
 def test_find_server_metadata_issuer_slash_is_not_optional() -> None:
     """The slash of a bare origin is optional between the two servers, not in the user's setting."""
     script: Script = [(get(f"{A}{OAUTH}"), server("https://b.com/", A))]
@@ -379,6 +382,7 @@ def test_discovery_issuer_with_another_slash_is_chosen_and_noted(
     assert (again.metadata, again.notes) == (found_.metadata, found_.notes)
 
 
+@pytest.mark.requirement("AC-12")
 def test_discovery_metadata_issuer_is_for_the_configured_issuer_only() -> None:
     """A hostile MCP server that names its own server doesn't get metadata of another issuer."""
     script: Script = [
@@ -389,6 +393,7 @@ def test_discovery_metadata_issuer_is_for_the_configured_issuer_only() -> None:
         play(whole(configured_issuer=A, metadata_issuer="https://own.com"), script)
 
 
+@pytest.mark.requirement("AC-12")
 def test_discovery_metadata_issuer_keys_nothing() -> None:
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(f"{A}/", resource=URL)),
