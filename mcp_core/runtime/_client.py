@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from mcp_core import types as t
@@ -41,6 +42,7 @@ from mcp_core.protocol.messages._events import (
 )
 from mcp_core.protocol.messages._pending import IgnoredRequest, connection_lost
 from mcp_core.protocol.revisions._capabilities import is_declared
+from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.revisions._methods import Role
 from mcp_core.protocol.schema._output_schemas import OutputSchemas
 from mcp_core.protocol.subscriptions._server import UPDATED, Change, changes
@@ -54,9 +56,8 @@ from ._client_callbacks import (
     wait_for_end,
 )
 from ._listen import Subscription, SubscriptionClient
-from .client_tasks._calls import TaskCalls
 from .client_tasks._hosted import HostedTasks
-from .client_tasks._poller import TaskPoller
+from .client_tasks._support import must_be_task, needs_task_code, runs_tasks, task_support
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -70,6 +71,8 @@ if TYPE_CHECKING:
 
     from ._job import Job
     from ._typed_results import TypedToolResult
+    from .client_tasks._poller import TaskPoller
+    from .client_tasks._task import ClientTask
 
 __all__ = ["AbstractClient"]
 
@@ -97,7 +100,7 @@ _META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 T = TypeVar("T")
 
 
-class AbstractClient(TaskCalls):
+class AbstractClient(abc.ABC):
     """The client side of one connection, without a runtime.
 
     Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
@@ -167,17 +170,9 @@ class AbstractClient(TaskCalls):
         )
         # By option. The `on_...` callbacks for notifications that the server has sent.
         self._notified: dict[str, CallbackQueue] = {}
-        self._poller = TaskPoller(
-            self._conn,
-            self._status,
-            self._callbacks,
-            self._start_job,
-            self._register,
-            clock,
-            sleep,
-            self._outputs,
-            self._subscription_client,
-        )
+        # By name, whether a tool runs as a task (2025-11-25); None while the tools aren't listed.
+        self._task_support: dict[str, str | None] | None = None
+        self._poller: TaskPoller | None = None
         self._subscriptions: SubscriptionClient | None = None
         self._pending: dict[PendingCall[Any], None] = {}
         self.needs_handshake = False
@@ -379,6 +374,84 @@ class AbstractClient(TaskCalls):
         reader = result_reader(returns)
         result = await self._call(self._tool_call(name, arguments, options), options)
         return reader.read(name, result)
+
+    @shows_keywords(CallOptions)
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> ClientTask:
+        """Call a tool as a task, and return the task as soon as the server has created it::
+
+            task = await client.start_tool("research", {"topic": "owls"})
+            async for state in task.states():
+                print(state.status, state.message)
+            result = await task.result()
+
+        A server of 2026-07-28 decides for each call whether it becomes a task. If it answers with
+        a result at once, the returned task has ended already.
+
+        Args:
+            name: the tool's name.
+            arguments: its arguments, by name.
+            ttl: seconds for which the server is asked to keep the task, its result included; None
+                leaves it to the server, which also may keep it for another time (2025-11-25).
+            options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
+                to each later response about it, and `progress` is called until it has ended
+                (2025-11-25). What it raises then is logged.
+
+        Raises:
+            LocalProtocolError: the server or its revision has no tasks, the tool doesn't run as
+                one (2025-11-25), or the client was connected with `tasks=False` (2026-07-28);
+                nothing was sent.
+            ValueError: `ttl` isn't positive, or infinite.
+        """
+        if ttl is not None and not 0 < ttl < inf:
+            raise ValueError(f"ttl is a number of seconds above 0, or None, not {ttl!r}")
+        return await self._call(self._start_tool(name, arguments, ttl, options), options)
+
+    async def task(self, reference: str, *, timeout: float | None = 60.0) -> ClientTask:
+        """Return a task that was started earlier, perhaps on another connection.
+
+        If the caller still has the `ClientTask` of this connection, it is returned itself.
+
+        Args:
+            reference: the `reference` of the task.
+            timeout: seconds for each response about the task, None for no limit.
+
+        Raises:
+            InvalidTaskReference: the text isn't a reference.
+            LocalProtocolError: this connection has another revision than that of the task.
+            PeerError: the server has no such task any more, or it is another user's (-32602).
+        """
+        from .client_tasks._task import TaskReference
+
+        found = TaskReference.parse(reference)
+        if DIALECTS.get(found.revision) is not self.peer.dialect:
+            raise LocalProtocolError(
+                f"the task is of revision {found.revision}: connect with versions="
+                f"[{found.revision!r}]"
+            )
+        poller = self._task_poller()
+        task = poller.find(found, timeout)
+        await task.refresh()
+        poller.add(task)
+        return task
+
+    @shows_keywords(CallOptions)
+    async def list_tasks(self, **options: Unpack[CallOptions]) -> list[t.Task]:
+        """List the tasks of this client's user, page after page (2025-11-25).
+
+        Args:
+            options: see `CallOptions`.
+
+        Raises:
+            LocalProtocolError: the server doesn't list tasks; in 2026-07-28 none does.
+        """
+        return await self._call(self._pages("tasks/list", "tasks", options), options)
 
     @shows_keywords(CallOptions)
     async def list_resources(self, **options: Unpack[CallOptions]) -> list[t.Resource]:
@@ -588,6 +661,25 @@ class AbstractClient(TaskCalls):
             )
         return self._subscriptions
 
+    def _task_poller(self) -> TaskPoller:
+        if self._poller is None:
+            from .client_tasks._poller import TaskPoller
+
+            self._poller = TaskPoller(
+                self._conn,
+                self._status,
+                self._callbacks,
+                self._start_job,
+                self._register,
+                self._clock,
+                self._sleep,
+                self._outputs,
+                self._subscription_client,
+                self._call,
+                self._log_error,
+            )
+        return self._poller
+
     def _once(self, method: str, params: Params) -> CallSteps[Any]:
         """Send one request. Respond if its result asks for input."""
         result = yield method, params
@@ -666,9 +758,7 @@ class AbstractClient(TaskCalls):
         tools = yield from self._pages("tools/list", "tools", options)
         if not self.peer.dialect.lacks(t.Tool, "output_schema"):
             self._outputs.replace_all(tools)
-        self._task_support = {
-            tool.name: tool.execution.task_support for tool in tools if tool.execution is not None
-        }
+        self._task_support = task_support(tools)
         return tools
 
     def _tool_call(
@@ -678,21 +768,74 @@ class AbstractClient(TaskCalls):
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = arguments
-        if self._task_support and self._must_be_task(name):
+        if self._task_support and must_be_task(self.peer, self._task_support, name):
             params["task"] = {}
         try:
             result = yield from self._tool_request(params, options)
         except PeerError as exc:
-            if exc.code != self._needs_task or not (
+            if exc.code != needs_task_code(self.peer) or not (
                 yield from self._turns_out_as_task(params, options)
             ):
                 raise
-            params = {**params, "task": {}}
-            result = yield from self._tool_request(params, options)
-        if isinstance(result, TaskCreated) or result.is_error:
-            result = yield from self._followed(result, params, options)
+            result = yield from self._tool_request({**params, "task": {}}, options)
+        else:
+            # Servers of the TypeScript SDK put the error into the text of a result.
+            if (
+                not isinstance(result, TaskCreated)
+                and result.is_error
+                and f"MCP error {needs_task_code(self.peer)}" in result.text
+                and (yield from self._turns_out_as_task(params, options))
+            ):
+                result = yield from self._tool_request({**params, "task": {}}, options)
+        if isinstance(result, TaskCreated):
+            result = yield from self._task_poller().follow_created(result, name, options)
         self._outputs.check(name, result)
         return result
+
+    def _turns_out_as_task(self, params: dict[str, Any], options: CallOptions) -> CallSteps[bool]:
+        """Return True if the list of tools, unknown so far, says that one runs as a task only."""
+        if "task" in params or self._task_support is not None or not runs_tasks(self.peer):
+            return False
+        tools = yield from self._tools(options)
+        return must_be_task(self.peer, task_support(tools), params["name"])
+
+    def _start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        ttl: float | None,
+        options: CallOptions,
+    ) -> CallSteps[ClientTask]:
+        """Call a tool as a task, and return the task once the server has created it."""
+        dialect = self.peer.dialect
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = arguments
+        if dialect.tasks == "requested":
+            yield from self._require_support(name, options)
+            params["task"] = {} if ttl is None else {"ttl": round(ttl * 1000)}
+        elif dialect.tasks == "none":
+            raise LocalProtocolError(
+                f"revision {dialect.version} has no tasks", Fault.MISSING_CAPABILITY
+            )
+        elif not self._conn.config.declares_tasks:
+            raise LocalProtocolError("the client was connected with tasks=False")
+        result = yield from self._tool_request(params, options)
+        if isinstance(result, TaskCreated):
+            return self._task_poller().start(result, name, options)
+        return self._task_poller().ended_task(result, name)
+
+    def _require_support(self, name: str, options: CallOptions) -> CallSteps[None]:
+        """Check that a server of 2025-11-25 runs a tool as a task."""
+        if not runs_tasks(self.peer):
+            raise LocalProtocolError(
+                "the server did not declare that it runs tools as tasks", Fault.MISSING_CAPABILITY
+            )
+        support = self._task_support
+        if support is None:
+            support = task_support((yield from self._tools(options)))
+        if support.get(name) not in ("optional", "required"):
+            raise LocalProtocolError(f"the tool {name!r} does not run as a task")
 
     def _tool_request(
         self, params: dict[str, Any], options: CallOptions
@@ -754,7 +897,7 @@ class AbstractClient(TaskCalls):
         if name == _TOOLS_CHANGED:
             self._outputs.clear()
             self._task_support = None
-        elif name in _TASK_NOTIFICATIONS:
+        elif name in _TASK_NOTIFICATIONS and self._poller is not None:
             self._poller.notify(notification.params)
         option = _CALLBACKS.get(name)
         callbacks = self._callbacks_of(option) if option is not None else None

@@ -980,25 +980,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     # Tasks at the client
     Mutation(
         ("TSK-4",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls._require_support",
-        'if support not in ("optional", "required"): ...',
-        'if support == "forbidden": ...',
+        "mcp_core/runtime/_client.py::AbstractClient._require_support",
+        'if support.get(name) not in ("optional", "required"): ...',
+        'if support.get(name) == "forbidden": ...',
     ),
     Mutation(
         ("TSK-5",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls._must_be_task",
+        "mcp_core/runtime/client_tasks/_support.py::must_be_task",
         '"required"',
         '"optional"',
     ),
     Mutation(
         ("TSK-3",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls._must_be_task",
-        (
-            'peer.dialect.tasks == "requested"\n'
-            "and is_declared(peer.capabilities, TASK_CALLS)\n"
-            'and (self._task_support or {}).get(tool) == "required"'
-        ),
-        'peer.dialect.tasks == "requested"\nand (self._task_support or {}).get(tool) == "required"',
+        "mcp_core/runtime/client_tasks/_support.py::runs_tasks",
+        'peer.dialect.tasks == "requested" and is_declared(peer.capabilities, _TASK_CALLS)',
+        'peer.dialect.tasks == "requested"',
     ),
     Mutation(
         ("TSK-11",),
@@ -1044,13 +1040,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("TSK-20",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls.list_tasks",
+        "mcp_core/runtime/_client.py::AbstractClient.list_tasks",
         'self._pages("tasks/list", "tasks", options)',
         'self._once("tasks/list", None)',
     ),
     Mutation(
         ("TSK-27",),
-        "mcp_core/runtime/client_tasks/_calls.py::TaskCalls._new_task",
+        "mcp_core/runtime/client_tasks/_poller.py::TaskPoller._created_task",
         "meanwhile if isinstance(meanwhile, str) else None",
         "None",
     ),
@@ -1069,8 +1065,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TX-3",),
         "mcp_core/runtime/_client.py::AbstractClient._tool_call",
-        "if isinstance(result, TaskCreated) or result.is_error: ...",
-        "if not isinstance(result, TaskCreated) and result.is_error: ...",
+        "if isinstance(result, TaskCreated): ...",
+        "if not isinstance(result, TaskCreated): ...",
     ),
     Mutation(
         ("TX-9",),

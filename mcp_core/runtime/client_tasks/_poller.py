@@ -38,26 +38,29 @@ from mcp_core.client._calls import CallWait, UntimedRequest
 from mcp_core.protocol.input_requests._kinds import check_input_request, check_response
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.protocol.messages._pending import IgnoredRequest
+from mcp_core.runtime._callback_queue import CallbackQueue
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
 from mcp_core.tasks._record import FINAL_STATUSES
 
 from ._listener import TaskListener
+from ._task import ClientTask
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
-    from mcp_core.client._calls import CallSteps, PendingCall
+    from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
     from mcp_core.client._status import ConnectionStatus
     from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import ProgressReceived, TaskCreated
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.protocol.schema._output_schemas import OutputSchemas
     from mcp_core.runtime._client_callbacks import ClientCallbacks
     from mcp_core.runtime._job import Job
     from mcp_core.runtime._listen import SubscriptionClient
 
-    from ._task import ClientTask
+    from ._task import TaskReference
 
-__all__ = ["PollWait", "TaskPoller"]
+__all__ = ["PollWait", "TaskPoller", "TaskProgress"]
 
 _CANCELLED: Final = -32603  # as `tasks/result` of a cancelled task is answered
 # Requests about a task that may fail in a row. With the delays below, a server that is restarted
@@ -89,6 +92,8 @@ class TaskPoller:
         sleep: waits for a number of seconds.
         outputs: the output schemas of the tools, for results.
         subscriptions: returns the client's subscriptions.
+        call: runs the steps of a call.
+        log_error: logs an error that ends no call.
     """
 
     def __init__(
@@ -102,6 +107,8 @@ class TaskPoller:
         sleep: Callable[[float], Awaitable[object]],
         outputs: OutputSchemas,
         subscriptions: Callable[[], SubscriptionClient],
+        call: Callable[[CallSteps[Any], CallOptions], Coroutine[Any, Any, Any]],
+        log_error: Callable[[str, BaseException], object],
     ) -> None:
         self._conn = conn
         self._status = status
@@ -112,6 +119,8 @@ class TaskPoller:
         self._sleep = sleep
         self._outputs = outputs
         self._listener = TaskListener(subscriptions, clock)
+        self._call = call
+        self._log_error = log_error
         # By id: those that a caller keeps or follows.
         self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
@@ -122,9 +131,66 @@ class TaskPoller:
         """Let notifications about a task reach it, and `find` return it."""
         self._tasks[task.id] = task
 
-    def find(self, task_id: str) -> ClientTask | None:
-        """Return the task that has this id, if a caller has it."""
-        return self._tasks.get(task_id)
+    def find(self, reference: TaskReference, timeout: float | None) -> ClientTask:
+        """Return the task of a reference: the one that a caller has, or a new `ClientTask`.
+
+        `timeout` is in seconds, for each response about a new one.
+        """
+        found = self._tasks.get(reference.id)
+        if found is not None:
+            return found
+        state = t.Task(
+            task_id=reference.id,
+            status="working",
+            created_at=reference.created,
+            last_updated_at=reference.created,
+            ttl=reference.ttl,
+        )
+        return self._new_task(state, reference.tool, None, {"timeout": timeout})
+
+    def start(self, created: TaskCreated, tool: str, options: CallOptions) -> ClientTask:
+        """Return the task that a call of `tool` has become. Its progress is still reported."""
+        task = self._created_task(created, tool, options)
+        progress = options.get("progress")
+        if progress is not None:
+            log_error = partial(self._log_error, "progress failed")
+            created.redirect_progress(TaskProgress(progress, self._start_job, log_error))
+            task.end_progress = partial(created.redirect_progress, None)
+        return task
+
+    def ended_task(self, result: t.CallToolResult, tool: str) -> ClientTask:
+        """Return a task that has ended, for a call that was answered with its result at once."""
+        state = t.Task(task_id="", status="completed", created_at="", last_updated_at="")
+        task = self._new_task(state, tool)
+        task.final = result
+        return task
+
+    def follow_created(
+        self, created: TaskCreated, tool: str, options: CallOptions
+    ) -> CallSteps[t.CallToolResult]:
+        """Follow the task that a call of `tool` has become, as `follow_own` does."""
+        task = self._created_task(created, tool, options)
+        task.end_progress = partial(created.redirect_progress, None)
+        return (yield from self.follow_own(task))
+
+    def _created_task(self, created: TaskCreated, tool: str, options: CallOptions) -> ClientTask:
+        meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
+        kept: CallOptions = {"timeout": options["timeout"]} if "timeout" in options else {}
+        task = self._new_task(
+            created.task, tool, meanwhile if isinstance(meanwhile, str) else None, kept
+        )
+        self.add(task)
+        return task
+
+    def _new_task(
+        self,
+        state: t.Task,
+        tool: str,
+        meanwhile: str | None = None,
+        options: CallOptions | None = None,
+    ) -> ClientTask:
+        version = self._dialect.version
+        return ClientTask(self, self._call, state, tool, version, self._clock(), meanwhile, options)
 
     def notify(self, params: t.TaskStatusParams) -> None:
         """End the wait for a task that has changed, as a notification says (rule 1)."""
@@ -434,3 +500,29 @@ class StepWait(CallWait):
 
 def _nothing() -> None:
     """Wake no call: none waits for the task."""
+
+
+class TaskProgress(IgnoredRequest):
+    """The `progress` callback of a started task, whose call is over (2025-11-25, PROG-6).
+
+    Args:
+        callback: the callback.
+        start_job: runs a job in a task of the client.
+        on_error: gets what the callback raises.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[float, float | None, str | None], object],
+        start_job: Callable[[Job], object],
+        on_error: Callable[[BaseException], object],
+    ) -> None:
+        super().__init__()
+        self._callbacks = CallbackQueue(callback, start_job, on_error)
+        self._report = on_error
+
+    def on_progress(self, event: ProgressReceived) -> None:
+        try:
+            self._callbacks.call(event.progress, event.total, event.message)
+        except Exception as exc:  # noqa: BLE001 - no call of the user's is there to raise it
+            self._report(exc)

@@ -347,10 +347,10 @@ def test_task_and_its_waits_have_reprs(play_with: Any, version: str) -> None:
     async def main(play: Play) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
-        steps = client._poller.advance(task)
+        steps = client._task_poller().advance(task)
         assert repr(next(steps)) == "<PollWait of 1 s>"
         steps.close()
-        assert repr(client._poller._listener) == "<TaskListener, 0 tasks>"
+        assert repr(client._task_poller()._listener) == "<TaskListener, 0 tasks>"
 
     play_with(main, version, answers=answers(version))
 

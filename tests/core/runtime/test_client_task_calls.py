@@ -339,10 +339,10 @@ def test_reference_on_same_connection_is_the_task_itself(play_with: Any, version
         task = await client.start_tool("research")
         reference = task.reference
         assert await client.task(reference) is task
-        assert "1 tasks" in repr(client._poller)
+        assert "1 tasks" in repr(client._task_poller())
         del task
         gc.collect()
-        assert "0 tasks" in repr(client._poller)
+        assert "0 tasks" in repr(client._task_poller())
         assert (await client.task(reference)).status == "working"
 
     play_with(main, version, answers=answers(version, state(version)))
@@ -390,3 +390,13 @@ def test_task_shows_no_id_in_repr(play_with: Any, version: str) -> None:
 
     script = answers(version, Failure(-32602), **{"tools/call": created(version, id="secret")})
     play_with(main, version, answers=script)
+
+
+@both_forms
+@both_drivers
+def test_client_without_tasks_makes_no_poller(play_with: Any, version: str) -> None:
+    async def main(play: Play) -> None:
+        await (await listed(play)).call_tool("research")
+        assert play.client._poller is None
+
+    play_with(main, version, answers=answers(version, CONTENT) | {"tools/call": CONTENT})
