@@ -520,7 +520,7 @@ class HttpClient:
 
     def param_headers(self, tool: str) -> ParamHeaders | None:
         """Return which arguments of `tool`, a name, are mirrored into headers, None for none."""
-        return self.tools._by_tool.get(tool)
+        return self.tools.get(tool)
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         """Check the headers of one call, as `Connection.check_headers` requires."""
