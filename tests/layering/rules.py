@@ -182,17 +182,25 @@ PARTS: Final = {
     },
 }
 
-# Modules that fulfil a protocol for these files, which therefore do not import them, not even for
-# types.
+# Modules that call these files, or fulfil a protocol for them. The files do not import them, not
+# even for types: they return what they have to say.
 HIDDEN_BEHIND_PROTOCOL: Final = {
     "mcp_core.http.client._http_client": (
+        "mcp_core/http/client/_operation.py",
+        "mcp_core/http/client/_response_queue.py",
         "mcp_core/http/client/_transport.py",
         "mcp_core/http/client/_streamable.py",
         "mcp_core/http/client/_requests.py",
         "mcp_core/http/client/_sse_transport.py",
     ),
     "mcp_core.http.client._streamable": (
+        "mcp_core/http/client/_operation.py",
         "mcp_core/http/client/_transport.py",
+        "mcp_core/http/client/_requests.py",
+        "mcp_core/http/client/_sse_transport.py",
+    ),
+    "mcp_core.http.client._transport": (
+        "mcp_core/http/client/_operation.py",
         "mcp_core/http/client/_requests.py",
     ),
 }

@@ -476,6 +476,12 @@ REFUSED = [
         "from ._streamable import StreamableHttpTransport",
         "instead of using its protocol",
     ),
+    (
+        "protocols_replace_back_edges",
+        "mcp_core/http/client/_requests.py",
+        "if TYPE_CHECKING:\n    from ._transport import ClientState",
+        "instead of using its protocol",
+    ),
     ("the_protocol_has_no_coroutines", "mcp_core/_x.py", "async def f(): ...", "async def f"),
     (
         "the_protocol_has_no_coroutines",
@@ -864,7 +870,7 @@ PASSED = [
     (
         "protocols_replace_back_edges",
         "mcp_core/http/client/_requests.py",
-        "from ._transport import OperationHost",
+        "from ._operation import MessagePost",
     ),
     (
         "the_protocol_has_no_coroutines",

@@ -1616,7 +1616,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("HTTP-12",),
-        "mcp_core/http/client/_transport.py::MessagePost.handle_error_response",
+        "mcp_core/http/client/_operation.py::MessagePost.error_response",
         "_response_in(response.body, self.id)",
         "None",
     ),
@@ -1693,7 +1693,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SHL-18",),
-        "mcp_core/http/client/_requests.py::EventStreamGet.connect",
+        "mcp_core/http/client/_streamable.py::StreamableHttpTransport._connect",
         "headers.append((LAST_EVENT_ID, last_id))",
         "headers.append((LAST_EVENT_ID, b'0'))",
     ),
@@ -1735,8 +1735,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SHL-25",),
-        "mcp_core/http/client/_streamable.py::StreamableHttpTransport.session_lost",
-        "client.conn.reinitialize(now)",
+        "mcp_core/http/client/_streamable.py::StreamableHttpTransport._session_lost",
+        "state.conn.reinitialize(now)",
         "client.conn.close()",
     ),
     Mutation(
@@ -1858,8 +1858,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("SSE-5",),
-        "mcp_core/http/client/_sse_transport.py::HttpSseTransport.endpoint_received",
-        "if endpoint.origin != self.client.url.origin: ...",
+        "mcp_core/http/client/_sse_transport.py::HttpSseTransport._endpoint_received",
+        "if endpoint.origin != self.state.url.origin: ...",
         "if endpoint is None: ...",
     ),
     Mutation(

@@ -12,15 +12,13 @@ Sources: those of `_streamable.py`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
-from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID
 from mcp_core.http.wire._media_types import JSON
 from mcp_core.http.wire._messages import header
-from mcp_core.http.wire._sse import last_event_id
 from mcp_core.protocol.connection._negotiation import MODERN_ERRORS
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.jsonrpc._body import parse_body
@@ -28,29 +26,37 @@ from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope, decode
 from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.protocol.revisions._methods import Step
 
-from ._reconnect import Reconnection
-from ._response import Response, error_for_status, error_in
-from ._transport import (
-    ACCEPT_EVENT_STREAM,
+from ._operation import (
+    NOTHING,
     STEPS,
+    Accepted,
+    Failed,
     HttpOperation,
+    LegacyServer,
     MessagePost,
+    Messages,
+    PlainOutcome,
+    ResponseBody,
+    Wait,
     handshake_step,
     is_long_lived,
 )
+from ._reconnect import Reconnection
+from ._response import Response, error_for_status, error_in
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core.http.wire._messages import Head, Headers
+    from mcp_core.http.wire._messages import Head
     from mcp_core.http.wire._sse import SseDecoder
+    from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.messages._outbox import Outgoing
-    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.types import RequestId
 
-    from ._transport import OperationHost
+    from ._operation import Outcomes
+    from ._options import HttpClientOptions
 
-__all__ = ["EventStreamGet", "SessionDelete", "SessionTransport", "StreamablePost"]
+__all__ = ["EventStreamGet", "SessionDelete", "StreamablePost", "with_prefix"]
 
 # A GET that got one of these may succeed later; with any other status below 500 it will not.
 _TEMPORARY: Final = frozenset({408, 429})
@@ -59,63 +65,21 @@ _TEMPORARY: Final = frozenset({408, 429})
 _NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
 
 
-class SessionTransport(Protocol):
-    """The `StreamableHttpTransport`, as far as the operations of a session need it."""
-
-    @property
-    def client(self) -> OperationHost: ...
-
-    @property
-    def session(self) -> bytes | None:
-        """The session's id, None without one."""
-
-    @property
-    def reading(self) -> dict[RequestId, StreamablePost | EventStreamGet]:
-        """By our request's id: the operation on which its response is expected."""
-
-    @property
-    def is_unproven(self) -> bool:
-        """True if the session is a new one, in which the server has accepted nothing yet."""
-
-    def headers(self, dialect: Dialect | None = None) -> Headers:
-        """Return each request's headers: protocol version and session id, as far as known."""
-
-    def accepted(self, post: StreamablePost, head: Head) -> None:
-        """Process a good status for the handshake, or for a message while `is_unproven`.
-
-        Raises:
-            RemoteProtocolError: the session id in `head` cannot be sent in a header.
-        """
-
-    def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
-        """Try HTTP+SSE, because the server has rejected the handshake with `response`."""
-
-    def resume(self, post: StreamablePost, reconnection: Reconnection, now: float) -> None:
-        """Resume the stream that was the response to a message."""
-
-    def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
-        """Forget the standalone stream of the session. A `problem` is reported."""
-
-    def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
-        """Process status 404: the server doesn't know a request's session."""
-
-    def forget(self, operation: StreamablePost | EventStreamGet) -> None:
-        """Forget an operation: its request has been answered, or has failed."""
-
-
 class StreamablePost(MessagePost):
     """A message, and the response to it. `session` is the session id that was sent with it."""
 
     # Of the response, once it has turned out to be an event stream.
     reconnection: Reconnection | None = None
 
-    def __init__(self, transport: SessionTransport, out: Outgoing) -> None:
-        self.transport = transport
-        self.client = transport.client
+    def __init__(
+        self, conn: Connection, options: HttpClientOptions, out: Outgoing, session: bytes | None
+    ) -> None:
+        self.conn = conn
+        self._options = options
         self.out = out
         self.id = out.id if out.kind is MessageKind.REQUEST else None
         dialect = out.dialect
-        self.session = transport.session if dialect is None or dialect.http.sessions else None
+        self.session = session if dialect is None or dialect.http.sessions else None
 
     @property
     def accepted(self) -> bool:
@@ -127,129 +91,105 @@ class StreamablePost(MessagePost):
         """True if the response has begun, and is an event stream."""
         return self.response is not None and self.response.events is not None
 
-    def response_started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> Outcomes:
         if head.status == 404 and self.session is not None:
-            self.transport.session_lost(self, now)
-            return
+            return (PlainOutcome.SESSION_LOST,)
         try:
-            self.response = response = Response(head, self.client.message_limit)
-            if response.events is not None:
-                self.reconnection = Reconnection(self.client.options)
-            if response.good:
-                transport = self.transport
-                if transport.is_unproven or STEPS.get(self.out.method) is Step.INITIALIZE:
-                    transport.accepted(self, head)
-                if (
-                    self.id is not None
-                    and head.status == 200
-                    and not (
-                        response.events is not None
-                        or response.content_type == JSON
-                        or response.is_json
-                    )
-                ):
-                    raise RemoteProtocolError(_unexpected_content_type(head))
+            self.response = response = Response(head, self.conn.config.limits.message)
         except RemoteProtocolError as exc:
-            self.fail(_with_prefix(self.error_prefix, exc), now, head.status)
+            return (Failed(with_prefix(self.error_prefix, exc), head.status),)
+        if response.events is not None:
+            self.reconnection = Reconnection(self._options)
+        if not response.good:
+            return NOTHING
+        reported = (
+            (Accepted(head),)
+            if self.session is not None or STEPS.get(self.out.method) is Step.INITIALIZE
+            else NOTHING
+        )
+        if (
+            self.id is not None
+            and head.status == 200
+            and not (
+                response.events is not None or response.content_type == JSON or response.is_json
+            )
+        ):
+            error = RemoteProtocolError(f"{self.error_prefix}{_unexpected_content_type(head)}")
+            return (*reported, Failed(error, head.status))
+        return reported
 
-    def response_data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> Outcomes:
         response = self.response
         assert response is not None
         if response.events is not None:
             assert self.reconnection is not None
-            _process_events(self, response.events, self.reconnection, data, now)
-        elif self.id is not None or not response.good:
+            return _read_events(self, response.events, self.reconnection, data)
+        if self.id is not None or not response.good:
             # No body is expected for a notification or a response, and many may be posted at a
             # time.
             try:
                 response.keep(data)
             except RemoteProtocolError as exc:
-                self.fail(_with_prefix(self.error_prefix, exc), now, response.status)
+                return (Failed(with_prefix(self.error_prefix, exc), response.status),)
+        return NOTHING
 
-    def response_ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
         response = self.response
         if response is None or (error is not None and response.events is None):
-            self.fail_connection_lost(error, now)
-        elif response.events is not None:
-            self._stream_ended(error, now)
-        elif not response.good:
-            self._handle_error_status(response, now)
-        elif self.id is not None:
-            self._handle_body(response, self.id, now)
+            return self.connection_lost(error)
+        if response.events is not None:
+            return self._stream_ended(error)
+        if not response.good:
+            return self._error_status(response)
+        if self.id is None:
+            return NOTHING
+        data = bytes(response.kept or b"")
+        if response.status != 200 or not data:
+            problem = (
+                f"the server accepted the request (status {response.status}) but sent no response "
+                "to it"
+            )
+            return (Failed(self.invalid_response_error(problem), response.status),)
+        body = parse_body(data, self.conn.config.limits)
+        message = body.messages[0] if len(body.messages) == 1 else None
+        if (
+            type(message) is Envelope
+            and message.method is UNSET
+            and message.id == self.id
+            and type(message.id) is type(self.id)
+            and not body.is_array
+        ):
+            return (ResponseBody(data, body),)
+        wrong = self._find_error(body, data, self.id)
+        if wrong is not None:
+            return (Failed(self.invalid_response_error(wrong), response.status),)
+        return (ResponseBody(data, body),)
 
-    def on_deadline(self, now: float) -> None:
-        self.transport.forget(self)
-        super().on_deadline(now)
-
-    def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
-        self.transport.forget(self)
-        super().fail(error, now, status)
-
-    def _stream_ended(self, error: str | None, now: float) -> None:
-        if self.id is None or not self.client.conn.has_outgoing(self.id):
-            self.transport.forget(self)
-            return
+    def _stream_ended(self, error: str | None) -> Outcomes:
+        if self.id is None or not self.conn.has_outgoing(self.id):
+            return (PlainOutcome.ANSWERED,)
         dialect = self.out.dialect
         reconnection = self.reconnection
         assert reconnection is not None
         if dialect is not None and dialect.http.resumable and reconnection.last_id:
-            self.transport.resume(self, reconnection, now)
-        elif error is not None or is_long_lived(self.out):
-            self.fail_connection_lost(
-                f"the stream broke before the response arrived ({error or 'it ended'})", now
+            return (PlainOutcome.RESUME,)
+        if error is not None or is_long_lived(self.out):
+            return self.connection_lost(
+                f"the stream broke before the response arrived ({error or 'it ended'})"
             )
-        else:
-            # As a proxy ends it whose upstream is gone: a later attempt may succeed.
-            ended = self.invalid_response_error("the stream ended without the response", Fault.BUSY)
-            self.fail(ended, now, 200)
+        # As a proxy ends it whose upstream is gone: a later attempt may succeed.
+        ended = self.invalid_response_error("the stream ended without the response", Fault.BUSY)
+        return (Failed(ended, 200),)
 
-    def _handle_error_status(self, response: Response, now: float) -> None:
+    def _error_status(self, response: Response) -> Outcomes:
         if (
             handshake_step(self.out) is Step.INITIALIZE
             and response.status in _NO_STREAMABLE_HTTP
-            and self.client.conn.state is State.OPENING
+            and self.conn.state is State.OPENING
             and not _is_modern_body(response.body)
         ):
-            self.transport.try_legacy_sse(self, response, now)
-        else:
-            self.handle_error_response(response, now)
-
-    def _handle_body(self, response: Response, id: RequestId, now: float) -> None:
-        """Process a complete body with a good status that isn't an event stream."""
-        data = bytes(response.kept or b"")
-        body: ParsedBody | None = None
-        if response.status != 200 or not data:
-            problem: str | None = (
-                f"the server accepted the request (status {response.status}) but sent no response "
-                "to it"
-            )
-        else:
-            client = self.client
-            body = parse_body(data, client.conn.config.limits)
-            message = body.messages[0] if len(body.messages) == 1 else None
-            if (
-                type(message) is Envelope
-                and message.method is UNSET
-                and message.id == id
-                and type(message.id) is type(id)
-                and not body.is_array
-            ):
-                problem = None
-            else:
-                problem = self._find_error(body, data, id)
-        if problem is not None:
-            self.fail(self.invalid_response_error(problem), now, response.status)
-            return
-        reading = self.transport.reading
-        if reading.get(id) is self:
-            del reading[id]
-        answered = self.client.receive(data, now, id, response.status, body)
-        # A batch may lack the response, and a response of the wrong shape is rejected.
-        if not answered and self.client.conn.has_outgoing(id):
-            missing = self.invalid_response_error(
-                "the body does not contain the response to the request"
-            )
-            self.client.message_failed(self.out, missing, now, response.status)
+            return (LegacyServer(response),)
+        return self.error_response(response)
 
     def _find_error(self, body: ParsedBody, data: bytes, id: RequestId) -> str | None:
         """Return why the body cannot be the response to request `id`, None if it can.
@@ -283,14 +223,17 @@ class EventStreamGet(HttpOperation):
     is_streaming = True
 
     def __init__(
-        self, transport: SessionTransport, reconnection: Reconnection, out: Outgoing | None = None
+        self,
+        conn: Connection,
+        reconnection: Reconnection,
+        session: bytes | None,
+        out: Outgoing | None = None,
     ) -> None:
-        self.transport = transport
-        self.client = transport.client
+        self.conn = conn
         self.reconnection = reconnection
+        self.session = session
         self.out = out
         self.id = None if out is None else out.id
-        self.session = transport.session
         self._started_at: float | None = None  # of the last response with a good status
 
     def __repr__(self) -> str:
@@ -302,78 +245,63 @@ class EventStreamGet(HttpOperation):
         """The start of an error's text."""
         return "the standalone stream: " if self.out is None else f"{self.out.method}: "
 
-    def connect(self) -> None:
-        """Queue the GET, with the id of the last event if there was one."""
-        headers = [
-            ACCEPT_EVENT_STREAM,
-            *self.transport.headers(None if self.out is None else self.out.dialect),
-        ]
-        last_id = last_event_id(self.reconnection.last_id)
-        if last_id:
-            headers.append((LAST_EVENT_ID, last_id))
-        self.response = None
-        self.client.make(self, b"GET", self.client.url.target, headers, long_lived=True)
-
-    def response_started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> Outcomes:
         # A standalone stream that was never open is rather one that the server doesn't offer: some
         # servers have no route for GET. If the session is lost, the next POST shows it.
         was_open = self.out is not None or self._started_at is not None
         if head.status == 404 and self.session is not None and was_open:
-            self.transport.session_lost(self, now)
-            return
+            return (PlainOutcome.SESSION_LOST,)
         try:
-            self.response = response = Response(
-                head, self.client.message_limit, self.reconnection.last_id
-            )
+            limit = self.conn.config.limits.message
+            self.response = response = Response(head, limit, self.reconnection.last_id)
             if response.good and response.events is None:
                 raise RemoteProtocolError(_unexpected_content_type(head))
         except RemoteProtocolError as exc:
-            self.fail(_with_prefix(self.error_prefix, exc), now)
-            return
-        if response.good:
-            # Reconnected without an event id: what the server sent in between is lost.
-            if self.out is None and self._started_at is not None and not self.reconnection.last_id:
-                self.client.report_missed_changes()
-            self._started_at = now
+            return (Failed(with_prefix(self.error_prefix, exc)),)
+        if not response.good:
+            return NOTHING
+        # Reconnected without an event id: what the server sent in between is lost.
+        missed = self.out is None and self._started_at is not None and not self.reconnection.last_id
+        self._started_at = now
+        return (PlainOutcome.MISSED_CHANGES,) if missed else NOTHING
 
-    def response_data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> Outcomes:
         response = self.response
         assert response is not None
         if response.events is not None:
-            _process_events(self, response.events, self.reconnection, data, now)
-            return
+            return _read_events(self, response.events, self.reconnection, data)
         try:
             response.keep(data)
         except RemoteProtocolError as exc:
-            self.fail(_with_prefix(self.error_prefix, exc), now, response.status)
+            return (Failed(with_prefix(self.error_prefix, exc), response.status),)
+        return NOTHING
 
-    def response_ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
         response = self.response
-        if self.id is not None and not self.client.conn.has_outgoing(self.id):
-            self.transport.forget(self)
-        elif response is None or response.events is not None:
+        if self.id is not None and not self.conn.has_outgoing(self.id):
+            return (PlainOutcome.ANSWERED,)
+        if response is None or response.events is not None:
             if response is not None:
                 assert self._started_at is not None
                 self.reconnection.stream_ended(now - self._started_at)
-            self.retry(error or "the stream ended", now)
-        elif response.status in _TEMPORARY or response.status >= 500:
-            self.retry(str(error_for_status("", response)), now)
-        elif self.out is not None:
+            return self.retry(error or "the stream ended", now)
+        if response.status in _TEMPORARY or response.status >= 500:
+            return self.retry(str(error_for_status("", response)), now)
+        if self.out is not None:
             status_error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
             if not isinstance(status_error, AuthRequired):
                 status_error = ConnectionLost(str(status_error))
-            self.fail(status_error, now)
-        elif self.reconnection.last_id:
+            return (Failed(status_error),)
+        if self.reconnection.last_id:
             # The server doesn't know that event any more. A stream without a past may still work.
             self.reconnection.last_id = ""
-            self.retry(str(error_for_status("", response)), now)
-        else:
-            self.transport.forget_standalone_stream(None)
+            return self.retry(str(error_for_status("", response)), now)
+        return (PlainOutcome.NO_STREAM,)
 
-    def denied(self, error: McpTrioError, now: float) -> None:
-        self.fail(error, now)
+    def denied(self, error: McpTrioError) -> Outcomes:
+        return (Failed(error),)
 
-    def retry(self, problem: str, now: float) -> None:
+    def retry(self, problem: str, now: float) -> Outcomes:
         """Reconnect after a delay; after too many attempts, fail with `problem` as the reason."""
         delay = self.reconnection.next_delay()
         if delay is None:
@@ -381,69 +309,53 @@ class EventStreamGet(HttpOperation):
                 f"{self.error_prefix}no success after {self.reconnection.failures} attempts: "
                 f"{problem}"
             )
-            self.fail(ConnectionLost(text), now)
-        else:
-            self.response = None
-            self.client.set_deadline(self, now + delay)
+            return (Failed(ConnectionLost(text)),)
+        self.response = None
+        return (Wait(now + delay),)
 
-    def on_deadline(self, now: float) -> None:
-        if not self.key:
-            self.connect()
-        else:
-            # Set by `linger`: the request has its result, but the stream did not end.
-            self.transport.forget(self)
-            self.client.drop(self)
-
-    def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
-        """End the operation with an error."""
-        self.client.drop(self)
-        if self.out is None:
-            self.transport.forget_standalone_stream(error)
-        else:
-            self.transport.forget(self)
-            self.client.message_failed(self.out, error, now, status)
+    def on_deadline(self, now: float) -> Outcomes:
+        # While a call is in progress, `linger` set it: the request has its result, but the stream
+        # did not end.
+        return (PlainOutcome.ABANDON if self.key else PlainOutcome.RECONNECT,)
 
 
 class SessionDelete(HttpOperation):
     """The DELETE that ends a session. Its outcome is ignored: a server may answer 405."""
 
-    def response_started(self, head: Head, now: float) -> None:
-        """Ignore the status."""
+    def response_started(self, head: Head, now: float) -> Outcomes:
+        return NOTHING
 
-    def response_data(self, data: bytes, now: float) -> None:
-        """Ignore the body."""
+    def response_data(self, data: bytes, now: float) -> Outcomes:
+        return NOTHING
 
-    def response_ended(self, error: str | None, now: float) -> None:
-        """Ignore the end, and how it came about."""
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
+        return NOTHING
 
-    def denied(self, error: McpTrioError, now: float) -> None:
-        """Ignore the error: the client is closed already."""
+    def denied(self, error: McpTrioError) -> Outcomes:
+        return NOTHING  # the client is closed already
 
 
-def _process_events(
+def _read_events(
     operation: StreamablePost | EventStreamGet,
     decoder: SseDecoder,
     reconnection: Reconnection,
     data: bytes,
-    now: float,
-) -> None:
-    """Pass the events that a chunk of an event stream completes to the connection."""
+) -> Outcomes:
+    """Return the messages in the events that a chunk of an event stream completes."""
     response = operation.response
-    client = operation.client
-    id = operation.id
     assert response is not None
+    messages: list[bytes] = []
     has_event = False
     try:
         for event in response.feed(data):
             has_event = True
             if event.is_message:
-                client.receive(event.data, now, id, response.status)
+                messages.append(event.data)
     except RemoteProtocolError as exc:
-        operation.fail(_with_prefix(operation.error_prefix, exc), now, response.status)
-        return
+        error = with_prefix(operation.error_prefix, exc)
+        return (Messages(messages), Failed(error, response.status))
     reconnection.chunk_received(decoder, event=has_event)
-    if id is not None and not client.conn.has_outgoing(id):
-        client.linger(operation, now)
+    return (Messages(messages),)
 
 
 def _is_modern_body(body: bytes) -> bool:
@@ -461,5 +373,5 @@ def _unexpected_content_type(head: Head) -> str:
     )
 
 
-def _with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:
+def with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:
     return RemoteProtocolError(f"{prefix}{error}", error.fault, error.data)

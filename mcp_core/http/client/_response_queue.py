@@ -19,11 +19,10 @@ from mcp_core._errors import RemoteProtocolError
 from mcp_core.protocol.messages._outbox import UNREAD_RESPONSES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core.protocol.messages._outbox import Outgoing
 
-    from ._transport import MessagePost, OperationHost
+    from ._operation import MessagePost
+    from ._transport import ClientState
 
 __all__ = ["ResponseQueue"]
 
@@ -40,35 +39,32 @@ _STALL_TIMEOUT: Final = 4.0
 class ResponseQueue:
     """The waiting responses of one transport, and the POSTs of those that are under way.
 
-    Call `add` for each response, and `send` after each change: it also notices POSTs that ended.
+    Call `add` for each response. After each change call `discard_ended`, post each
+    `next_response` and add that to `posts`, and call `check_limits`.
 
     Args:
-        client: the client.
-        post: queues the POST of a response. It returns None if that cannot be sent.
+        state: the client's deadlines, calls and connection.
 
     Attributes:
-        active: True if there is anything that `send` could change.
+        posts: the POSTs that are under way.
+        active: True if a response waits or is under way.
         paused: True if no event stream may be read at present.
         size: the bytes of the waiting responses.
     """
 
     __slots__ = (
-        "_client",
         "_deadline_set",
-        "_post",
-        "_posts",
+        "_state",
         "_waiting",
         "active",
         "paused",
+        "posts",
         "size",
     )
 
-    def __init__(
-        self, client: OperationHost, post: Callable[[Outgoing, float], MessagePost | None]
-    ) -> None:
-        self._client = client
-        self._post = post
-        self._posts: list[MessagePost] = []
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
+        self.posts: list[MessagePost] = []
         self._waiting: deque[Outgoing] = deque()
         self._deadline_set = False
         self.active = False
@@ -77,7 +73,7 @@ class ResponseQueue:
 
     def __repr__(self) -> str:
         paused = ", paused" if self.paused else ""
-        return f"<ResponseQueue: {len(self._posts)} posted, {len(self._waiting)} wait{paused}>"
+        return f"<ResponseQueue: {len(self.posts)} posted, {len(self._waiting)} wait{paused}>"
 
     @property
     def first(self) -> Outgoing | None:
@@ -85,47 +81,52 @@ class ResponseQueue:
         return self._waiting[0] if self._waiting else None
 
     def add(self, response: Outgoing) -> None:
-        """Add a response. It is posted by `send`."""
+        """Add a response, which waits for its POST."""
         self._waiting.append(response)
         self.active = True
         self.size += len(response.data)
 
-    def send(self, now: float, *, hold: bool = False) -> None:
-        """Post the responses whose turn it is. With `hold` post none, but check the limits."""
-        under_way = [post for post in self._posts if post.key]
-        has_progress = len(under_way) < len(self._posts)
-        self._posts = under_way
-        waiting = self._waiting
-        while waiting and len(under_way) < _MAX_POSTS and not hold:
-            response = waiting.popleft()
-            self.size -= len(response.data)
-            post = self._post(response, now)
-            if post is not None:
-                under_way.append(post)
-        is_full = len(waiting) >= _MAX_WAITING
-        self.active = bool(under_way or waiting)
+    def discard_ended(self) -> bool:
+        """Forget POSTs that have ended. Return True if there were any."""
+        under_way = [post for post in self.posts if post.key]
+        ended = len(under_way) < len(self.posts)
+        self.posts = under_way
+        return ended
+
+    def next_response(self) -> Outgoing | None:
+        """Take the next response to post, None if there is none or too many are under way."""
+        if not self._waiting or len(self.posts) >= _MAX_POSTS:
+            return None
+        response = self._waiting.popleft()
+        self.size -= len(response.data)
+        return response
+
+    def check_limits(self, now: float, *, progress: bool) -> None:
+        """Pause or resume the reading. `progress` says that the server has accepted a response."""
+        is_full = len(self._waiting) >= _MAX_WAITING
+        self.active = bool(self.posts or self._waiting)
         # Large responses are the user's, and may take long to upload: they only stop the reading.
-        self.paused = is_full or self.size > self._client.conn.config.limits.queued
-        if is_full and (has_progress or not self._deadline_set):
-            self._client.set_deadline(self, now + _STALL_TIMEOUT)
+        self.paused = is_full or self.size > self._state.conn.config.limits.queued
+        if is_full and (progress or not self._deadline_set):
+            self._state.set_deadline(self, now + _STALL_TIMEOUT)
         elif not is_full and self._deadline_set:
-            self._client.set_deadline(self, None)
+            self._state.set_deadline(self, None)
         self._deadline_set = is_full
 
     def on_deadline(self, now: float) -> None:
         """Close the connection: the server has accepted no response for too long."""
-        if any(self._client.is_authorizing(post) for post in self._posts):
+        if any(self._state.is_authorizing(post) for post in self.posts):
             # A user is asked to log in. That isn't a delay of the server.
-            self._client.set_deadline(self, now + _STALL_TIMEOUT)
+            self._state.set_deadline(self, now + _STALL_TIMEOUT)
             return
         problem = (
             f"{UNREAD_RESPONSES}: {len(self._waiting)} of them wait, and it accepted none for "
             f"{_STALL_TIMEOUT:g} s"
         )
         self.clear()
-        for post in self._posts:
-            self._client.drop(post)
-        self._client.conn.close(RemoteProtocolError(problem))
+        for post in self.posts:
+            self._state.drop(post)
+        self._state.conn.close(RemoteProtocolError(problem))
 
     def clear(self) -> None:
         """Discard the waiting responses."""
@@ -133,4 +134,4 @@ class ResponseQueue:
         self.size = 0
         self.paused = False
         self._deadline_set = False
-        self._client.set_deadline(self, None)
+        self._state.set_deadline(self, None)

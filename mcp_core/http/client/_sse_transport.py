@@ -19,24 +19,29 @@ from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
 from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.urls._addresses import MAX_URL
 
-from ._response import Response, error_for_status
-from ._transport import (
+from ._operation import (
     ACCEPT_EVENT_STREAM,
+    NOTHING,
+    EndpointEvent,
+    Failed,
     HttpOperation,
     MessagePost,
-    Transport,
+    Messages,
+    Wait,
     may_repeat,
 )
+from ._response import DENIED_STATUS, Response, error_for_status
+from ._transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core._errors import McpTrioError
     from mcp_core.http.wire._messages import Head
+    from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.urls._url import Url
 
-    from ._transport import OperationHost
+    from ._operation import Outcome, Outcomes
+    from ._transport import ClientState
 
 __all__ = ["HttpSseTransport"]
 
@@ -51,26 +56,25 @@ class HttpSseTransport(Transport):
     """The transport of 2024-11-05. Call `begin` to try it.
 
     Args:
-        client: the client, with the URL at which the stream is expected.
-        failed_message: the message of the handshake that the server has rejected.
-        previous_transport: the transport that sent it; used again if the server doesn't support
-            HTTP+SSE.
-        on_unsupported: called with the time in that case, to report the rejection.
+        state: what it shares with the client and `previous_transport`.
+        rejected: the POST of the handshake that the server has rejected.
+        rejection: the response to it: the error if the server doesn't support HTTP+SSE either.
+        previous_transport: the transport that made the POST; used again in that case.
     """
 
     def __init__(
         self,
-        client: OperationHost,
-        failed_message: Outgoing,
+        state: ClientState,
+        rejected: MessagePost,
+        rejection: Response,
         previous_transport: Transport,
-        on_unsupported: Callable[[float], object],
     ) -> None:
-        super().__init__(client)
-        self._failed_message = failed_message
+        super().__init__(state)
+        self._rejected = rejected
+        self._rejection = rejection
         self._previous_transport = previous_transport
-        self._on_unsupported = on_unsupported
         self._endpoint: Url | None = None
-        self._stream = _SseStreamGet(self)
+        self._stream = _SseStreamGet(state.conn)
 
     def __repr__(self) -> str:
         return (
@@ -79,25 +83,25 @@ class HttpSseTransport(Transport):
 
     def begin(self, now: float) -> None:
         """Open the stream, and become the client's transport."""
-        client = self.client
-        client.use_transport(self)
-        client.make(self._stream, b"GET", client.url.target, [ACCEPT_EVENT_STREAM], long_lived=True)
-        client.set_deadline(self._stream, now + _ENDPOINT_TIMEOUT)
+        state = self.state
+        state.transport = self
+        state.make(self._stream, b"GET", state.url.target, [ACCEPT_EVENT_STREAM], long_lived=True)
+        state.set_deadline(self._stream, now + _ENDPOINT_TIMEOUT)
 
     def send(self, out: Outgoing, now: float) -> None:
         if self._endpoint is None:
             # The server is of another kind after all: a late response to the version probe has
             # opened the connection, and this is its first message.
-            self.client.drop(self._stream)
-            self.client.use_transport(self._previous_transport)
+            self.state.drop(self._stream)
+            self.state.transport = self._previous_transport
             self._previous_transport.send(out, now)
         else:
             super().send(out, now)
 
     def post(self, out: Outgoing, now: float) -> _SsePost:
         assert self._endpoint is not None
-        post = _SsePost(self.client, out)
-        self.client.make(
+        post = _SsePost(self.state.conn, out)
+        self.state.make(
             post,
             b"POST",
             self._endpoint.target,
@@ -106,19 +110,19 @@ class HttpSseTransport(Transport):
             idempotent=may_repeat(out),
             brief=out.kind is not MessageKind.REQUEST,
         )
-        post.restart_timeout(now)
+        self.act(post, post.restart_timeout(now), now)
         return post
 
     def cancel(self, out: Outgoing, now: float) -> None:
         assert out.id is not None
-        if not self.client.drop_unsent(out.id):
+        if not self.state.drop_unsent(out.id):
             self.post(out, now)
 
     def close(self, now: float) -> None:
         super().close(now)
-        self.client.drop(self._stream)
+        self.state.drop(self._stream)
 
-    def endpoint_received(self, reference: bytes, now: float) -> None:
+    def _endpoint_received(self, reference: bytes, now: float) -> None:
         """Take the URL for POSTs from the event `endpoint`, and send the first message there.
 
         Later events of this type are ignored.
@@ -131,104 +135,128 @@ class HttpSseTransport(Transport):
         if len(reference) > MAX_URL:
             raise RemoteProtocolError(f"the endpoint event is longer than {MAX_URL} bytes")
         try:
-            endpoint = self.client.url.join(reference.decode())
+            endpoint = self.state.url.join(reference.decode())
         except ValueError:
             raise RemoteProtocolError("the endpoint event contains no URL") from None
         # Another origin would get the messages, and the headers, of a user who did not name it.
-        if endpoint.origin != self.client.url.origin:
+        if endpoint.origin != self.state.url.origin:
             raise RemoteProtocolError(
                 f"the endpoint event names another server, {endpoint.text[:200]}"
             )
         self._endpoint = endpoint
-        self.client.set_deadline(self._stream, None)
-        self.send(self._failed_message, now)
+        self.state.set_deadline(self._stream, None)
+        self.send(self._rejected.out, now)
 
-    def stream_ended(self, error: McpTrioError, now: float) -> None:
-        """Close the connection, or use the previous transport again if there is no endpoint yet."""
-        self.client.drop(self._stream)
-        if self._endpoint is not None or isinstance(error, AuthRequired):
-            self.client.conn.close(error)
+    def act(self, operation: HttpOperation, outcomes: Outcomes, now: float) -> None:
+        if isinstance(operation, _SsePost):
+            super().act(operation, outcomes, now)
+        elif operation is self._stream:
+            for outcome in outcomes:
+                if not self._act_on_stream(outcome, now):
+                    break
         else:
-            self.client.use_transport(self._previous_transport)
-            self._on_unsupported(now)
+            self._previous_transport.act(operation, outcomes, now)
 
-    def denied(self, error: McpTrioError, now: float) -> None:
-        """Close the connection: authorization of the stream failed."""
-        self.client.drop(self._stream)
-        self.client.conn.close(error)
+    def _act_on_stream(self, outcome: Outcome, now: float) -> bool:
+        """Act on an outcome of the stream. Return False if that has ended it."""
+        if isinstance(outcome, Messages):
+            for data in outcome.messages:
+                self.state.receive(data, now, None, None)
+        elif isinstance(outcome, EndpointEvent):
+            try:
+                self._endpoint_received(outcome.reference, now)
+            except RemoteProtocolError as exc:
+                self._stream_ended(exc, now, 0)
+                return False
+        else:
+            assert isinstance(outcome, Failed)
+            self._stream_ended(outcome.error, now, outcome.status)
+            return False
+        return True
+
+    def _stream_ended(self, error: McpTrioError, now: float, status: int) -> None:
+        """Close the connection, or use the previous transport again if there is no endpoint yet."""
+        self.state.drop(self._stream)
+        if self._endpoint is not None or isinstance(error, AuthRequired) or status in DENIED_STATUS:
+            self.state.conn.close(error)
+        else:
+            self.state.transport = self._previous_transport
+            outcomes = self._rejected.error_response(self._rejection)
+            self._previous_transport.act(self._rejected, outcomes, now)
 
 
 class _SseStreamGet(HttpOperation):
     """The GET of the event stream."""
 
-    def __init__(self, transport: HttpSseTransport) -> None:
-        self.transport = transport
+    def __init__(self, conn: Connection) -> None:
+        self.conn = conn
 
-    def response_started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> Outcomes:
         try:
-            self.response = Response(head, self.transport.client.message_limit)
+            self.response = Response(head, self.conn.config.limits.message)
         except RemoteProtocolError as exc:
-            self.transport.stream_ended(exc, now)
-        else:
-            if self.response.events is None:
-                error = error_for_status(
-                    "the event stream: ", self.response, sent_token=self.sent_token
-                )
-                self.transport.stream_ended(error, now)
+            return (Failed(exc),)
+        if self.response.events is None:
+            error = error_for_status(
+                "the event stream: ", self.response, sent_token=self.sent_token
+            )
+            return (Failed(error),)
+        return NOTHING
 
-    def response_data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> Outcomes:
         response = self.response
         assert response is not None
+        outcomes: list[Outcome] = []
         try:
             for event in response.feed(data):
                 if event.type == "endpoint":
-                    self.transport.endpoint_received(event.data, now)
+                    outcomes.append(EndpointEvent(event.data))
                 elif event.is_message:
-                    self.transport.client.receive(event.data, now, None, None)
+                    outcomes.append(Messages([event.data]))
         except RemoteProtocolError as exc:
-            self.transport.stream_ended(exc, now)
+            outcomes.append(Failed(exc))
+        return outcomes
 
-    def response_ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
         why = error or "the server has ended it"
-        self.transport.stream_ended(ConnectionLost(f"the event stream: {why}"), now)
+        return (Failed(ConnectionLost(f"the event stream: {why}")),)
 
-    def denied(self, error: McpTrioError, now: float) -> None:
-        self.transport.denied(error, now)
+    def denied(self, error: McpTrioError) -> Outcomes:
+        return (Failed(error, DENIED_STATUS[0]),)
 
-    def on_deadline(self, now: float) -> None:
-        self.transport.stream_ended(
-            ConnectionLost("the event stream brought no endpoint event in time"), now
-        )
+    def on_deadline(self, now: float) -> Outcomes:
+        return (Failed(ConnectionLost("the event stream brought no endpoint event in time")),)
 
 
 class _SsePost(MessagePost):
     """The POST of a message. A JSON-RPC response arrives on the event stream."""
 
-    def restart_timeout(self, now: float) -> None:
+    def restart_timeout(self, now: float) -> Outcomes:
         if self.id is None:
-            super().restart_timeout(now)
-        else:
-            self.client.set_deadline(self, now + _CHECK_INTERVAL)
+            return super().restart_timeout(now)
+        return (Wait(now + _CHECK_INTERVAL),)
 
-    def on_deadline(self, now: float) -> None:
-        if self.id is not None and self.client.conn.has_outgoing(self.id):
-            self.restart_timeout(now)
-        else:
-            super().on_deadline(now)
+    def on_deadline(self, now: float) -> Outcomes:
+        if self.id is not None and self.conn.has_outgoing(self.id):
+            return self.restart_timeout(now)
+        return super().on_deadline(now)
 
-    def response_started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> Outcomes:
         try:
-            self.response = Response(head, self.client.message_limit)
+            self.response = Response(head, self.conn.config.limits.message)
         except RemoteProtocolError:
             pass  # an encoded body with a good status, which is ignored like any other body
+        return NOTHING
 
-    def response_data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> Outcomes:
         if self.response is not None and not self.response.good:
             for _ in self.response.feed(data):
                 raise AssertionError("an error response has no events")  # pragma: no cover
+        return NOTHING
 
-    def response_ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
         if self.response is not None and not self.response.good:
-            self.handle_error_response(self.response, now)
-        elif self.response is None and error is not None:
-            self.fail_connection_lost(error, now)
+            return self.error_response(self.response)
+        if self.response is None and error is not None:
+            return self.connection_lost(error)
+        return NOTHING

@@ -22,25 +22,41 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
-from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION, SESSION_ID, request_headers
+from mcp_core.http.wire._mcp_headers import (
+    LAST_EVENT_ID,
+    PROTOCOL_VERSION,
+    SESSION_ID,
+    request_headers,
+)
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM, JSON
 from mcp_core.http.wire._messages import header
+from mcp_core.http.wire._sse import last_event_id
 from mcp_core.protocol.connection._state import State
+from mcp_core.protocol.messages._events import ChangesMissed
 from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.protocol.revisions._methods import Method, Step
+from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.types import CallToolParams, Params
 
-from ._reconnect import Reconnection
-from ._requests import EventStreamGet, SessionDelete, StreamablePost
-from ._sse_transport import HttpSseTransport
-from ._transport import (
+from ._operation import (
+    ACCEPT_EVENT_STREAM,
     GATE_TIMEOUT,
     LONG_LIVED,
     REPEATABLE,
     STEPS,
-    Transport,
+    Accepted,
+    Failed,
+    LegacyServer,
+    Messages,
+    PlainOutcome,
+    ResponseBody,
+    Wait,
     handshake_step,
 )
+from ._reconnect import Reconnection
+from ._requests import EventStreamGet, SessionDelete, StreamablePost, with_prefix
+from ._sse_transport import HttpSseTransport
+from ._transport import Transport
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -48,12 +64,12 @@ if TYPE_CHECKING:
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.protocol.schema._param_headers import ParamHeaders
-    from mcp_core.types import RequestId
+    from mcp_core.types import ListToolsResult, RequestId
 
-    from ._response import Response
-    from ._transport import HttpOperation, OperationHost
+    from ._operation import HttpOperation, Outcomes
+    from ._transport import ClientState
 
-__all__ = ["StreamableHttpTransport"]
+__all__ = ["StreamableHttpTransport", "ToolHeaders"]
 
 _ACCEPT: Final = (b"accept", JSON + b", " + EVENT_STREAM)
 # The specification allows visible ASCII; the length is our limit.
@@ -62,6 +78,11 @@ _CALL_TOOL: Final = "tools/call"
 _CANCEL_TASK: Final = "tasks/cancel"
 # Seconds that a server has to respond to the GET of the standalone stream.
 _STREAM_OPEN_TIMEOUT: Final = 1.0
+# Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
+# and a call of one of them costs one more `tools/list`.
+_MAX_TOOLS: Final = 4096
+# Characters of the name of such a tool. The specification recommends at most 128.
+_MAX_TOOL_NAME: Final = 1024
 
 
 class StreamableHttpTransport(Transport):
@@ -72,8 +93,9 @@ class StreamableHttpTransport(Transport):
     id of our request, the operation on which its response is expected.
     """
 
-    def __init__(self, client: OperationHost) -> None:
-        super().__init__(client)
+    def __init__(self, state: ClientState, tools: ToolHeaders) -> None:
+        super().__init__(state)
+        self._tools = tools
         self.session: bytes | None = None
         self._renewing = False  # a new session is being negotiated
         self.is_unproven = False
@@ -92,22 +114,22 @@ class StreamableHttpTransport(Transport):
         for operation in self.reading.values():
             if isinstance(operation, StreamablePost) and operation.out.method == _CANCEL_TASK:
                 # Sent for a call that was given up, perhaps by the end of its client.
-                self.client.forget(operation)
+                self.state.forget(operation)
             else:
-                self.client.drop(operation)
+                self.state.drop(operation)
         self.reading.clear()
         if self._standalone_stream is not None:
-            self.client.drop(self._standalone_stream)
+            self.state.drop(self._standalone_stream)
         if self.session is not None:
-            self.client.make(
-                SessionDelete(), b"DELETE", self.client.url.target, self.headers(), brief=True
+            self.state.make(
+                SessionDelete(), b"DELETE", self.state.url.target, self.headers(), brief=True
             )
 
     def request_answered(self, id: RequestId, now: float) -> None:
         operation = self.reading.get(id)
         if operation is not None and operation.key:
             # Its own response may never come, if this one arrived on another stream.
-            self.client.linger(operation, now)
+            self.state.linger(operation, now)
 
     # -- Sending -----------------------------------------------------------------------------------
 
@@ -116,15 +138,15 @@ class StreamableHttpTransport(Transport):
             headers = self._message_headers(out)
         except ValueError as exc:
             problem = f"{out.method} cannot be sent over HTTP: {exc}"
-            self.client.message_failed(out, LocalProtocolError(problem), now, 0)
+            self.state.message_failed(out, LocalProtocolError(problem), now, 0)
             return None
-        post = StreamablePost(self, out)
+        post = StreamablePost(self.state.conn, self.state.options, out, self.session)
         method = out.method
         kind = out.kind
-        self.client.make(
+        self.state.make(
             post,
             b"POST",
-            self.client.url.target,
+            self.state.url.target,
             [_ACCEPT, CONTENT_TYPE_JSON, *headers],
             out,
             idempotent=method in REPEATABLE or kind is MessageKind.RESPONSE,
@@ -132,7 +154,7 @@ class StreamableHttpTransport(Transport):
             brief=kind is not MessageKind.REQUEST,
         )
         if post.id is None:
-            post.restart_timeout(now)
+            self.act(post, post.restart_timeout(now), now)
         else:
             self.reading[post.id] = post
         return post
@@ -146,21 +168,21 @@ class StreamableHttpTransport(Transport):
         dialect = out.dialect
         if dialect is None or not dialect.http.mirrored_headers:
             return [] if handshake_step(out) is Step.INITIALIZE else self.headers(dialect)
-        conn = self.client.conn
+        conn = self.state.conn
         row = conn.config.dialect_configs[conn.role][dialect].sends.get(out.method) or Method(
             out.method, None, Params
         )
         mirrored: ParamHeaders | None = None
         if out.method == _CALL_TOOL:
             params = out.params
-            mirrored = self.client.param_headers(
+            mirrored = self._tools.by_tool.get(
                 params.name if isinstance(params, CallToolParams) else params["name"]
             )
         return request_headers(row, out.params, dialect.version, mirrored)
 
     def headers(self, dialect: Dialect | None = None) -> Headers:
         """Return version and session id as headers of a stateful revision, as far as known."""
-        peer = self.client.conn.peer
+        peer = self.state.conn.peer
         if dialect is None and peer is not None:
             dialect = peer.dialect
         headers = []
@@ -176,22 +198,112 @@ class StreamableHttpTransport(Transport):
         operation = self.reading.pop(out.id, None)
         # Only a request that was sent can be cancelled (basic/utilities/cancellation, Behavior
         # Requirements).
-        if operation is None or self.client.drop_unsent(out.id):
+        if operation is None or self.state.drop_unsent(out.id):
             return  # answered in the meantime, or not sent yet
         if out.dialect.http.disconnect_cancels or operation.session != self.session:
-            self.client.drop(operation)
+            self.state.drop(operation)
             return
         if operation.key:
             # Still read, because the server may cancel its own requests on this stream (rule 3).
             self.reading[out.id] = operation
-            self.client.linger(operation, now)
+            self.state.linger(operation, now)
         else:
-            self.client.drop(operation)
+            self.state.drop(operation)
         self.post(out, now)
 
-    # -- What responses say about the session ------------------------------------------------------
+    def _connect(self, stream: EventStreamGet) -> None:
+        """Queue the GET of an event stream, with the id of the last event if there was one."""
+        dialect = None if stream.out is None else stream.out.dialect
+        headers = [ACCEPT_EVENT_STREAM, *self.headers(dialect)]
+        last_id = last_event_id(stream.reconnection.last_id)
+        if last_id:
+            headers.append((LAST_EVENT_ID, last_id))
+        stream.response = None
+        self.state.make(stream, b"GET", self.state.url.target, headers, long_lived=True)
 
-    def accepted(self, post: StreamablePost, head: Head) -> None:
+    # -- What responses say ------------------------------------------------------------------------
+
+    def act(self, operation: HttpOperation, outcomes: Outcomes, now: float) -> None:
+        assert isinstance(operation, StreamablePost | EventStreamGet)
+        for outcome in outcomes:
+            if isinstance(outcome, ResponseBody):
+                assert isinstance(operation, StreamablePost)
+                if operation.id is not None:
+                    self.reading.pop(operation.id, None)
+                self._receive_body(operation, outcome, now)
+            elif isinstance(outcome, Messages):
+                self._receive_messages(operation, outcome.messages, now)
+            elif isinstance(outcome, Failed):
+                self._fail(operation, outcome.error, now, outcome.status)
+            elif isinstance(outcome, Wait):
+                self.state.set_deadline(operation, outcome.until)
+            elif isinstance(outcome, Accepted):
+                assert isinstance(operation, StreamablePost)
+                try:
+                    self._accepted(operation, outcome.head)
+                except RemoteProtocolError as exc:
+                    error = with_prefix(operation.error_prefix, exc)
+                    self._fail(operation, error, now, outcome.head.status)
+                    break
+            elif isinstance(outcome, LegacyServer):
+                assert isinstance(operation, StreamablePost)
+                HttpSseTransport(self.state, operation, outcome.response, self).begin(now)
+            else:
+                assert isinstance(outcome, PlainOutcome)
+                self._act_on_plain(operation, outcome, now)
+
+    def _act_on_plain(
+        self, operation: StreamablePost | EventStreamGet, plain: PlainOutcome, now: float
+    ) -> None:
+        if plain is PlainOutcome.ANSWERED:
+            self._forget(operation)
+        elif plain is PlainOutcome.ABANDON:
+            self._forget(operation)
+            self.state.drop(operation)
+        elif plain is PlainOutcome.SESSION_LOST:
+            self._session_lost(operation, now)
+        elif plain is PlainOutcome.MISSED_CHANGES:
+            self.state.events.append(ChangesMissed())
+        elif plain is PlainOutcome.NO_STREAM:
+            self._standalone_stream = None
+        elif isinstance(operation, EventStreamGet):
+            assert plain is PlainOutcome.RECONNECT
+            self._connect(operation)
+        else:
+            assert plain is PlainOutcome.RESUME
+            self._resume(operation, now)
+
+    def _receive_messages(
+        self, operation: StreamablePost | EventStreamGet, messages: list[bytes], now: float
+    ) -> None:
+        """Pass messages of an event stream to the connection. Let a stream end after its result."""
+        id = operation.id
+        response = operation.response
+        assert response is not None
+        for data in messages:
+            for answered in self.state.receive(data, now, id, response.status):
+                if answered != id:
+                    self.request_answered(answered, now)
+        if id is not None and not self.state.conn.has_outgoing(id):
+            self.state.linger(operation, now)
+
+    def _fail(
+        self,
+        operation: StreamablePost | EventStreamGet,
+        error: McpTrioError,
+        now: float,
+        status: int = 0,
+    ) -> None:
+        """End an operation with an error. What still arrives is ignored."""
+        self._forget(operation)
+        self.state.drop(operation)
+        if operation.out is None:
+            self._standalone_stream = None
+            self.state.report_error(error)
+        else:
+            self.state.message_failed(operation.out, error, now, status)
+
+    def _accepted(self, post: StreamablePost, head: Head) -> None:
         """Take the session id from the response to the handshake, or note that the session works.
 
         Raises:
@@ -209,37 +321,24 @@ class StreamableHttpTransport(Transport):
         elif step is not Step.INITIALIZED and post.session == self.session:
             self.is_unproven = False
 
-    def try_legacy_sse(self, post: StreamablePost, response: Response, now: float) -> None:
-        """Try HTTP+SSE of 2024-11-05, because the server has rejected the handshake `post`.
-
-        If the server doesn't support that either, `response` is what the user gets to see.
-        """
-        HttpSseTransport(
-            self.client, post.out, self, lambda now: post.handle_error_response(response, now)
-        ).begin(now)
-
-    def resume(self, post: StreamablePost, reconnection: Reconnection, now: float) -> None:
+    def _resume(self, post: StreamablePost, now: float) -> None:
         """Resume the stream that was the response to a message."""
         assert post.id is not None
-        stream = self.reading[post.id] = EventStreamGet(self, reconnection, post.out)
-        stream.retry("the stream ended", now)
+        assert post.reconnection is not None
+        stream = EventStreamGet(self.state.conn, post.reconnection, self.session, post.out)
+        self.reading[post.id] = stream
+        self.act(stream, stream.retry("the stream ended", now), now)
 
-    def forget_standalone_stream(self, problem: McpTrioError | None) -> None:
-        """Forget the standalone stream, and report why; None if the server has none."""
-        self._standalone_stream = None
-        if problem is not None:
-            self.client.report_error(problem)
-
-    def session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
+    def _session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
         """Negotiate a new session: the server doesn't know the one that `operation` named."""
-        client = self.client
+        state = self.state
         # Requests that were in flight in the old session get a 404 too, after the first one.
         first = operation.session == self.session
-        client.forget(operation)
-        if client.conn.state is not State.READY:
+        state.forget(operation)
+        if state.conn.state is not State.READY:
             return
         if first and self.is_unproven:
-            client.conn.close(
+            state.conn.close(
                 ConnectionLost("the server lost a new session before it accepted a message in it")
             )
             return
@@ -250,20 +349,20 @@ class StreamableHttpTransport(Transport):
             self._set_gate(None, now)
             self.responses.clear()  # the requests that they answer ended with the session
             self._fail_streams(operation, now)
-            client.conn.reinitialize(now)
+            state.conn.reinitialize(now)
         if isinstance(operation, StreamablePost):
             out = operation.out
-            self.forget(operation)
+            self._forget(operation)
             # Responses aren't repeated: the requests that they answer ended with the session.
             again = (
                 out.kind is MessageKind.NOTIFICATION
                 if operation.id is None
-                else client.conn.has_outgoing(operation.id)
+                else state.conn.has_outgoing(operation.id)
             )
             if again and handshake_step(out) is not Step.INITIALIZED:
                 self.send(out, now)
         elif operation.id is not None:
-            operation.fail(_session_lost_error(operation), now)
+            self._fail(operation, _session_lost_error(operation), now)
 
     def _fail_streams(self, excluded: StreamablePost | EventStreamGet, now: float) -> None:
         """Fail the requests with an open stream, but `excluded`: a lost session sends nothing.
@@ -271,13 +370,13 @@ class StreamableHttpTransport(Transport):
         Requests without a response are left alone: the server will reject each of them by itself.
         """
         if self._standalone_stream is not None:
-            self.client.drop(self._standalone_stream)
+            self.state.drop(self._standalone_stream)
             self._standalone_stream = None
         for operation in list(self.reading.values()):
             if operation is not excluded and operation.is_streaming:
-                operation.fail(_session_lost_error(operation), now)
+                self._fail(operation, _session_lost_error(operation), now)
 
-    def forget(self, operation: StreamablePost | EventStreamGet) -> None:
+    def _forget(self, operation: StreamablePost | EventStreamGet) -> None:
         """Forget an operation: its request has been answered, or has failed."""
         if operation.id is not None and self.reading.get(operation.id) is operation:
             del self.reading[operation.id]
@@ -297,7 +396,7 @@ class StreamableHttpTransport(Transport):
 
     def send_waiting(self, now: float) -> None:
         if self._renewing:
-            peer = self.client.conn.peer
+            peer = self.state.conn.peer
             if peer is not None and not peer.dialect.stateful:
                 # The server was upgraded: there is no `initialized` that messages wait for.
                 self._end_renewal(now)
@@ -311,11 +410,11 @@ class StreamableHttpTransport(Transport):
             and handshake_step(gate.out) is Step.INITIALIZED
             and gate.accepted
         ):
-            self._standalone_stream = EventStreamGet(
-                self, Reconnection(self.client.options, endless=True)
-            )
-            self._standalone_stream.connect()
-            self._set_gate(self._standalone_stream, now, _STREAM_OPEN_TIMEOUT)
+            reconnection = Reconnection(self.state.options, endless=True)
+            stream = EventStreamGet(self.state.conn, reconnection, self.session)
+            self._standalone_stream = stream
+            self._connect(stream)
+            self._set_gate(stream, now, _STREAM_OPEN_TIMEOUT)
             return
         if gate is not None and gate.id is None:
             # The handshake is complete: `initialized` was answered, and the stream is open or will
@@ -333,14 +432,13 @@ class StreamableHttpTransport(Transport):
     def _drop_answered(self) -> None:
         """Drop operations of requests that have ended, such as a version probe that timed out."""
         for id, operation in list(self.reading.items()):
-            if not self.client.conn.has_outgoing(id):
-                self.forget(operation)
-                self.client.drop(operation)
+            if not self.state.conn.has_outgoing(id):
+                self._forget(operation)
+                self.state.drop(operation)
 
     def _fail_other_revisions(self, now: float) -> None:
         """Fail held messages that were encoded for a revision other than the session's."""
-        client = self.client
-        peer = client.conn.peer
+        peer = self.state.conn.peer
         assert peer is not None
         for out in list(self._held):
             if out.dialect not in (None, peer.dialect):
@@ -349,10 +447,58 @@ class StreamableHttpTransport(Transport):
                     f"{out.method}: the server has lost the session, and negotiated another "
                     "revision for the new one"
                 )
-                client.message_failed(out, ConnectionLost(problem), now, 0)
+                self.state.message_failed(out, ConnectionLost(problem), now, 0)
 
 
 def _session_lost_error(operation: StreamablePost | EventStreamGet) -> ConnectionLost:
     return ConnectionLost(
         f"{operation.error_prefix}the server has lost the session before it answered"
     )
+
+
+class ToolHeaders:
+    """The arguments that a client mirrors into headers, for each tool of a server.
+
+    The last `tools/list` counts. If the server has changed a tool since, it rejects the call, and
+    the list is requested again (`AbstractClient.call_tool`).
+
+    `by_tool` has the mirrored arguments of each tool that has any.
+    """
+
+    __slots__ = ("by_tool",)
+
+    def __init__(self) -> None:
+        self.by_tool: dict[str, ParamHeaders] = {}
+
+    def __repr__(self) -> str:
+        return f"<ToolHeaders of {len(self.by_tool)} tools>"
+
+    def learn(self, page: ListToolsResult) -> list[RemoteProtocolError]:
+        """Learn from a page of `tools/list`, and remove the tools from it that cannot be called.
+
+        Those are the tools with invalid `x-mcp-header` annotations; the others stay (2026-07-28,
+        basic/transports/streamable-http, Custom Headers from Tool Parameters).
+
+        Returns:
+            An error for each tool that was removed.
+        """
+        usable = []
+        problems = []
+        for tool in page.tools:
+            self.by_tool.pop(tool.name, None)
+            try:
+                mirrored = param_headers(tool.input_schema)
+                if mirrored and len(tool.name) > _MAX_TOOL_NAME:
+                    raise ValueError(f"its name is longer than {_MAX_TOOL_NAME} characters")
+            except ValueError as exc:
+                name = repr(tool.name[:_MAX_TOOL_NAME])
+                problems.append(RemoteProtocolError(f"tool {name} is left out: {exc}"))
+                continue
+            usable.append(tool)
+            if mirrored:
+                self.by_tool[tool.name] = mirrored
+                if len(self.by_tool) > _MAX_TOOLS:
+                    del self.by_tool[next(iter(self.by_tool))]
+        if problems:
+            page.tools = usable
+        return problems

@@ -14,166 +14,134 @@ Sessions and event streams are in `_streamable.py` and `_sse_transport.py`.
 from __future__ import annotations
 
 import abc
+from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from msgspec import UNSET
-
-from mcp_core._errors import ConnectionLost, Fault, RemoteProtocolError
-from mcp_core.http.wire._media_types import EVENT_STREAM
-from mcp_core.protocol.connection._state import State
-from mcp_core.protocol.jsonrpc._codec import BadMessage, decode, encode_error
+from mcp_core._errors import ProtocolError, RemoteProtocolError
+from mcp_core._version import __version__
+from mcp_core.http.wire._messages import RequestHead
+from mcp_core.protocol.messages._events import (
+    NEED_DATA,
+    PAUSED,
+    ErrorReceived,
+    MessageRejected,
+    ResultReceived,
+)
+from mcp_core.protocol.messages._incoming import MessageContext
 from mcp_core.protocol.messages._outbox import MessageKind
-from mcp_core.protocol.revisions._methods import METHODS, Step
+from mcp_core.protocol.revisions._methods import Step
 
-from ._response import DENIED_STATUS, error_for_status
+from ._operation import (
+    GATE_TIMEOUT,
+    STEPS,
+    Failed,
+    MessagePost,
+    PlainOutcome,
+    ResponseBody,
+    Wait,
+    caller_headers,
+    operation_name,
+)
+from ._options import HttpCall
+from ._response import has_token
 from ._response_queue import ResponseQueue
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core.http.wire._messages import Head, Headers
+    from mcp_core.http.wire._messages import Headers
     from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.jsonrpc._body import ParsedBody
+    from mcp_core.protocol.messages._events import Event
     from mcp_core.protocol.messages._outbox import Outgoing
-    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
     from mcp_core.urls._url import Url
 
+    from ._operation import HttpOperation, Outcomes
     from ._options import HttpClientOptions
-    from ._response import Response
 
-__all__ = [
-    "ACCEPT_EVENT_STREAM",
-    "GATE_TIMEOUT",
-    "LONG_LIVED",
-    "REPEATABLE",
-    "STEPS",
-    "DeadlineOwner",
-    "HttpOperation",
-    "MessagePost",
-    "OperationHost",
-    "Transport",
-    "caller_headers",
-    "handshake_step",
-    "is_long_lived",
-    "may_repeat",
-    "operation_name",
-]
+__all__ = ["ClientState", "DeadlineOwner", "Transport", "UnreadInput"]
 
-ACCEPT_EVENT_STREAM: Final = (b"accept", EVENT_STREAM)
-
-STEPS: Final = {row.name: row.step for row in METHODS}
-REPEATABLE: Final = frozenset(row.name for row in METHODS if not row.non_idempotent)
-LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
 _SET_LEVEL: Final = "logging/setLevel"
-# Seconds that messages are held behind another one. A server that needs longer is at fault already.
-GATE_TIMEOUT: Final = 10.0
-# Seconds for the response to a POST without a request in it. For a request, its caller decides.
-_RESPONSE_TIMEOUT: Final = 30.0
+# Seconds that a server has to end a response after its result. If it does, the connection is
+# reused.
+_LINGER_TIMEOUT: Final = 5.0
 
 
-def may_repeat(out: Outgoing) -> bool:
-    """Return True if a message may be sent again without knowing whether it arrived.
+class UnreadInput:
+    """The chunks that arrived on an event stream while it was paused, and perhaps its end."""
 
-    Custom methods may do anything, so they are never repeated.
-    """
-    return out.kind is MessageKind.RESPONSE or out.method in REPEATABLE
+    __slots__ = ("chunks", "ended", "error")
 
-
-def is_long_lived(out: Outgoing) -> bool:
-    """Return True if the response to a message stays open for as long as both sides like."""
-    return out.method in LONG_LIVED
-
-
-def caller_headers(out: Outgoing) -> Headers:
-    """Return the headers that the caller of the method set."""
-    return [
-        (name.lower().encode(), value.encode("latin-1"))
-        for name, value in (out.headers or {}).items()
-    ]
-
-
-def operation_name(out: Outgoing) -> str:
-    """Return a message's method, and the name of its tool, prompt or resource."""
-    return f"{out.method} {_target_name(out.params)}".rstrip()
-
-
-def _target_name(params: object) -> str:
-    for name in ("name", "uri"):
-        value = params.get(name) if isinstance(params, dict) else getattr(params, name, None)
-        if isinstance(value, str):
-            return value
-    return ""
-
-
-def handshake_step(out: Outgoing) -> Step | None:
-    """Return the step of the handshake that a message takes."""
-    return STEPS.get(out.method)
-
-
-class HttpOperation(abc.ABC):
-    """An HTTP request, and what is done with its response.
-
-    `HttpClient` calls the methods below until the operation is dropped.
-
-    `key` is the key of its call while that is in progress, else 0. `id` is the id of our JSON-RPC
-    request whose response it carries, if there is one. `response` is the response to the last call,
-    None until its head has arrived. `sent_token` is True if the user gave it a token to send, None
-    if only an authorizer may have done so.
-    """
-
-    key = 0
-    id: RequestId | None = None
-    response: Response | None = None
-    sent_token: bool | None = None
-
-    @abc.abstractmethod
-    def response_started(self, head: Head, now: float) -> None:
-        """Process the response's head."""
-
-    @abc.abstractmethod
-    def response_data(self, data: bytes, now: float) -> None:
-        """Process a chunk of the response's body."""
-
-    @abc.abstractmethod
-    def response_ended(self, error: str | None, now: float) -> None:
-        """Process the end of the response. With an `error` it broke, or no connection was made."""
-
-    @abc.abstractmethod
-    def denied(self, error: McpTrioError, now: float) -> None:
-        """Fail, because authorization for the call failed."""
-
-    def restart_timeout(self, now: float) -> None:  # noqa: B027 - most operations have no timeout of their own
-        """Start the timeout, or restart it after authorization, during which it was stopped."""
-
-    def on_deadline(self, now: float) -> None:
-        """Act on the deadline that was set with `OperationHost.set_deadline`."""
-        raise AssertionError("it asked for none")  # pragma: no cover
+    def __init__(self) -> None:
+        self.chunks: deque[bytes] = deque()
+        self.ended = False
+        self.error: str | None = None
 
 
 class DeadlineOwner(Protocol):
-    """An operation, a transport or a part of one, which may have a deadline of its own."""
+    """A transport or its `ResponseQueue`, which may have a deadline, as an operation may."""
 
     def on_deadline(self, now: float) -> None:
-        """Act on the deadline that was set with `OperationHost.set_deadline`."""
+        """Act on the deadline that was set with `ClientState.set_deadline`."""
 
 
-class OperationHost(Protocol):
-    """The client, as far as its operations and transports need it.
+class ClientState:
+    """The connection, settings and tables that an `HttpClient` shares with its transports.
 
-    `HttpClient` is the only one. Operations and transports know this protocol and not the class, so
-    that no module below `_http_client.py` depends on it.
+    Args:
+        conn: the connection.
+        url: the server's URL.
+        options: the client's options.
+
+    Attributes:
+        message_limit: the maximum size of a message of the server, in bytes.
+        transport: sends the messages.
+        events: events for the driver, in order. The connection has no earlier ones.
+        calls: the calls that the driver has not taken yet.
+        drops: the keys of calls that the driver has to abort.
+        operations: by the key of its call, each operation.
+        unsent: by our request's id, the operation whose call will send it and hasn't begun to.
+        deadlines: when to call `on_deadline` of each key.
+        unread: by the key of its call, input of a stream that is paused. Drivers stop reading, but
+            something may be on its way.
+        authorizing: operations whose timeout is stopped, because authorization for their call is
+            in progress.
     """
 
-    @property
-    def conn(self) -> Connection: ...
-    @property
-    def url(self) -> Url: ...
-    @property
-    def options(self) -> HttpClientOptions: ...
+    transport: Transport
 
-    @property
-    def message_limit(self) -> int:
-        """The maximum size of a message of the server, in bytes."""
+    def __init__(self, conn: Connection, url: Url, options: HttpClientOptions) -> None:
+        self.conn = conn
+        self.url = url
+        self.options = options
+        self.message_limit = conn.config.limits.message
+        self.events: deque[Event] = deque()
+        self.calls: list[HttpCall] = []
+        self.drops: list[int] = []
+        self.operations: dict[int, HttpOperation] = {}
+        self.unsent: dict[RequestId, HttpOperation] = {}
+        self.deadlines: dict[HttpOperation | DeadlineOwner, float] = {}
+        self.unread: dict[int, UnreadInput] = {}
+        self.authorizing: set[HttpOperation] = set()
+        self._last_key = 0
+        configured = {name.lower(): value for name, value in options.headers.items()}
+        configured.setdefault("user-agent", f"mcp-trio/{__version__}")
+        # The first headers of each call: HTTP's own, then the configured ones.
+        self._first_headers: Headers = [
+            (b"host", url.authority),
+            (b"accept-encoding", b"identity"),
+            *(
+                (name.encode("ascii"), value.encode("latin-1"))
+                for name, value in configured.items()
+            ),
+        ]
+        # As `HttpOperation.sent_token`, of calls without headers of their own.
+        self._sends_token: bool | None = has_token(self._first_headers)
+        if not self._sends_token and options.authorizer is not None:
+            self._sends_token = None
+
+    def __repr__(self) -> str:
+        return f"<ClientState: {len(self.operations)} calls, {len(self.deadlines)} deadlines>"
 
     def make(
         self,
@@ -187,30 +155,90 @@ class OperationHost(Protocol):
         long_lived: bool = False,
         brief: bool = False,
     ) -> None:
-        """Queue a call for the driver. `operation` gets its response.
+        """Queue a call for the driver.
 
-        `out` is the message in its body, None for no body. Headers that its method's caller
-        has set replace configured headers of the same name. `idempotent`, `long_lived` and `brief`
-        are as of `HttpCall`.
+        Args:
+            operation: gets the response.
+            method: the HTTP method.
+            target: the request's target.
+            headers: headers of the protocol.
+            out: the message in its body, None for no body. Headers that the caller of its method
+                gave replace configured ones of the same name.
+            idempotent: as for `HttpCall`, like the two that follow.
+            long_lived: its response may never end.
+            brief: the server responds without waiting for anything.
         """
+        self._last_key += 1
+        key = self._last_key
+        operation.key = key
+        self.operations[key] = operation
+        first = self._first_headers
+        operation.sent_token = self._sends_token
+        if out is not None and out.headers:
+            call_headers = caller_headers(out)
+            operation.sent_token = has_token(call_headers) or self._sends_token
+            replaced = {name for name, _ in call_headers}
+            first = [header for header in first if header[0] not in replaced]
+            first += call_headers
+        head = RequestHead(method, target, first + headers)
+        authorizer = self.options.authorizer
+        attempt = None
+        if authorizer is not None:
+            attempt = authorizer.attempt("" if out is None else operation_name(out))
+        body = b"" if out is None else out.data
+        if body and operation.id is not None:
+            self.unsent[operation.id] = operation
+        self.calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
 
     def drop_unsent(self, id: RequestId) -> bool:
         """Drop the call that will send our request `id`. Return False if it was sent already."""
+        operation = self.unsent.get(id)
+        if operation is None:
+            return False
+        self.drop(operation)
+        return True
 
     def drop(self, operation: HttpOperation) -> None:
         """Detach `operation`, and have the driver end its connection or stream."""
+        for call in self.calls:
+            if call.key == operation.key:
+                self.calls.remove(call)  # the driver hasn't taken it
+                break
+        else:
+            if operation.key:
+                self.drops.append(operation.key)
+        self.forget(operation)
 
     def forget(self, operation: HttpOperation) -> None:
         """Detach `operation`: its response is ignored, but the driver lets it end."""
-
-    def linger(self, operation: HttpOperation, now: float) -> None:
-        """Drop `operation` unless its response ends within some seconds of the first such call."""
+        self.deadlines.pop(operation, None)
+        self.operations.pop(operation.key, None)
+        self.unread.pop(operation.key, None)
+        self.authorizing.discard(operation)
+        if operation.id is not None:
+            self.unsent.pop(operation.id, None)
+        operation.key = 0
 
     def is_authorizing(self, operation: HttpOperation) -> bool:
         """Return True if an authorization flow runs for the call of `operation`."""
+        return operation in self.authorizing
 
-    def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
-        """Set the deadline at which `owner.on_deadline` is called, or remove it (None)."""
+    def set_deadline(self, owner: HttpOperation | DeadlineOwner, when: float | None) -> None:
+        """Set `when` to call `owner.on_deadline`, on the clock of `now`, or remove it (None)."""
+        if when is None:
+            self.deadlines.pop(owner, None)
+        else:
+            self.deadlines[owner] = when
+
+    def linger(self, operation: HttpOperation, now: float) -> None:
+        """Drop `operation` unless its response ends within some seconds of the first such call.
+
+        A call that is paused for authorization is dropped at once: the server hasn't processed it.
+        """
+        if operation in self.authorizing:
+            self.drop(operation)
+        else:
+            self.deadlines.setdefault(operation, now + _LINGER_TIMEOUT)
 
     def receive(
         self,
@@ -219,46 +247,62 @@ class OperationHost(Protocol):
         id: RequestId | None,
         status: int | None,
         body: ParsedBody | None = None,
-    ) -> bool:
-        """Pass a message of the server to the connection.
+    ) -> list[RequestId]:
+        """Pass `data`, a message of the server, to the connection.
 
-        `id` is our request on whose stream it came, `status` that of the response. `body` is
-        `data`, parsed; None if that wasn't done yet. Return True if the message was the response
-        to request `id`.
+        `id` is our request on whose stream it came, `status` the response's; None for none. `body`
+        is `data`, parsed; None if that wasn't done yet. Return the ids of our requests that it has
+        answered.
         """
+        if self.options.on_message is not None:
+            self.options.on_message(data)
+        context = MessageContext(id, None, status)
+        if body is None:
+            self.conn.receive_message(data, now, context)
+        else:
+            self.conn.receive_parsed(body, now, context)
+        return self._queue_events()
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
-        """End a request with `error`, or report another message's error.
+        """End the request `out` with `error`, or report another message's error.
 
         `status` is that of the response, 0 without one.
         """
+        if out.kind is MessageKind.REQUEST:
+            assert out.id is not None
+            self.conn.receive_failure(out.id, error, now, status=status)
+            self._queue_events()
+        else:
+            self.report_error(error)
 
     def report_error(self, error: McpTrioError) -> None:
-        """Emit an event for an error that ends no request."""
+        """Emit an event for `error`, which ends no request."""
+        problem = error if isinstance(error, ProtocolError) else RemoteProtocolError(str(error))
+        self.events.append(MessageRejected(problem))
 
-    def report_missed_changes(self) -> None:
-        """Emit `ChangesMissed`: notifications of the server may have been lost."""
-
-    def use_transport(self, transport: Transport) -> None:
-        """Send messages through another transport from now on."""
-
-    def param_headers(self, tool: str) -> ParamHeaders | None:
-        """Return which arguments of a tool are mirrored into headers; None for no argument."""
+    def _queue_events(self) -> list[RequestId]:
+        """Queue all events of the connection. Return the ids of our requests that have ended."""
+        answered = []
+        while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
+            self.events.append(event)
+            if type(event) is ResultReceived or type(event) is ErrorReceived:
+                answered.append(event.id)
+        return answered
 
 
 class Transport(abc.ABC):
-    """A way to send the messages of `client` to its server and to receive those of the server.
+    """A way to send messages to the server, and to receive its messages.
 
     `holds` is True while some messages have to wait for another one. Only then, or while
     `responses.active`, `send_waiting` may have something to do.
     """
 
-    def __init__(self, client: OperationHost) -> None:
-        self.client = client
+    def __init__(self, state: ClientState) -> None:
+        self.state = state
         self.holds = False
         self._held: list[Outgoing] = []
         self._gate: HttpOperation | None = None  # the operation that held messages wait for
-        self.responses = ResponseQueue(client, self.post)
+        self.responses = ResponseQueue(state)
 
     @abc.abstractmethod
     def post(self, out: Outgoing, now: float) -> MessagePost | None:
@@ -268,6 +312,40 @@ class Transport(abc.ABC):
     def cancel(self, out: Outgoing, now: float) -> None:
         """Send a request's cancellation, or do what replaces it."""
 
+    def act(self, operation: HttpOperation, outcomes: Outcomes, now: float) -> None:
+        """Act on what `operation` makes of its response, in order."""
+        assert isinstance(operation, MessagePost)
+        state = self.state
+        for outcome in outcomes:
+            if isinstance(outcome, ResponseBody):
+                self._receive_body(operation, outcome, now)
+            elif isinstance(outcome, Failed):
+                state.drop(operation)
+                state.message_failed(operation.out, outcome.error, now, outcome.status)
+            elif isinstance(outcome, Wait):
+                state.set_deadline(operation, outcome.until)
+            else:
+                assert outcome is PlainOutcome.ABANDON
+                state.drop(operation)
+
+    def _receive_body(self, post: MessagePost, body: ResponseBody, now: float) -> None:
+        """Pass the body of a response to the connection. Fail a request that it doesn't answer."""
+        id = post.id
+        response = post.response
+        assert id is not None
+        assert response is not None
+        state = self.state
+        answered = state.receive(body.data, now, id, response.status, body.parsed)
+        for other in answered:
+            if other != id:
+                self.request_answered(other, now)
+        # A batch may lack the response, and a response of the wrong shape is rejected.
+        if id not in answered and state.conn.has_outgoing(id):
+            missing = post.invalid_response_error(
+                "the body does not contain the response to the request"
+            )
+            state.message_failed(post.out, missing, now, response.status)
+
     def request_answered(self, id: RequestId, now: float) -> None:  # noqa: B027 - optional
         """Note that our request `id` has its response, on whichever stream that arrived."""
 
@@ -276,7 +354,7 @@ class Transport(abc.ABC):
         self._held.clear()
         first = self.responses.first
         if first is not None and not self._must_hold(first):
-            self.responses.send(now)
+            self._send_responses(now, hold=False)
         self.responses.clear()
         self._set_gate(None, now)
 
@@ -314,7 +392,17 @@ class Transport(abc.ABC):
         responses = self.responses
         if responses.active:
             first = responses.first
-            responses.send(now, hold=first is not None and self._must_hold(first))
+            self._send_responses(now, hold=first is not None and self._must_hold(first))
+
+    def _send_responses(self, now: float, *, hold: bool) -> None:
+        """Post the responses whose turn it is. With `hold` post none, but check the limits."""
+        responses = self.responses
+        progress = responses.discard_ended()
+        while not hold and (out := responses.next_response()) is not None:
+            post = self.post(out, now)
+            if post is not None:
+                responses.posts.append(post)
+        responses.check_limits(now, progress=progress)
 
     def _check_gate(self, gate: HttpOperation, now: float) -> None:
         """Send the held messages if `gate`, the operation that they wait for, was answered."""
@@ -323,7 +411,7 @@ class Transport(abc.ABC):
         else:
             # Response headers prove nothing to a request: many servers open the event stream before
             # they parse the body. Wait for the result.
-            answered = not self.client.conn.has_outgoing(gate.id)
+            answered = not self.state.conn.has_outgoing(gate.id)
         if answered:
             self._send_held(now)
 
@@ -344,7 +432,7 @@ class Transport(abc.ABC):
         """
         self._gate = operation
         self.holds = operation is not None
-        self.client.set_deadline(self, None if operation is None else now + seconds)
+        self.state.set_deadline(self, None if operation is None else now + seconds)
 
     def _send_held(self, now: float) -> None:
         """Send the held messages, up to one that later ones have to wait for in turn."""
@@ -353,93 +441,3 @@ class Transport(abc.ABC):
         self._held = []
         for out in held:
             self.send(out, now)
-
-
-class MessagePost(HttpOperation):
-    """The POST of one message."""
-
-    def __init__(self, client: OperationHost, out: Outgoing) -> None:
-        self.client = client
-        self.out = out
-        self.id = out.id if out.kind is MessageKind.REQUEST else None
-
-    def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} {self.out.method or 'a response'}, "
-            f"{self.response or 'no response'}>"
-        )
-
-    @property
-    def error_prefix(self) -> str:
-        """The start of an error's text: the method, or "" while connecting."""
-        return "" if self._is_opening else f"{self.out.method or 'a response'}: "
-
-    @property
-    def _is_opening(self) -> bool:
-        opening = (
-            handshake_step(self.out) is Step.INITIALIZE or self.client.conn.state is State.OPENING
-        )
-        return opening and self.id is not None
-
-    def invalid_response_error(
-        self, problem: str, fault: Fault = Fault.INVALID_REQUEST
-    ) -> RemoteProtocolError:
-        """Build the error for a response that cannot be understood."""
-        # While connecting, the usual cause is a URL at which something else is served.
-        question = "; is this the URL of an MCP server?" if self._is_opening else ""
-        return RemoteProtocolError(f"{self.error_prefix}{problem}{question}", fault)
-
-    def restart_timeout(self, now: float) -> None:
-        if self.id is None:
-            self.client.set_deadline(self, now + _RESPONSE_TIMEOUT)
-
-    def on_deadline(self, now: float) -> None:
-        if self.id is None:
-            self.fail_connection_lost(f"no response within {_RESPONSE_TIMEOUT:g} s", now)
-        else:
-            # Set by `linger`: the request has its result, but the response did not end.
-            self.client.drop(self)
-
-    def fail(self, error: McpTrioError, now: float, status: int = 0) -> None:
-        """End the operation with an error. What still arrives is ignored."""
-        self.client.drop(self)
-        self.client.message_failed(self.out, error, now, status)
-
-    def denied(self, error: McpTrioError, now: float) -> None:
-        self.fail(error, now, DENIED_STATUS[0])
-
-    def fail_connection_lost(self, error: str | None, now: float) -> None:
-        """End the operation with `ConnectionLost`; without `error`, the connection was closed."""
-        self.fail(ConnectionLost(f"{self.error_prefix}{error or 'the connection was closed'}"), now)
-
-    def handle_error_response(self, response: Response, now: float) -> None:
-        """End the operation with a complete response that has the status of an error.
-
-        A JSON-RPC error in its body is more precise than the status, so it is preferred.
-        """
-        status = response.status
-        answer = (
-            None
-            if self.id is None or status in DENIED_STATUS
-            else _response_in(response.body, self.id)
-        )
-        if answer is not None:
-            self.client.receive(answer, now, self.id, status)
-        else:
-            error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
-            self.fail(error, now, status)
-
-
-def _response_in(body: bytes, id: RequestId) -> bytes | None:
-    """Return the response to request `id` from the body of an HTTP error, None if it has none."""
-    try:
-        envelope = decode(body)
-    except BadMessage:
-        return None
-    if envelope.method is not UNSET:
-        return None
-    if envelope.id == id and type(envelope.id) is type(id):
-        return body
-    # The body answers one request only, so an error is for that one, also with another id: a server
-    # that rejects a request before it has parsed the body doesn't know the id.
-    return None if envelope.error is UNSET else encode_error(id, bytes(envelope.error))

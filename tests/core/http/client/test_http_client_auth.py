@@ -81,7 +81,7 @@ def test_sign_without_access_returns_head_unchanged() -> None:
 def test_authorization_attempt_gets_operation_name() -> None:
     access = Access()
     net = open_client(E)
-    net.http.options = HttpClientOptions(authorizer=access)
+    net.http._state.options = HttpClientOptions(authorizer=access)
     send_call(net)
     send_call(net, "tools/list")
     send_call(net, "resources/read", {"uri": "file:///x"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_core import types as t
-from mcp_core.http.client._http_client import ToolHeaders
+from mcp_core.http.client._streamable import ToolHeaders
 
 
 def tool(name: str, **properties: Any) -> t.Tool:
@@ -28,8 +28,8 @@ def test_tool_headers_invalid_annotation_removes_tool() -> None:
         "tool 'bad' is left out: x-mcp-header 'a b' of 'a' cannot be part of a header's name"
     ]
     assert [each.name for each in page.tools] == ["plain", "good"]
-    assert known.get("good") == {("r",): "Region"}
-    assert known.get("plain") is known.get("bad") is None
+    assert known.by_tool.get("good") == {("r",): "Region"}
+    assert known.by_tool.get("plain") is known.by_tool.get("bad") is None
     assert known.learn(page) == []
     assert repr(known) == "<ToolHeaders of 1 tools>"
 
@@ -39,7 +39,7 @@ def test_tool_headers_last_list_wins() -> None:
     known.learn(t.ListToolsResult(tools=[tool("a", r=region()), tool("b", r=region())]))
     known.learn(t.ListToolsResult(tools=[tool("a", r=region("Other"))]))
     known.learn(t.ListToolsResult(tools=[tool("b")]))
-    assert (known.get("a"), known.get("b")) == ({("r",): "Other"}, None)
+    assert (known.by_tool.get("a"), known.by_tool.get("b")) == ({("r",): "Other"}, None)
 
 
 def test_tool_headers_long_names_are_left_out() -> None:
@@ -61,7 +61,7 @@ def test_tool_headers_long_names_are_left_out() -> None:
 
 
 def test_tool_headers_above_limit_forgets_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.http.client._http_client._MAX_TOOLS", 2)
+    monkeypatch.setattr("mcp_core.http.client._streamable._MAX_TOOLS", 2)
     known = ToolHeaders()
     known.learn(t.ListToolsResult(tools=[tool(name, r=region()) for name in "abc"]))
-    assert [known.get(name) is not None for name in "abc"] == [False, True, True]
+    assert [known.by_tool.get(name) is not None for name in "abc"] == [False, True, True]

@@ -98,6 +98,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
     assert isinstance(found, PeerError)
     assert (found.code, found.message) == (-32021, "no")
     assert net.http.idle
+    assert not net.http._state.transport.reading  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -348,7 +349,7 @@ def test_post_without_request_ignores_body_of_good_response(method: str) -> None
     call = net.call()
     net.start_response(call, 200, JSON)
     net.send_body(call, b"x" * 1_000)
-    response = net.http._operations[call.key].response
+    response = net.http._state.operations[call.key].response
     assert response is not None
     assert response.body == b""
     net.end_response(call)
@@ -595,7 +596,7 @@ def test_resume_stops_when_result_came_on_other_stream() -> None:
     net.send_body(call, event(result(id, CONTENT)), event(result(other, CONTENT)))
     assert len(net.events()) == 2
     net.end_response(get, "reset")
-    assert net.http._transport.reading.keys() == {other}  # type: ignore[attr-defined]
+    assert net.http._state.transport.reading.keys() == {other}  # type: ignore[attr-defined]
 
 
 def test_session_lost_fails_resumed_call() -> None:
@@ -852,13 +853,13 @@ def test_operation_repr_shows_method_and_response() -> None:
     net = open_client(D)
     _, get = broken_stream(net)
     assert (
-        repr(net.http._operations[get.key])
+        repr(net.http._state.operations[get.key])
         == "<EventStreamGet of tools/call, <Reconnection after 'a', 1 failures>>"
     )
     _, call = send_call(net)
-    assert repr(net.http._operations[call.key]) == "<StreamablePost tools/call, no response>"
+    assert repr(net.http._state.operations[call.key]) == "<StreamablePost tools/call, no response>"
     net, get = standalone_stream()
     assert (
-        repr(net.http._operations[get.key])
+        repr(net.http._state.operations[get.key])
         == "<EventStreamGet of the session, <Reconnection after '', 0 failures>>"
     )

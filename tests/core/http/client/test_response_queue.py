@@ -137,11 +137,11 @@ def test_response_queue_kept_input_of_a_cancelled_call_is_discarded() -> None:
     net.at(5.0 - 2.0)  # not yet stalled
     [cancelled] = net.new_calls()
     assert posted_message(cancelled)["method"] == "notifications/cancelled"
-    net.http.drop(net.http._operations[call.key])
+    net.http._state.drop(net.http._state.operations[call.key])
     for post in posts:
         net.answer(post)
     assert ids(net.new_calls()) == ["p3", "p4"]
-    assert not net.http._unread
+    assert not net.http._state.unread
 
 
 def test_response_queue_stalled_closes_the_connection() -> None:
@@ -203,7 +203,7 @@ def test_response_queue_login_is_no_stall() -> None:
 @pytest.mark.usefixtures("few")
 def test_response_queue_counts_pings_on_the_standalone_stream() -> None:
     net = open_client(D, stream=True)
-    stream = max(net.http._operations)
+    stream = max(net.http._state.operations)
     net.http.response_data(stream, pings(5), 0.0)
     assert len(net.new_calls()) == 2
     assert net.http.is_paused(stream)
@@ -251,7 +251,7 @@ def test_response_queue_of_http_sse_transport_is_bounded() -> None:
 def test_response_queue_large_responses_pause_and_never_stall() -> None:
     """They are the user's, such as images of a model, and an upload may take long."""
     net, _, call, _ = flooded(POSTS)
-    transport = net.http._transport
+    transport = net.http._state.transport
     large = Outgoing(b"x" * (1024 * 1024 + 1), MessageKind.RESPONSE, "large")
     transport.send(large, 0.0)
     net.pump()
@@ -265,7 +265,7 @@ def test_response_queue_large_responses_pause_and_never_stall() -> None:
 @pytest.mark.usefixtures("few")
 def test_response_queue_close_posts_as_many_as_may_be_posted() -> None:
     net = open_client(D, stream=True)
-    net.http.response_data(max(net.http._operations), pings(5), 0.0)
+    net.http.response_data(max(net.http._state.operations), pings(5), 0.0)
     net.conn.close()
     assert ids([call for call in net.new_calls() if call.body]) == ["p1", "p2"]
     assert net.http.queued() == 0
@@ -277,9 +277,11 @@ def test_response_queue_of_a_lost_session_is_discarded() -> None:
     net.answer(posts[0], "", 404, "text/plain")
     [renewal] = net.new_calls()
     assert posted_message(renewal)["method"] == "initialize"
-    assert net.http._transport.responses.first is None
+    assert net.http._state.transport.responses.first is None
 
 
 def test_response_queue_repr_counts() -> None:
     net, *_ = flooded(MANY)
-    assert repr(net.http._transport.responses) == ("<ResponseQueue: 16 posted, 256 wait, paused>")
+    assert repr(net.http._state.transport.responses) == (
+        "<ResponseQueue: 16 posted, 256 wait, paused>"
+    )

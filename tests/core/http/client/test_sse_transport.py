@@ -453,7 +453,7 @@ def test_http_sse_is_left_for_late_probe_response() -> None:
 
 def test_http_sse_transport_repr_shows_endpoint() -> None:
     net, _, _ = rejected_handshake()
-    assert repr(net.http._transport) == "<HttpSseTransport no endpoint yet>"
+    assert repr(net.http._state.transport) == "<HttpSseTransport no endpoint yet>"
     net, _ = open_legacy()
-    assert repr(net.http._transport) == "<HttpSseTransport http://server.example/messages>"
+    assert repr(net.http._state.transport) == "<HttpSseTransport http://server.example/messages>"
     assert net.http.queued() == 0

@@ -606,7 +606,7 @@ def test_close_with_session_sends_delete() -> None:
         D,
     )
     assert net.dropped == [call.key, 3]
-    assert len(net.http._operations) == 2
+    assert len(net.http._state.operations) == 2
     net.answer(cancel)
     net.answer(delete, "x", status=405, type="text/plain")
     assert net.http.idle
@@ -925,11 +925,11 @@ def test_streamable_repr_counts_calls_and_held_messages() -> None:
     net = open_client(D)
     send_call(net)
     assert (
-        repr(net.http._transport)
+        repr(net.http._state.transport)
         == "<StreamableHttpTransport, a session, 1 calls, 0 messages held>"
     )
     assert (
-        repr(Net(E).http._transport)
+        repr(Net(E).http._state.transport)
         == "<StreamableHttpTransport, no session, 0 calls, 0 messages held>"
     )
     assert repr(net.http).startswith(

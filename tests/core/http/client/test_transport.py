@@ -1,7 +1,4 @@
-"""The common part of both client transports: the order of messages, the outcome of a POST.
-
-The host of the operations is played by the test, as `OperationHost` describes it.
-"""
+"""The common part of both client transports: the order of messages, the outcomes of a POST."""
 
 from __future__ import annotations
 
@@ -11,27 +8,31 @@ import pytest
 
 from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
 from mcp_core import types as t
-from mcp_core.http import Head, HttpClient, HttpClientOptions
-from mcp_core.http.client._response import Response, error_in
-from mcp_core.http.client._transport import (
-    DeadlineOwner,
+from mcp_core.http import Head, HttpClientOptions
+from mcp_core.http.client._operation import (
+    NOTHING,
+    Failed,
     HttpOperation,
     MessagePost,
-    OperationHost,
-    Transport,
+    PlainOutcome,
+    ResponseBody,
+    Wait,
     caller_headers,
     handshake_step,
     is_long_lived,
     may_repeat,
     operation_name,
 )
+from mcp_core.http.client._response import Response, error_in
+from mcp_core.http.client._transport import ClientState, Transport
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
 from mcp_core.protocol.revisions._methods import Step
 from mcp_core.urls import Url
 from tests.core.helpers import client_config
 
 if TYPE_CHECKING:
-    from mcp_core import Connection, McpTrioError
+    from mcp_core import McpTrioError
+    from mcp_core.http.client._operation import Outcomes
     from mcp_core.types import RequestId
 
 
@@ -47,99 +48,61 @@ class FakeConnection:
         return id in self.pending
 
 
-class FakeHost:
-    """An `OperationHost` that records the calls of its methods."""
-
-    message_limit = 1000
+class RecordingState(ClientState):
+    """The state of a client with a `FakeConnection`, which records what a transport does."""
 
     def __init__(self) -> None:
         self.fake = FakeConnection()
-        self.url = Url.parse("http://a/mcp")
-        self.options = HttpClientOptions()
-        self.deadlines: dict[Any, float] = {}
+        conn: Any = self.fake
+        super().__init__(conn, Url.parse("http://a/mcp"), HttpClientOptions())
         self.dropped: list[HttpOperation] = []
         self.failures: list[tuple[Outgoing, McpTrioError, int]] = []
         self.received: list[tuple[bytes, Any, int | None]] = []
 
-    @property
-    def conn(self) -> Connection:
-        return self.fake  # type: ignore[return-value]
-
-    def make(self, operation: HttpOperation, *arguments: Any, **options: Any) -> None:
-        operation.key = 1
-
-    def drop_unsent(self, id: RequestId) -> bool:
-        return False
-
     def drop(self, operation: HttpOperation) -> None:
         self.dropped.append(operation)
-        self.forget(operation)
-
-    def forget(self, operation: HttpOperation) -> None:
-        self.deadlines.pop(operation, None)
-        operation.key = 0
-
-    def linger(self, operation: HttpOperation, now: float) -> None:
-        raise AssertionError("not by these tests")
-
-    def is_authorizing(self, operation: HttpOperation) -> bool:
-        raise AssertionError("not by these tests")
-
-    def set_deadline(self, owner: DeadlineOwner, when: float | None) -> None:
-        if when is None:
-            self.deadlines.pop(owner, None)
-        else:
-            self.deadlines[owner] = when
+        super().drop(operation)
 
     def receive(
         self, data: bytes, now: float, id: Any, status: int | None, body: object = None
-    ) -> bool:
+    ) -> list[RequestId]:
         self.received.append((data, id, status))
-        return True
+        return [id]
 
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         self.failures.append((out, error, status))
-
-    def report_error(self, error: McpTrioError) -> None:
-        raise AssertionError("not by these tests")
-
-    def report_missed_changes(self) -> None:
-        raise AssertionError("not by these tests")
-
-    def use_transport(self, transport: Transport) -> None:
-        raise AssertionError("not by these tests")
-
-    def param_headers(self, tool: str) -> None:
-        return None
 
 
 class PlainPost(MessagePost):
     """A POST whose response is kept and not interpreted."""
 
-    def response_started(self, head: Head, now: float) -> None:
+    def response_started(self, head: Head, now: float) -> Outcomes:
         self.response = Response(head, 1000)
+        return NOTHING
 
-    def response_data(self, data: bytes, now: float) -> None:
+    def response_data(self, data: bytes, now: float) -> Outcomes:
         assert self.response is not None
         assert list(self.response.feed(data)) == []
+        return NOTHING
 
-    def response_ended(self, error: str | None, now: float) -> None:
+    def response_ended(self, error: str | None, now: float) -> Outcomes:
         self.key = 0
+        return NOTHING
 
 
 class PlainTransport(Transport):
     """Records each message that it posts, by method, and each cancellation, by id."""
 
-    def __init__(self, host: OperationHost) -> None:
-        super().__init__(host)
+    def __init__(self, state: ClientState) -> None:
+        super().__init__(state)
         self.posts: list[PlainPost] = []
         self.cancelled: list[Any] = []
 
     def post(self, out: Outgoing, now: float) -> MessagePost:
-        post = PlainPost(self.client, out)
-        self.client.make(post, b"POST", b"/", [])
+        post = PlainPost(self.state.conn, out)
+        self.state.make(post, b"POST", b"/", [])
         self.posts.append(post)
-        post.restart_timeout(now)
+        self.act(post, post.restart_timeout(now), now)
         return post
 
     def cancel(self, out: Outgoing, now: float) -> None:
@@ -161,30 +124,22 @@ def a_notification(method: str) -> Outgoing:
 RESPONSE = Outgoing(b"{}", MessageKind.RESPONSE, "q")
 
 
-def new_transport() -> tuple[FakeHost, PlainTransport]:
-    host = FakeHost()
-    return host, PlainTransport(host)
+def new_transport() -> tuple[RecordingState, PlainTransport]:
+    state = RecordingState()
+    state.transport = transport = PlainTransport(state)
+    return state, transport
 
 
-def post_of(out: Outgoing) -> tuple[FakeHost, PlainPost]:
-    host = FakeHost()
-    return host, PlainPost(host, out)
+def post_of(out: Outgoing) -> tuple[FakeConnection, PlainPost]:
+    fake = FakeConnection()
+    conn: Any = fake
+    return fake, PlainPost(conn, out)
 
 
-def test_operation_host_is_fulfilled_by_client() -> None:
-    """The type checker compares the signatures; here nothing but the names can be compared."""
-    names = {name for name in vars(OperationHost) if not name.startswith("_")}
-    attributes = {"conn", "url", "options", "message_limit"}  # set by `__init__`
-    assert names - attributes <= set(dir(HttpClient))
-    assert names >= {
-        "make",
-        "drop",
-        "forget",
-        "receive",
-        "message_failed",
-        "set_deadline",
-        "linger",
-    }
+def failure(outcomes: Outcomes) -> tuple[McpTrioError, int]:
+    (outcome,) = outcomes
+    assert isinstance(outcome, Failed)
+    return outcome.error, outcome.status
 
 
 # -- What a message is -----------------------------------------------------------------------------
@@ -240,35 +195,35 @@ def test_custom_method_has_no_step() -> None:
 
 
 def test_transport_holds_all_messages_behind_initialized() -> None:
-    host, transport = new_transport()
+    state, transport = new_transport()
     transport.send(a_notification("notifications/initialized"), 0.0)
     transport.send(a_request("tools/list"), 0.0)
     transport.send(RESPONSE, 0.0)
     assert transport.methods == ["notifications/initialized"]
     assert transport.queued == 4
-    assert host.deadlines[transport] == 10.0
+    assert state.deadlines[transport] == 10.0
     transport.send_waiting(1.0)
     assert transport.queued == 4
     transport.posts[0].response_started(Head(202, []), 1.0)
     transport.send_waiting(1.0)
     assert transport.methods == ["notifications/initialized", "tools/list", ""]
     assert transport.queued == 0
-    assert transport not in host.deadlines
+    assert transport not in state.deadlines
 
 
 def test_transport_failed_initialized_releases_held_messages() -> None:
     _, transport = new_transport()
     transport.send(a_notification("notifications/initialized"), 0.0)
     transport.send(a_request("tools/list"), 0.0)
-    transport.posts[0].fail_connection_lost(None, 1.0)
+    transport.act(transport.posts[0], transport.posts[0].connection_lost(None), 1.0)
     transport.send_waiting(1.0)
     assert transport.methods == ["notifications/initialized", "tools/list"]
 
 
 def test_transport_holds_requests_behind_set_level_until_result() -> None:
     """Response headers are not enough: the server may send them before it parses the request."""
-    host, transport = new_transport()
-    host.fake.pending = {1}
+    state, transport = new_transport()
+    state.fake.pending = {1}
     transport.send(a_request("logging/setLevel"), 0.0)
     transport.send(a_request("tools/list", 2), 0.0)
     transport.send(RESPONSE, 0.0)
@@ -278,31 +233,31 @@ def test_transport_holds_requests_behind_set_level_until_result() -> None:
     transport.posts[0].response_started(Head(200, [(b"content-type", b"text/event-stream")]), 0.0)
     transport.send_waiting(0.0)
     assert len(transport.posts) == 3
-    host.fake.pending.clear()
+    state.fake.pending.clear()
     transport.send_waiting(0.0)
     assert transport.methods[3:] == ["tools/list"]
 
 
 def test_transport_held_set_level_holds_later_requests_again() -> None:
-    host, transport = new_transport()
+    state, transport = new_transport()
     transport.send(a_notification("notifications/initialized"), 0.0)
     transport.send(a_request("logging/setLevel"), 0.0)
     transport.send(a_request("tools/list", 2), 0.0)
-    host.fake.pending = {1}
+    state.fake.pending = {1}
     transport.posts[0].response_started(Head(202, []), 3.0)
     transport.send_waiting(3.0)
     assert transport.methods == ["notifications/initialized", "logging/setLevel"]
-    assert host.deadlines[transport] == 13.0
+    assert state.deadlines[transport] == 13.0
 
 
 def test_transport_gate_timeout_releases_held_messages() -> None:
-    host, transport = new_transport()
-    host.fake.pending = {1}
+    state, transport = new_transport()
+    state.fake.pending = {1}
     transport.send(a_request("logging/setLevel"), 0.0)
     transport.send(a_request("tools/list", 2), 0.0)
     transport.on_deadline(10.0)
     assert transport.methods == ["logging/setLevel", "tools/list"]
-    assert transport not in host.deadlines
+    assert transport not in state.deadlines
 
 
 def test_transport_initialize_is_never_held() -> None:
@@ -324,69 +279,61 @@ def test_transport_cancel_removes_held_request_or_is_sent() -> None:
 
 
 def test_transport_close_discards_held_messages() -> None:
-    host, transport = new_transport()
+    state, transport = new_transport()
     transport.send(a_notification("notifications/initialized"), 0.0)
     transport.send(a_request("tools/list", 2), 0.0)
     transport.close(1.0)
     assert transport.queued == 0
-    assert transport not in host.deadlines
+    assert transport not in state.deadlines
 
 
 # -- The POST of one message -----------------------------------------------------------------------
 
 
 def test_post_of_request_has_no_response_timeout() -> None:
-    host, post = post_of(a_request("tools/call"))
-    post.restart_timeout(5.0)
-    assert host.deadlines == {}
+    _, post = post_of(a_request("tools/call"))
+    assert post.restart_timeout(5.0) == NOTHING
     # A deadline is set by `linger` only, after the result: then the rest is not wanted.
-    post.on_deadline(5.0)
-    assert host.dropped == [post]
-    assert host.failures == []
+    assert post.on_deadline(5.0) == (PlainOutcome.ABANDON,)
 
 
 def test_post_of_notification_times_out_after_thirty_seconds() -> None:
-    host, post = post_of(a_notification("notifications/roots/list_changed"))
-    post.restart_timeout(5.0)
-    assert host.deadlines == {post: 35.0}
-    post.on_deadline(35.0)
-    ((out, error, status),) = host.failures
-    assert (out, type(error), status) == (post.out, ConnectionLost, 0)
+    _, post = post_of(a_notification("notifications/roots/list_changed"))
+    assert post.restart_timeout(5.0) == (Wait(35.0),)
+    error, status = failure(post.on_deadline(35.0))
+    assert (type(error), status) == (ConnectionLost, 0)
     assert str(error) == "notifications/roots/list_changed: no response within 30 s"
 
 
 def test_post_error_names_method_but_not_while_connecting() -> None:
-    host, post = post_of(a_request("tools/call"))
+    fake, post = post_of(a_request("tools/call"))
     assert post.error_prefix == "tools/call: "
     assert str(post.invalid_response_error("odd")) == "tools/call: odd"
-    host.fake.state = State.OPENING
+    fake.state = State.OPENING
     assert post.error_prefix == ""
     assert str(post.invalid_response_error("odd")) == "odd; is this the URL of an MCP server?"
     assert post_of(RESPONSE)[1].error_prefix == "a response: "
 
 
 def test_post_denied_fails_with_status_401() -> None:
-    host, post = post_of(a_request("tools/call"))
+    _, post = post_of(a_request("tools/call"))
     error = AuthRequired("log in")
-    post.denied(error, 0.0)
-    assert host.failures == [(post.out, error, 401)]
-    assert host.dropped == [post]
+    assert failure(post.denied(error)) == (error, 401)
 
 
 @pytest.mark.parametrize("its_id", ["1", "null", '"x"'])
 def test_post_refused_prefers_json_rpc_error_in_body(its_id: str) -> None:
-    host, post = post_of(a_request("tools/call"))
+    _, post = post_of(a_request("tools/call"))
     body = '{"jsonrpc":"2.0","id":' + its_id + ',"error":{"code":-7,"message":"m"}}'
     post.response_started(Head(400, [(b"content-type", b"application/json")]), 0.0)
     post.response_data(body.encode(), 0.0)
     assert post.response is not None
-    post.handle_error_response(post.response, 0.0)
-    ((data, id, status),) = host.received
-    error = error_in(data)
+    (outcome,) = post.error_response(post.response)
+    assert isinstance(outcome, ResponseBody)
+    error = error_in(outcome.data)
     assert isinstance(error, PeerError)
-    assert (error.code, id, status) == (-7, 1, 400)
-    assert b'"id":1' in data
-    assert host.failures == []
+    assert error.code == -7
+    assert b'"id":1' in outcome.data
 
 
 @pytest.mark.parametrize(
@@ -402,16 +349,53 @@ def test_post_refused_prefers_json_rpc_error_in_body(its_id: str) -> None:
 def test_post_refused_without_json_rpc_error_fails_by_status(
     status: int, body: str, kind: type
 ) -> None:
-    host, post = post_of(a_request("tools/call"))
+    _, post = post_of(a_request("tools/call"))
     post.response_started(Head(status, [(b"content-type", b"application/json")]), 0.0)
     post.response_data(body.encode(), 0.0)
     assert post.response is not None
-    post.handle_error_response(post.response, 0.0)
-    ((_, error, reported),) = host.failures
+    error, reported = failure(post.error_response(post.response))
     assert (type(error), reported) == (kind, status)
-    assert host.received == []
 
 
 def test_message_post_repr_shows_method_and_response() -> None:
     _, post = post_of(RESPONSE)
     assert repr(post) == "<PlainPost a response, no response>"
+
+
+# -- What the outcomes of a POST lead to -----------------------------------------------------------
+
+
+def posted(out: Outgoing) -> tuple[RecordingState, PlainTransport, PlainPost]:
+    state, transport = new_transport()
+    transport.send(out, 0.0)
+    post = transport.posts[0]
+    post.response_started(Head(200, []), 0.0)
+    return state, transport, post
+
+
+def test_transport_failed_post_ends_its_call_and_its_message() -> None:
+    state, transport, post = posted(a_request("tools/call"))
+    error = ConnectionLost("gone")
+    transport.act(post, (Failed(error, 500),), 1.0)
+    assert state.failures == [(post.out, error, 500)]
+    assert state.dropped == [post]
+    assert not state.operations
+
+
+def test_transport_abandoned_post_ends_only_its_call() -> None:
+    state, transport, post = posted(a_request("tools/call"))
+    transport.act(post, (PlainOutcome.ABANDON,), 1.0)
+    assert (state.failures, state.dropped) == ([], [post])
+
+
+def test_transport_waiting_post_gets_a_deadline() -> None:
+    state, transport, post = posted(a_request("tools/call"))
+    transport.act(post, (Wait(7.0),), 1.0)
+    assert state.deadlines == {post: 7.0}
+
+
+def test_transport_body_is_received_with_id_and_status() -> None:
+    state, transport, post = posted(a_request("tools/call", 3))
+    transport.act(post, (ResponseBody(b"{}"),), 1.0)
+    assert state.received == [(b"{}", 3, 200)]
+    assert state.failures == []
