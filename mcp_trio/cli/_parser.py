@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 from mcp_core import __version__
 
 from ._errors import MISUSE, CliError
 from ._options import NO_WORDS, VariadicArgument, add_server_options
-from ._subcommands import SUBCOMMANDS
+from ._subcommands import SUBCOMMANDS, Subcommand
 from ._target import is_server, shown_server
 
 __all__ = [
     "EXIT_STATUSES",
     "READ_PARSER",
+    "SUBCOMMANDS_OF_PARSER",
     "Command",
     "ParserRead",
+    "group_parser",
     "new_parser",
     "parse",
     "server_parser",
@@ -34,6 +36,8 @@ __all__ = [
 
 # An option of every parser that no command line can contain, as arguments have no NUL.
 READ_PARSER: Final = "-\0"
+# The default in which a parser with subcommands has their table.
+SUBCOMMANDS_OF_PARSER: Final = "subcommands"
 
 Command: TypeAlias = Callable[[], int]
 
@@ -66,16 +70,13 @@ def parse(words: Sequence[str]) -> Command:
             f"{server} is not a subcommand; to see what the server offers: mcp-trio inspect"
             f" {server}"
         )
-    commands = "".join(f"  {name:11}{each.summary}\n" for name, each in SUBCOMMANDS.items())
-    parser = new_parser(
+    parser = group_parser(
         None,
-        usage="mcp-trio COMMAND ...",
+        SUBCOMMANDS,
         description="Model Context Protocol: run servers, inspect them, use them.",
-        epilog=f"commands:\n{commands}\n`mcp-trio COMMAND --help` lists its options.\n\n"
-        f"{EXIT_STATUSES}",
+        exit_statuses=EXIT_STATUSES,
     )
     parser.add_argument("--version", action="version", version=f"mcp-trio {__version__}")
-    parser.add_argument("command", choices=list(SUBCOMMANDS), nargs="?", help=argparse.SUPPRESS)
     parser.parse_args(words)
     parser.print_help(sys.stderr)
     return lambda: MISUSE
@@ -114,6 +115,29 @@ def new_parser(
         allow_abbrev=False,
     )
     parser.add_argument(READ_PARSER, action=ReadParser)
+    return parser
+
+
+def group_parser(
+    name: str | None,
+    subcommands: Mapping[str, Subcommand],
+    *,
+    description: str,
+    exit_statuses: str,
+) -> argparse.ArgumentParser:
+    """Build the parser of a subcommand, or of `mcp-trio`, that has subcommands in a table."""
+    command = "mcp-trio" if name is None else f"mcp-trio {name}"
+    width = max(map(len, subcommands)) + 2
+    lines = "".join(f"  {word:{width}}{each.summary}\n" for word, each in subcommands.items())
+    parser = new_parser(
+        name,
+        usage=f"{command} COMMAND ...",
+        description=description,
+        epilog=f"commands:\n{lines}\n`{command} COMMAND --help` lists its options.\n\n"
+        f"{exit_statuses}",
+    )
+    parser.set_defaults(**{SUBCOMMANDS_OF_PARSER: subcommands})
+    parser.add_argument("command", choices=list(subcommands), nargs="?", help=argparse.SUPPRESS)
     return parser
 
 

@@ -1,7 +1,7 @@
-"""The table of subcommands: a sentence for the help of each, and the module that has its `parse`.
+"""The tables of subcommands: a sentence for the help of each, and the function that parses it.
 
-A module is imported when its subcommand is used. Its `parse` gets the words after the subcommand,
-declares the options, and returns a function that runs the subcommand.
+A module is imported when its subcommand is used. Its function, `parse` in most modules, gets the
+words after the subcommand, declares the options, and returns a function that runs the subcommand.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["SUBCOMMANDS", "Subcommand"]
+__all__ = ["SERVERS_SUBCOMMANDS", "SUBCOMMANDS", "Subcommand"]
 
 
 class Subcommand(NamedTuple):
-    """A row of the table."""
+    """A row of a table."""
 
     summary: str
     module: str  # in this package
+    function: str = "parse"
 
     def parse(self, words: Sequence[str]) -> Callable[[], int]:
         """Return a function that runs the subcommand and returns the exit status.
@@ -29,7 +30,7 @@ class Subcommand(NamedTuple):
             CliError: the command line is invalid in a way that argparse doesn't detect.
         """
         module = import_module(f".{self.module}", __package__)
-        return cast("Callable[[], int]", module.parse(words))
+        return cast("Callable[[], int]", getattr(module, self.function)(words))
 
 
 SUBCOMMANDS: Final = {
@@ -69,5 +70,29 @@ SUBCOMMANDS: Final = {
     "servers": Subcommand("add, show and change servers in configuration files", "servers._parser"),
     "install": Subcommand(
         "register a Python file with a program such as Claude Code or VS Code", "serve._install"
+    ),
+}
+
+# Those of `mcp-trio servers`.
+SERVERS_SUBCOMMANDS: Final = {
+    "list": Subcommand(
+        "show all servers, their states, and what has changed since it was approved",
+        "servers._parser",
+        "parse_list",
+    ),
+    "approve": Subcommand("approve what servers run and offer", "servers._parser", "parse_approve"),
+    "add": Subcommand("write a server into a configuration file", "servers._parser", "parse_add"),
+    "get": Subcommand(
+        "show a server as it counts, and what is wrong with it", "servers._parser", "parse_get"
+    ),
+    "remove": Subcommand(
+        "remove a server from a configuration file", "servers._parser", "parse_remove"
+    ),
+    "enable": Subcommand("turn on a server that was turned off", "servers._parser", "parse_enable"),
+    "disable": Subcommand(
+        "turn a server off, and keep its entry", "servers._parser", "parse_disable"
+    ),
+    "import": Subcommand(
+        "copy servers from the file of another program", "servers._parser", "parse_import"
     ),
 }

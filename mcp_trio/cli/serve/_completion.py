@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from mcp_trio.cli._parser import READ_PARSER, ParserRead, new_parser
+from mcp_trio.cli._parser import READ_PARSER, SUBCOMMANDS_OF_PARSER, ParserRead, new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._subcommands import SUBCOMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mcp_trio.cli._subcommands import Subcommand
+
     Command = Callable[[Sequence[str]], Callable[[], int]]
 
-__all__ = ["GROUP", "CommandGroup", "parse"]
+__all__ = ["parse"]
 
-# The default of a parser that has a `CommandGroup`.
-GROUP: Final = "group"
 SHELLS: Final = ("bash", "fish", "zsh")  # that tests run the script in
 # What completes an argument with this metavar.
 _PATHS: Final = {
@@ -46,13 +46,6 @@ bash needs the package bash-completion for that, or `source FILE` in ~/.bashrc. 
 fpath=(~/.zfunc $fpath) in ~/.zshrc, before compinit."""
 
 
-class CommandGroup(NamedTuple):
-    """Subcommands of a subcommand: a sentence for each, in order, and what parses its words."""
-
-    summaries: Mapping[str, str]
-    commands: Mapping[str, Command]
-
-
 def parse(words: Sequence[str]) -> Callable[[], int]:
     """Return a function that prints the script and returns the exit status."""
     parser = new_parser("completion", description=_DESCRIPTION)
@@ -64,9 +57,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
         full = new_parser(None, description="Model Context Protocol")
         full.add_argument("--version", action="version", help="print the version")
-        summaries = {name: each.summary for name, each in SUBCOMMANDS.items()}
-        commands = {name: each.parse for name, each in SUBCOMMANDS.items()}
-        _add_parsers(full, summaries, commands, found.shell)
+        _add_parsers(full, SUBCOMMANDS, found.shell)
         script = shtab.complete(full, found.shell)
         # shtab lets zsh complete one of the words that may be repeated. They are any number.
         script = script.replace('"(*)::', '"*:') if found.shell == "zsh" else script
@@ -77,26 +68,23 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
 
 def _add_parsers(
-    parser: argparse.ArgumentParser,
-    summaries: Mapping[str, str],
-    commands: Mapping[str, Command],
-    shell: str,
+    parser: argparse.ArgumentParser, table: Mapping[str, Subcommand], shell: str
 ) -> None:
     """Add the parsers of subcommands to that of their command."""
     subparsers = parser.add_subparsers()
-    for name, summary in summaries.items():
-        parent = _read_parser(commands[name], shell)
-        group: CommandGroup | None = parent.get_default(GROUP)
+    for name, subcommand in table.items():
+        parent = _read_parser(subcommand.parse, shell)
+        inner: Mapping[str, Subcommand] | None = parent.get_default(SUBCOMMANDS_OF_PARSER)
         # A shell shows the first line of a description. That of a subcommand has several.
         added = subparsers.add_parser(
             name,
-            parents=[parent] if group is None else [],
-            add_help=group is not None,
-            help=summary,
-            description=summary,
+            parents=[parent] if inner is None else [],
+            add_help=inner is not None,
+            help=subcommand.summary,
+            description=subcommand.summary,
         )
-        if group is not None:
-            _add_parsers(added, group.summaries, group.commands, shell)
+        if inner is not None:
+            _add_parsers(added, inner, shell)
 
 
 def _read_parser(command: Command, shell: str) -> argparse.ArgumentParser:

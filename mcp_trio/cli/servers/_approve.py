@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 __all__ = ["approve"]
 
 
-def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: float) -> int:
+def approve(names: Sequence[str], *, all_servers: bool, config: Path | None, timeout: float) -> int:
     """Ask about servers and what they offer, and return the exit status.
 
     It is 3 if something isn't approved in the end.
 
     Args:
         names: the servers' names.
-        every: whether all servers are meant that aren't disabled.
+        all_servers: whether to ask about every server that isn't disabled.
         config: the file, or None.
         timeout: seconds to connect to the servers.
 
@@ -81,7 +81,7 @@ def approve(names: Sequence[str], *, every: bool, config: Path | None, timeout: 
         )
     files = find_files(config)
     merged = read_files(files)
-    if every:
+    if all_servers:
         names = [name for name, each in merged.servers.items() if not each.server.disabled]
         for problem in merged.problems:
             stderr.write_line(("mcp-trio: left out: ", "yellow"), str(problem))

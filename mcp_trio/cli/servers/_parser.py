@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
 from mcp_trio.cli._options import add_config, add_directory, add_headers, add_timeout, add_variables
-from mcp_trio.cli._parser import new_parser
+from mcp_trio.cli._parser import Command, group_parser, new_parser
 from mcp_trio.cli._session import DEFAULT_TIMEOUT
+from mcp_trio.cli._subcommands import SERVERS_SUBCOMMANDS
 from mcp_trio.cli._target import invalid_url, is_server, is_url, require_url, require_utf_8
-from mcp_trio.cli.serve._completion import GROUP, CommandGroup
 
 from ._places import SCOPES
 
-__all__ = ["parse"]
-
-_Command: TypeAlias = Callable[[], int]
-
-_SUMMARIES: Final = {
-    "list": "show all servers, their states, and what has changed since it was approved",
-    "approve": "approve what servers run and offer",
-    "add": "write a server into a configuration file",
-    "get": "show a server as it counts, and what is wrong with it",
-    "remove": "remove a server from a configuration file",
-    "enable": "turn on a server that was turned off",
-    "disable": "turn a server off, and keep its entry",
-    "import": "copy servers from the file of another program",
-}
+__all__ = [
+    "parse",
+    "parse_add",
+    "parse_approve",
+    "parse_disable",
+    "parse_enable",
+    "parse_get",
+    "parse_import",
+    "parse_list",
+    "parse_remove",
+]
 
 _EXIT_STATUSES: Final = """\
 exit status:
@@ -47,7 +44,7 @@ The servers are in the files .mcp.local.json and .mcp.json of the project, and m
 your configuration directory. Of several servers with one name the first one counts."""
 
 
-def parse(words: Sequence[str]) -> _Command:
+def parse(words: Sequence[str]) -> Command:
     """Return a function that runs `mcp-trio servers` and returns the exit status.
 
     Args:
@@ -57,39 +54,21 @@ def parse(words: Sequence[str]) -> _Command:
         SystemExit: argparse has printed help or an error.
         CliError: the command line is invalid in a way that argparse doesn't detect.
     """
-    known = _commands()
-    if words and words[0] in known:
-        return known[words[0]](words[1:])
-    lines = "".join(f"  {name:9}{summary}\n" for name, summary in _SUMMARIES.items())
-    parser = new_parser(
+    if words and words[0] in SERVERS_SUBCOMMANDS:
+        return SERVERS_SUBCOMMANDS[words[0]].parse(words[1:])
+    parser = group_parser(
         "servers",
-        usage="mcp-trio servers COMMAND ...",
+        SERVERS_SUBCOMMANDS,
         description="Adds, shows and changes the servers in configuration files." + _FILES,
-        epilog=f"commands:\n{lines}\n`mcp-trio servers COMMAND --help` lists its options.\n\n"
-        f"{_EXIT_STATUSES}",
+        exit_statuses=_EXIT_STATUSES,
     )
-    parser.set_defaults(**{GROUP: CommandGroup(_SUMMARIES, known)})
-    parser.add_argument("command", choices=list(known), nargs="?", help=argparse.SUPPRESS)
     parser.parse_args(words)
     parser.print_help(sys.stderr)
     return lambda: MISUSE
 
 
-def _commands() -> dict[str, Callable[[Sequence[str]], _Command]]:
-    """Return the function that parses the words of each subcommand."""
-    return {
-        "list": _list,
-        "approve": _approve,
-        "add": _add,
-        "get": _get,
-        "remove": _remove,
-        "enable": partial(_set_enabled, "enable"),
-        "disable": partial(_set_enabled, "disable"),
-        "import": _import,
-    }
-
-
-def _list(words: Sequence[str]) -> _Command:
+def parse_list(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers list` and returns the exit status."""
     parser = _server_parser(
         "list",
         description="Shows the servers of the configuration files, and connects to those that are"
@@ -118,7 +97,8 @@ def _list(words: Sequence[str]) -> _Command:
     )
 
 
-def _approve(words: Sequence[str]) -> _Command:
+def parse_approve(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers approve` and returns the exit status."""
     parser = _server_parser(
         "approve",
         usage="mcp-trio servers approve [options] NAME ...\n"
@@ -152,7 +132,7 @@ def _approve(words: Sequence[str]) -> _Command:
     return partial(
         approve,
         found.names,
-        every=found.all,
+        all_servers=found.all,
         config=found.config,
         timeout=found.timeout or DEFAULT_TIMEOUT,
     )
@@ -162,7 +142,8 @@ def _add_connect_timeout(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser, f"the timeout for the connections (default: {DEFAULT_TIMEOUT:g})")
 
 
-def _add(words: Sequence[str]) -> _Command:
+def parse_add(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers add` and returns the exit status."""
     parser = _server_parser(
         "add",
         usage="mcp-trio servers add NAME [options] URL\n"
@@ -270,7 +251,8 @@ def _split_server(
     return "", word
 
 
-def _get(words: Sequence[str]) -> _Command:
+def parse_get(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers get` and returns the exit status."""
     parser = _server_parser(
         "get",
         description="Shows a server as it counts: its file, how it is started or reached, which"
@@ -286,7 +268,8 @@ def _get(words: Sequence[str]) -> _Command:
     return partial(get, found.name, config=found.config, as_json=found.json)
 
 
-def _remove(words: Sequence[str]) -> _Command:
+def parse_remove(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers remove` and returns the exit status."""
     parser = _server_parser(
         "remove",
         description="Removes a server from a configuration file. The change is shown, and made if"
@@ -308,7 +291,17 @@ def _remove(words: Sequence[str]) -> _Command:
     )
 
 
-def _set_enabled(word: str, words: Sequence[str]) -> _Command:
+def parse_enable(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers enable` and returns the exit status."""
+    return _parse_enabling("enable", words)
+
+
+def parse_disable(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers disable` and returns the exit status."""
+    return _parse_enabling("disable", words)
+
+
+def _parse_enabling(word: str, words: Sequence[str]) -> Command:
     is_enabling = word == "enable"
     parser = _server_parser(
         word,
@@ -334,7 +327,8 @@ def _set_enabled(word: str, words: Sequence[str]) -> _Command:
     )
 
 
-def _import(words: Sequence[str]) -> _Command:
+def parse_import(words: Sequence[str]) -> Command:
+    """Return a function that runs `servers import` and returns the exit status."""
     parser = _server_parser(
         "import",
         usage="mcp-trio servers import --from CLIENT [options] [NAME ...]",
