@@ -26,10 +26,10 @@ from ._form import (
     Form,
 )
 from ._input_requests import NestedRequests
-from ._page_visits import InvalidPageVisit, PageVisit
 from ._roots import RootsContext
 from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
+from ._url_elicitation import InvalidPageVisit, PageVisit
 
 __all__ = [
     "AcceptedElicitation",

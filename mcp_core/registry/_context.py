@@ -20,9 +20,9 @@ from mcp_core.registry.functions._function import Injected
 from ._errors import DeclarationError
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
 from ._input_requests import CANNOT_AWAIT, meta_of
-from ._page_visits import VISIT_LIFETIME, PageVisit, make_visit
 from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
+from ._url_elicitation import VISIT_LIFETIME, PageVisit, make_visit
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -50,9 +50,9 @@ from mcp_core.types import (
 from ._context import Context
 from ._errors import DeclarationError
 from ._lookup import RequestLookup, request_error
-from ._page_visits import verify_visit
 from ._pages import PAGE_SIZE, ListPages
 from ._roots import RootsHook, check_hook
+from ._url_elicitation import verify_visit
 from ._validation import check_icons
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._addresses import origin_of as origin_of
     from ._addresses import origin_text as origin_text
     from ._addresses import same_origin_redirect as same_origin_redirect
-    from ._page import PageUrl as PageUrl
+    from ._elicitation_url import PageUrl as PageUrl
     from ._transports import URL_TRANSPORTS as URL_TRANSPORTS
     from ._transports import UrlTransport as UrlTransport
     from ._transports import http_url as http_url
@@ -77,7 +77,7 @@ _MODULES = {
         "origin_text",
         "same_origin_redirect",
     ),
-    "._page": ("PageUrl",),
+    "._elicitation_url": ("PageUrl",),
     "._transports": (
         "URL_TRANSPORTS",
         "UrlTransport",

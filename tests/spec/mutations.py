@@ -2000,7 +2000,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("ELIC-18",),
-        "mcp_core/urls/_page.py::_host_warnings",
+        "mcp_core/urls/_elicitation_url.py::_host_warnings",
         'if host.startswith(_PUNYCODE) or f".{_PUNYCODE}" in host: ...',
         "if not host: ...",
     ),

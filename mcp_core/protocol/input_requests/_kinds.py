@@ -157,7 +157,7 @@ def _find_question_error(
 def _find_page_error(url: str) -> str | None:
     # The client hands the URL to a browser, perhaps through a shell, and the user decides by its
     # host: only a URL that all readers understand alike is passed on.
-    from mcp_core.urls._page import PageUrl  # on first use: pages are rare
+    from mcp_core.urls._elicitation_url import PageUrl  # on first use: pages are rare
 
     try:
         PageUrl.parse(url)
@@ -176,7 +176,7 @@ def find_page_error(url: str) -> str | None:
     if error is not None:
         return error
     from mcp_core.urls._addresses import is_loopback_host
-    from mcp_core.urls._page import PageUrl
+    from mcp_core.urls._elicitation_url import PageUrl
 
     page = PageUrl.parse(url)
     host = page.host.rstrip(".")
