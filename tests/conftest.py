@@ -72,16 +72,16 @@ STARTS_PROGRAMS = [
         testing/test_oracle_plugin
         testing/test_pytest_plugin
         tests
-        trio_/cli/hosts/test_configured
+        trio_/cli/configured/test_configured
         trio_/cli/oracle/test_check
         trio_/cli/oracle/test_configured_target
         trio_/cli/oracle/test_proxy
         trio_/cli/oracle/test_replay
         trio_/cli/oracle/test_show
-        trio_/cli/serve/test_completion
-        trio_/cli/serve/test_install
-        trio_/cli/serve/test_reload
-        trio_/cli/serve/test_run
+        trio_/cli/test_completion
+        trio_/cli/run/test_install
+        trio_/cli/run/test_reload
+        trio_/cli/run/test_run
         trio_/cli/servers/test_add
         trio_/cli/servers/test_approve
         trio_/cli/servers/test_change
@@ -95,7 +95,7 @@ STARTS_PROGRAMS = [
         trio_/cli/test_screen
         trio_/cli/test_session
         trio_/cli/test_target
-        trio_/cli/test_user
+        trio_/cli/test_elicitation_answers
         trio_/cli/use/test_call
         trio_/cli/use/test_complete
         trio_/cli/use/test_demo

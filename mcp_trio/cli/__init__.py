@@ -63,14 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _is_of_served_file(error: BaseException) -> bool:
     """Return True if code of the user's file has raised, which only `mcp-trio run` imports."""
-    module = sys.modules.get("mcp_trio.cli.serve._run")
+    module = sys.modules.get("mcp_trio.cli.run._run")
     return module is not None and bool(module.is_of_served_file(error))
 
 
 def _run_subcommand(arguments: list[str]) -> int:
     # Clients start `run FILE`, so it must start fast: it imports neither argparse nor rich.
     if arguments[:1] == ["run"] and len(arguments) == 2 and not arguments[1].startswith("-"):
-        from mcp_trio.cli.serve._run import run
+        from mcp_trio.cli.run._run import run
 
         return run(arguments[1])
     from ._parser import parse

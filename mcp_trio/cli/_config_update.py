@@ -28,9 +28,9 @@ from mcp_core.host import (
 )
 from mcp_trio._files import FileChanged, read_snapshot, replace_file
 
+from ._elicitation_answers import open_terminal
 from ._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from ._forms import ask_permission
-from ._user import open_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -40,7 +40,7 @@ __all__ = [
     "PrintLine",
     "PromptParts",
     "ask_permission",
-    "ask_to_open_page",
+    "ask_to_open_url",
     "fill_in",
     "parse_field",
     "valid_default",
@@ -129,7 +129,7 @@ def fill_in(source: str, message: str, form: FormSchema, print_line: PrintLine) 
     return t.ElicitResult(action="accept", content=form_input.content)
 
 
-def ask_to_open_page(source: str, message: str, url: str, print_line: PrintLine) -> Dialogue:
+def ask_to_open_url(source: str, message: str, url: str, print_line: PrintLine) -> Dialogue:
     """Ask the user to open a page.
 
     The command doesn't open it: it cannot know which browser would start, perhaps in this very

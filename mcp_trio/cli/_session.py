@@ -61,9 +61,9 @@ if TYPE_CHECKING:
     from mcp_trio.streams._child import Stderr
     from mcp_trio.streams._trace import Trace
 
+    from ._elicitation_answers import ElicitationAnswers
     from ._progress import OnProgress
-    from ._user import User
-    from .hosts._configured import ConfiguredSession
+    from .configured._configured import ConfiguredSession
 
 __all__ = [
     "ARROWS",
@@ -134,7 +134,7 @@ class Target:
         stderr: shared by all parts that write to stderr, so that lines and prompts don't mix.
         trace: called with each message.
         recording: the file in which the session is recorded.
-        user: answers elicitation requests; None declares no elicitation.
+        answers: answers elicitation requests; None declares no elicitation.
         roots: directories and files in which the server may work.
         headers: sent with each HTTP request to a URL.
         allow_cleartext: whether they may be sent unencrypted to another machine.
@@ -159,7 +159,7 @@ class Target:
     stderr: Screen = field(default_factory=lambda: Screen(sys.stderr))
     trace: Trace | None = None
     recording: Recording | None = None
-    user: User | None = None
+    answers: ElicitationAnswers | None = None
     roots: tuple[Path, ...] = ()
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     allow_cleartext: bool = False
@@ -305,7 +305,7 @@ class Target:
     def call_options(self, progress: OnProgress) -> CallOptions:
         """Return the options of a call that may take long and may ask the user."""
         options: CallOptions = {"timeout": self.timeout, "progress": progress}
-        if self.user is not None and self.user.at_terminal:
+        if self.answers is not None and self.answers.at_terminal:
             options["max_timeout"] = None  # the user may take any time; Ctrl+C ends the wait
         return options
 
@@ -320,8 +320,8 @@ class Target:
             "on_log": _log_printer(self.stderr) if self.log_level is not None else None,
             "log_level": self.log_level,
         }
-        if self.user is not None:
-            options |= self.user.client_options
+        if self.answers is not None:
+            options |= self.answers.client_options
         if self.roots:
             options["on_roots"] = self.roots
         return options
@@ -492,7 +492,7 @@ async def _run_session(
                 NO_CONNECTION,
             )
     return stopped or (
-        MISUSE if target.user is not None and target.user.answers_invalid else status
+        MISUSE if target.answers is not None and target.answers.answers_invalid else status
     )
 
 

@@ -35,9 +35,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: Final = {
     "demo": Subcommand("watch a client and a server talk, message by message", "use._demo"),
-    "run": Subcommand(
-        "serve what a Python file declares, over stdio or HTTP", "serve._run_options"
-    ),
+    "run": Subcommand("serve what a Python file declares, over stdio or HTTP", "run._run_options"),
     "inspect": Subcommand("show what a server offers", "use._inspect"),
     "call": Subcommand("call a tool of a server", "use._call"),
     "read": Subcommand("read a resource of a server", "use._read"),
@@ -65,11 +63,11 @@ SUBCOMMANDS: Final = {
     ),
     "diff": Subcommand("compare two recorded conversations", "oracle._diff"),
     "completion": Subcommand(
-        "print a script that completes command lines in a shell", "serve._completion"
+        "print a script that completes command lines in a shell", "_completion"
     ),
     "servers": Subcommand("add, show and change servers in configuration files", "servers._parser"),
     "install": Subcommand(
-        "register a Python file with a program such as Claude Code or VS Code", "serve._install"
+        "register a Python file with a program such as Claude Code or VS Code", "run._install"
     ),
 }
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from mcp_core import ALL
 from mcp_core.urls import http_url, url_transport
 
+from ._elicitation_answers import ElicitationAnswers, open_terminal
 from ._errors import CliError, one_line, split_file
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
 from ._recording import read_recording
 from ._screen import Screen
 from ._session import DEFAULT_TIMEOUT, Target, trace_printer
-from ._user import User, open_terminal
 from .state._logins import has_login, uses_keychain
 
 if TYPE_CHECKING:
@@ -229,16 +229,18 @@ def configured_target(
     Raises:
         CliError: there is no such server, or an option isn't for it.
     """
-    from .hosts._configured import ConfiguredSession, choose_servers
-    from .hosts._consent import TerminalConsent
+    from .configured._configured import ConfiguredSession, choose_servers
+    from .configured._consent import TerminalConsent
 
     choice = choose_servers(found.config, server, merged)
     config = choice.first.server
     stderr = Screen(sys.stderr)
-    user = None
+    answers = None
     if "answer" in found:
-        user = User(" or ".join(map(one_line, choice.servers)), found.answer, stderr)
-    terminal = open_terminal(stderr) if user is None else user.terminal
+        answers = ElicitationAnswers(
+            " or ".join(map(one_line, choice.servers)), found.answer, stderr
+        )
+    terminal = open_terminal(stderr) if answers is None else answers.terminal
     for word in found.approve_server:
         require_utf_8(word)
     consent = TerminalConsent(
@@ -258,7 +260,7 @@ def configured_target(
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
         recording=read_recording(parser, found, stderr),
-        user=user,
+        answers=answers,
         roots=tuple(getattr(found, "roots", ())),
         keychain=uses_keychain(found, has_login=choice.has_login),
         configured=ConfiguredSession(choice, consent, kind),
@@ -328,7 +330,7 @@ def _target(
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
         recording=read_recording(parser, found, stderr),
-        user=User(name, found.answer, stderr) if "answer" in found else None,
+        answers=ElicitationAnswers(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,
         allow_cleartext=allow_cleartext,

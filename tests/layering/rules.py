@@ -80,7 +80,7 @@ ON_FIRST_USE: Final = {
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/protocol/schema/_json_schema.py",
-    "shtab": "mcp_trio/cli/serve/_completion.py",
+    "shtab": "mcp_trio/cli/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/edit/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
@@ -251,7 +251,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/proxy/_http_exchange.py",
     "mcp_trio/_websocket.py",
     "mcp_trio/_simple_http.py",
-    "mcp_trio/cli/serve/_reload.py",  # relays whole lines between two pipes
+    "mcp_trio/cli/run/_reload.py",  # relays whole lines between two pipes
     "mcp_trio/http_server/_connection.py",
     "mcp_trio/http_server/_h11_connection.py",
     "mcp_trio/http_server/_h2_connection.py",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.trio_.cli import program
-from tests.trio_.cli.hosts.configured import ConfiguredServers
+from tests.trio_.cli.configured.configured import ConfiguredServers
 from tests.trio_.cli.program import Forks
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ import mcp_trio
 from mcp_core import McpTrioError
 from mcp_core.trace import Judge, diff_traces, load_trace, read_trace
 from mcp_trio.host import AuditFile, Host, MemoryApprovals
-from tests.trio_.cli.hosts.configured import ConfiguredServers
+from tests.trio_.cli.configured.configured import ConfiguredServers
 
 # Each way in has a secret of its own. One has what JSON and URLs escape.
 VARIABLE = 'k3y-variable/"qu0ted" + é'

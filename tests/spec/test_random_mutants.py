@@ -114,7 +114,7 @@ AREA_OF = {
     "mcp_core/adapters/_recorder.py": "runtime",
     "mcp_trio/_client.py": "trio",
     "mcp_trio/http_server/_auth.py": "trio",
-    "mcp_trio/cli/_user.py": "tools",
+    "mcp_trio/cli/_elicitation_answers.py": "tools",
     "mcp_trio/oracle/fuzz/_play.py": "tools",
     "mcp_asyncio_shim/_client.py": "shim",
 }

@@ -51,7 +51,7 @@ from mcp_trio.streams._stdio import stop_on_signals
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp_trio.cli.hosts._launch import ConfiguredLaunch
+    from mcp_trio.cli.configured._launch import ConfiguredLaunch
     from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.streams._stdio import StopSignal
@@ -357,7 +357,7 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
         CliError: there is no conversation with the server, or a file cannot be read or written.
     """
     if target.configured is not None:
-        from mcp_trio.cli.hosts._launch import find_launch
+        from mcp_trio.cli.configured._launch import find_launch
 
         launch = find_launch(target, "fuzz", ("stdio", "http"))
         target = launch.applied_to(target)

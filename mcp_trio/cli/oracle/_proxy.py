@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.http import Url
     from mcp_trio.cli._session import Target
-    from mcp_trio.cli.hosts._launch import ConfiguredLaunch
+    from mcp_trio.cli.configured._launch import ConfiguredLaunch
 
 __all__ = ["parse", "proxy_command", "proxy_url"]
 
@@ -142,7 +142,7 @@ def _proxy_configured(target: Target, found: argparse.Namespace) -> int:
     Raises:
         CliError: it isn't approved, is disabled, or has another transport than the command line.
     """
-    from mcp_trio.cli.hosts._launch import find_launch, transport_of
+    from mcp_trio.cli.configured._launch import find_launch, transport_of
 
     is_stdio = transport_of(target) == "stdio"
     if is_stdio and found.http is not None:
@@ -263,7 +263,7 @@ def proxy_url(
         CliError: it cannot listen on the address.
     """
     from mcp_trio._nursery import open_quiet_nursery
-    from mcp_trio.cli.serve._run import access_log_printer
+    from mcp_trio.cli.run._run import access_log_printer
     from mcp_trio.http_server._serve import CannotListen
     from mcp_trio.oracle.proxy._http import serve_http_proxy
 

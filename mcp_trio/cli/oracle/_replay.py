@@ -142,7 +142,7 @@ def _parse_configured(
 
 
 def _replay_configured(path: str, target: Target, found: argparse.Namespace) -> int:
-    from mcp_trio.cli.hosts._launch import find_launch
+    from mcp_trio.cli.configured._launch import find_launch
 
     launch = find_launch(target, "replay", ("stdio", "http"), passes_on=True)
     target = launch.applied_to(target)

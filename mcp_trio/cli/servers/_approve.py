@@ -25,11 +25,11 @@ from mcp_core.host import (
     digest_launch,
     replace_pins,
 )
+from mcp_trio.cli._elicitation_answers import open_terminal
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._user import open_terminal
-from mcp_trio.cli.hosts._configured import approve_words
-from mcp_trio.cli.hosts._consent import TerminalConsent, count_definitions
+from mcp_trio.cli.configured._configured import approve_words
+from mcp_trio.cli.configured._consent import TerminalConsent, count_definitions
 from mcp_trio.host import (
     ApprovalFile,
     DefinitionsQuestion,

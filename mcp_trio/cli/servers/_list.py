@@ -19,8 +19,8 @@ from mcp_core.drivers import shorten_text
 from mcp_core.host import QualifiedName, ToolNames, approval_state, find_warnings
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, one_line
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.hosts._configured import approve_words
-from mcp_trio.cli.hosts._consent import shown_definition
+from mcp_trio.cli.configured._configured import approve_words
+from mcp_trio.cli.configured._consent import shown_definition
 from mcp_trio.host import ApprovalFile, Host, HostLimits, MemoryApprovals
 from mcp_trio.host._configured import ConfiguredServer
 from mcp_trio.host._prepared_launch import prepare_launch

@@ -133,8 +133,8 @@ def call(
             return 0
         return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
 
-    if detach and target.user is not None:
-        target.user.answers_later = True
+    if detach and target.answers is not None:
+        target.answers.answers_later = True
     return run_session(target, body)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.trio_.cli import program
-from tests.trio_.cli.hosts.configured import ConfiguredServers
+from tests.trio_.cli.configured.configured import ConfiguredServers
 from tests.trio_.cli.program import LAB, ROOT, Forks, Hosted, ServerFile
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core import FormSchema
 from mcp_core.types import ElicitResult
-from mcp_trio.cli._forms import ask_to_open_page, fill_in
+from mcp_trio.cli._forms import ask_to_open_url, fill_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -421,7 +421,7 @@ def test_page_address_is_shown_whole_with_bold_host(
 ) -> None:
     name = host.partition(":")[0]
     printed: list[tuple[Any, ...]] = []
-    dialogue = ask_to_open_page("The server", "Log in", url, lambda *parts: printed.append(parts))
+    dialogue = ask_to_open_url("The server", "Log in", url, lambda *parts: printed.append(parts))
     next(dialogue)
     address = printed[3]
     assert "".join(part if isinstance(part, str) else part[0] for part in address) == f"  {url}"
@@ -446,14 +446,14 @@ CONSENTS: list[tuple[list[str | None], str]] = [
 @pytest.mark.parametrize(("typed", "action"), CONSENTS)
 def test_page_needs_explicit_yes(typed: list[str | None], action: str) -> None:
     answer, _ = run_dialogue(
-        lambda say: ask_to_open_page("The server", "Log in", "https://a.b/", say), typed
+        lambda say: ask_to_open_url("The server", "Log in", "https://a.b/", say), typed
     )
     assert answer == ElicitResult(action=action)  # type: ignore[arg-type]
 
 
 def test_page_host_is_named_as_it_is_reached() -> None:
     _, lines = run_dialogue(
-        lambda say: ask_to_open_page(
+        lambda say: ask_to_open_url(
             "The server", "Log in\nmcp-trio: it is safe", "https://XN--pple-43d.com:8443/x", say
         ),
         ["no"],

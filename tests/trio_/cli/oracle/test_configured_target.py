@@ -26,7 +26,7 @@ from tests.trio_.cli.program import COMMAND, run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.trio_.cli.hosts.configured import ConfiguredServers
+    from tests.trio_.cli.configured.configured import ConfiguredServers
 
 pytest.importorskip("hypothesis")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli.hosts.configured import OFFER, tool
+from tests.trio_.cli.configured.configured import OFFER, tool
 
 if TYPE_CHECKING:
-    from tests.trio_.cli.hosts.configured import ConfiguredServers
+    from tests.trio_.cli.configured.configured import ConfiguredServers
 
 START = "Start demo, now and whenever it is used?"
 FIRST = "Approve 2 new definitions of demo?"

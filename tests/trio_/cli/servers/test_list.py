@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_trio.cli.servers._list import _columns, _padded
-from tests.trio_.cli.hosts.configured import OFFER, tool
+from tests.trio_.cli.configured.configured import OFFER, tool
 
 if TYPE_CHECKING:
-    from tests.trio_.cli.hosts.configured import ConfiguredServers
+    from tests.trio_.cli.configured.configured import ConfiguredServers
     from tests.trio_.cli.servers.conftest import HostFiles
 
 ZERO_WIDTH = "Say\u200b hello."

@@ -1,6 +1,6 @@
 """Answers to a server's elicitation requests: first from `--answer`, then from the user.
 
-1. Only what can be answered is declared: forms need a terminal or `--answer`, pages a terminal.
+1. Only what can be answered is declared: forms need a terminal or `--answer`, URLs a terminal.
 2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. A
    server that repeats a form because of a wrong answer therefore doesn't loop.
 3. A form that cannot be answered is cancelled, so the server doesn't wait. The exit status
@@ -19,7 +19,7 @@ from mcp_core.types import ElicitationCapability, ElicitResult
 
 from ._arguments import parse_object
 from ._errors import CliError, join_names, unknown_argument
-from ._forms import InvalidInput, ask_to_open_page, fill_in, parse_field, valid_default
+from ._forms import InvalidInput, ask_to_open_url, fill_in, parse_field, valid_default
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from ._screen import Screen
     from ._terminal import Terminal
 
-__all__ = ["User", "open_terminal"]
+__all__ = ["ElicitationAnswers", "open_terminal"]
 
 _MAX_MESSAGE: Final = 1_000  # characters of a form's message in an error
 
 
-class User:
-    """The answers of the user to one server.
+class ElicitationAnswers:
+    """The answers to one server's elicitation requests.
 
     Args:
         server: the server's name, to be shown.
@@ -78,10 +78,10 @@ class User:
     def _on_elicit(self, params: ElicitParams) -> Any:
         if params.mode != "url":
             return self._form_callback(params)
-        assert self.terminal is not None, "pages are declared only with a terminal"
+        assert self.terminal is not None, "URLs are declared only with a terminal"
         assert params.url is not None
         return self.terminal.run_dialogue(
-            partial(ask_to_open_page, self._source, params.message, params.url)
+            partial(ask_to_open_url, self._source, params.message, params.url)
         )
 
     def _answer_form(

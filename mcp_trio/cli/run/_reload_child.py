@@ -1,6 +1,6 @@
 """The process that `mcp-trio run --reload` starts: the server, and a report of its files.
 
-`python -m mcp_trio.cli.serve._reload_child REPORT DIRECTORY WORD...` runs `mcp-trio WORD...`.
+`python -m mcp_trio.cli.run._reload_child REPORT DIRECTORY WORD...` runs `mcp-trio WORD...`.
 Over HTTP the server ends with its stdin. REPORT gets a JSON object: the files of the imported
 modules below DIRECTORY, each with the time of its last change (nanoseconds). It is written again
 when a module is imported later.

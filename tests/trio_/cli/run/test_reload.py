@@ -16,8 +16,8 @@ import trio
 
 from mcp_core import ConnectionLost, PeerError
 from mcp_trio import connect, connect_stdio
-from mcp_trio.cli.serve._reload import Watch
-from mcp_trio.cli.serve._reload_child import Report
+from mcp_trio.cli.run._reload import Watch
+from mcp_trio.cli.run._reload_child import Report
 from tests.trio_.cli.program import COMMAND, run
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def parse(words: Sequence[str]) -> Command:
                 parser.error(f"--{option.replace('_', '-')} needs --http: add --http 8000")
         if found.reload:
             return _reload(found)
-        from mcp_trio.cli.serve._run import run
+        from mcp_trio.cli.run._run import run
 
         return partial(run, found.file, recording)
     if found.sse_path is not None:
@@ -96,7 +96,7 @@ def parse(words: Sequence[str]) -> Command:
             )
     if found.reload:
         return _reload(found)
-    from mcp_trio.cli.serve._run import run_http
+    from mcp_trio.cli.run._run import run_http
 
     host, port = found.http
     return partial(
@@ -113,7 +113,7 @@ def parse(words: Sequence[str]) -> Command:
 
 
 def _reload(found: argparse.Namespace) -> Command:
-    from mcp_trio.cli.serve._reload import run_reloading
+    from mcp_trio.cli.run._reload import run_reloading
 
     names = [name for name in ("json_response", "stateless") if getattr(found, name)]
     options = [f"--{name.replace('_', '-')}" for name in names]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from mcp_trio.cli.serve._reload import Watch
+from mcp_trio.cli.run._reload import Watch
 
 if TYPE_CHECKING:
     from pathlib import Path

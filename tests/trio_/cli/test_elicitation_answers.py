@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.types import ElicitParams, ElicitResult
+from mcp_trio.cli._elicitation_answers import ElicitationAnswers
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
-from mcp_trio.cli._user import User
 from tests.trio_.cli.program import Hosted, ServerFile, Terminal, run
 
 if TYPE_CHECKING:
@@ -95,13 +95,13 @@ def answer_form_with(
 ) -> tuple[ElicitResult, str, bool]:
     """Answer a form. Return the result, what was printed, and whether the answers were invalid."""
     printed = io.BytesIO()
-    user = User("server", given, Screen(io.TextIOWrapper(printed)))
+    answers = ElicitationAnswers("server", given, Screen(io.TextIOWrapper(printed)))
     schema = {"type": "object", "properties": fields, "required": required}
-    on_elicit = user.client_options.get("on_elicit")
+    on_elicit = answers.client_options.get("on_elicit")
     assert on_elicit is not None
     answer = on_elicit(ElicitParams(message="Fill\x1b this in", requested_schema=schema))
     assert isinstance(answer, ElicitResult)
-    return answer, printed.getvalue().decode(), user.answers_invalid
+    return answer, printed.getvalue().decode(), answers.answers_invalid
 
 
 GIVEN: list[tuple[list[str], dict[str, Any]]] = [
@@ -163,13 +163,13 @@ NO_ANSWERS = [
 @pytest.mark.parametrize(("given", "complaint"), NO_ANSWERS)
 def test_answer_option_malformed_is_rejected_at_start(given: list[str], complaint: str) -> None:
     with pytest.raises(CliError) as caught:
-        User("server", given, Screen(None))
+        ElicitationAnswers("server", given, Screen(None))
     assert complaint in str(caught.value)
 
 
 def test_user_without_terminal_and_answers_declares_nothing() -> None:
-    assert User("server", [], Screen(None)).client_options == {}
-    assert not User("server", ["a=1"], Screen(None)).at_terminal
+    assert ElicitationAnswers("server", [], Screen(None)).client_options == {}
+    assert not ElicitationAnswers("server", ["a=1"], Screen(None)).at_terminal
 
 
 SCRIPTS = [
@@ -377,8 +377,8 @@ def test_call_with_user_present_has_no_maximum_time() -> None:
     def nothing(*_: object) -> None:
         raise AssertionError("there is no progress")
 
-    user = User("server", [], Screen(None))
-    target = Target(server=("server",), timeout=5, user=user)
+    answers = ElicitationAnswers("server", [], Screen(None))
+    target = Target(server=("server",), timeout=5, answers=answers)
     assert target.call_options(nothing) == {"timeout": 5, "progress": nothing}
-    user.at_terminal = True
+    answers.at_terminal = True
     assert target.call_options(nothing) == {"timeout": 5, "max_timeout": None, "progress": nothing}

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from mcp_core import ALL
-from mcp_trio.cli import _options, main
+from mcp_trio.cli import _completion, _options, main
 from mcp_trio.cli._subcommands import SUBCOMMANDS
-from mcp_trio.cli.serve import _completion
 from tests.trio_.cli.program import COMMAND, output_of, run
 
 if TYPE_CHECKING:

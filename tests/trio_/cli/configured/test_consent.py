@@ -23,8 +23,8 @@ from mcp_core.host import (
 from mcp_core.types import Tool
 from mcp_trio.cli._options import add_configured_options
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.hosts._approved_servers import approving_option, is_approved_by
-from mcp_trio.cli.hosts._consent import (
+from mcp_trio.cli.configured._approved_servers import approving_option, is_approved_by
+from mcp_trio.cli.configured._consent import (
     PausableTimeout,
     TerminalConsent,
     ask_about_call,

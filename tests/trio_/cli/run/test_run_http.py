@@ -18,7 +18,7 @@ import trio
 import mcp_trio
 from mcp_core.types import TextContent
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.serve._run import access_log_printer
+from mcp_trio.cli.run._run import access_log_printer
 from mcp_trio.http_server._connection import AccessLogEntry
 from tests.trio_.cli.program import ROOT, Terminal, run, served
 

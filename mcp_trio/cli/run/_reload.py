@@ -27,7 +27,7 @@ from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.serve._run import explain_wait
+from mcp_trio.cli.run._run import explain_wait
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 

@@ -1,0 +1,1 @@
+"""`--server NAME`: the servers of configuration files as commands use them, with consent."""

@@ -1,1 +1,0 @@
-"""The subcommands that serve a file, register it, and set up a shell, one in each file."""
