@@ -1,12 +1,12 @@
 """Approvals of the user for servers and calls of tools, and the decision about each call.
 
-1. A server of a project's file is approved with the digest of what it would run or connect to, and
-   with the files whose server of the same name it takes the place of.
-2. A rule allows or denies a tool's calls. One for good names the definition that the user saw:
-   it ends when the tool changes.
+1. A server of a project's file is approved by the digest of what it would run or connect to. The
+   approval also names the files whose server of the same name it replaces.
+2. A rule allows or denies a tool's calls. A permanent one names the definition that the user saw,
+   and ends when the tool changes.
 3. Annotations are hints of the server. They count for servers of the user's own files only.
 
-`Approvals` is what is kept. Rules for a call or a session are the host's: they are never stored.
+`Approvals` is what is stored. The host keeps rules for one call or a session in memory.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _VERSION: Final = 1  # of the JSON; another one is refused, as it may mean somet
 class ApprovalRequired(McpTrioError):
     """A call, or a server, that the user hasn't approved.
 
-    `server` is the server's name, `tool` that of the tool at the server or None, and `reason`
-    says what is to be approved.
+    `server` is the server's name, `tool` the tool's name at the server, or None. `reason` says what
+    needs approval.
     """
 
     def __init__(self, server: str, tool: str | None, reason: str) -> None:
@@ -97,8 +97,8 @@ class ToolRule(Struct, frozen=True, kw_only=True):
 def _matches_pattern(pattern: str, tool: str) -> bool:
     """Return True if `tool` has the parts between the stars of `pattern`, in their order.
 
-    The first place of each part is the right one, so there is nothing to try again, as a regular
-    expression would: names are a server's choice.
+    Taking the first match of each part is enough, so nothing is tried twice. A regular expression
+    would backtrack, and servers choose the names.
     """
     first, *parts = pattern.split("*")
     if not parts:
@@ -120,8 +120,7 @@ class ServerApproval(Struct, frozen=True, kw_only=True):
 
     Attributes:
         launch: the `digest_launch` of what may be run, None for a server that needs no approval.
-        replaces: the files whose server of the same name it may take the place of, with their
-            scopes.
+        replaces: the files, with their scopes, whose server of the same name it may replace.
         approved: when, in seconds since 1970.
         rules: the rules for its tools.
         pins: what it offered when it was approved, None before it was seen.
@@ -150,7 +149,7 @@ class Approvals(Struct, frozen=True, kw_only=True):
         return self.servers.get(file, {}).get(server)
 
     def with_server(self, file: str, server: str, approval: ServerApproval | None) -> Approvals:
-        """Return the approvals with this `approval` of `server` of `file`, None to remove it.
+        """Return a copy with this `approval` for `server` of `file`. None removes it.
 
         `file` is an absolute path.
         """
@@ -167,9 +166,9 @@ class Approvals(Struct, frozen=True, kw_only=True):
     def with_change(
         self, file: str, server: str, function: Callable[[ServerApproval], ServerApproval]
     ) -> Approvals:
-        """Return the approvals with that of `server` of `file` replaced.
+        """Return a copy in which `function` has changed the approval of `server` of `file`.
 
-        `function` gets the approval, an empty one for a server without, and returns the new one.
+        `function` gets the old approval, or an empty one, and returns the new one.
         """
         old = self.find(file, server) or ServerApproval()
         return self.with_server(file, server, function(old))
@@ -194,13 +193,12 @@ def encode_approvals(approvals: Approvals) -> bytes:
         }
         for file, of_file in approvals.servers.items()
     }
-    # Not indented: a schema of a server may be nested so deeply that this takes a thousand times
-    # its size.
+    # Without indentation, which would make a deeply nested schema a thousand times as large.
     return msgspec.json.encode(replace(approvals, servers=servers)) + b"\n"
 
 
 def decode_approvals(data: bytes) -> Approvals:
-    """Return the approvals that `data`, the content of a file, has. None are in an empty one.
+    """Decode `data`, the content of a file. An empty file has no approvals.
 
     Raises:
         InvalidApprovals: it isn't JSON of this form, or of another version.
@@ -221,14 +219,14 @@ def approval_state(
 ) -> ApprovalState:
     """Return whether a launch was approved, never, or in another form.
 
-    An approval doesn't hold once the server takes the place of another one that the user wasn't
-    shown: commands that name the user's own server would reach this one. What the user's entry says
-    isn't covered: it is theirs to change.
+    An approval doesn't hold if the server now replaces another one and the user wasn't shown that:
+    commands for the user's own server would reach this one. The user may change their own entry
+    without a new approval.
 
     Args:
         launch: what would be run or connected to.
         approval: the server's approval, or None.
-        replaces: the files whose server of the same name it takes the place of, with their scopes.
+        replaces: the files, with their scopes, whose server of the same name it replaces.
     """
     if approval is None or approval.launch is None:
         return "new"
@@ -244,7 +242,7 @@ class CallDecision(Struct, frozen=True):
         verdict: "allow", "ask" the user, or "deny".
         about: "definition" if the tool's definition is to be approved, else "call".
         reason: who or what decides, for people: "rule", "read-only tool".
-        rule: the rule that decided. One for a call is used up by the call.
+        rule: the rule that decided. A rule for one call is used up by it.
     """
 
     verdict: Literal["allow", "ask", "deny"]
@@ -273,8 +271,8 @@ def decide_call(
 ) -> CallDecision:
     """Return whether a tool may be called.
 
-    A denying rule precedes an allowing one. Without a rule, read-only tools of trusted servers may
-    be called, and the user is asked for the others.
+    A rule that denies beats one that allows. Without a rule, read-only tools of trusted servers may
+    be called. For other tools the user is asked.
 
     Args:
         tool: the name of the tool at its server.
@@ -285,7 +283,7 @@ def decide_call(
             nothing.
         annotations: the server's hints.
         rules: those that are stored, and those of this session.
-        approve_all: allow calls that would be asked about. Definitions are asked about still.
+        approve_all: allow calls without asking. The user is still asked about definitions.
     """
     if not is_server_approved:
         return CallDecision("deny", "its server is not approved")
@@ -301,7 +299,7 @@ def decide_call(
     if pin != "pinned":
         return CallDecision("ask", _UNPINNED[pin], "definition")
     if matching:
-        # The rule that lasts longest, so that one for a call is kept for when it is needed.
+        # The rule that lasts longest: a rule for one call is kept until it is needed.
         order: tuple[RuleLifetime, ...] = ("always", "session", "call")
         rule = min(matching, key=lambda each: order.index(each.lifetime))
         return CallDecision("allow", "rule", rule=rule)

@@ -1,9 +1,9 @@
 """The record of one call of a tool, for a log that others may read.
 
-1. Arguments are kept as a digest, or redacted: values that are secrets by the name of their member
-   or by their form are replaced.
-2. Redaction is a net, not a wall: a secret in plain words isn't found. Where that matters, keep
-   digests, with a key.
+1. Arguments are kept as a digest, or redacted: values are replaced if their member's name or their
+   form says that they are secrets.
+2. Redaction is incomplete: it doesn't find a secret in plain words. Where that matters, record
+   digests with a key.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def redact_arguments(arguments: Any, secrets: Iterable[str] = ()) -> Any:
 
 
 def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return `text` without secrets, as `redact_arguments`, but of its full length.
+    """Redact `text` as `redact_arguments` does, but don't shorten it.
 
     Args:
         text: any text.
@@ -120,7 +120,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
 
 @lru_cache(8)
 def _known(secrets: frozenset[str]) -> KnownSecrets:
-    """Return the search for a server's secrets, which are the same for each of its calls."""
+    """Return the search for a server's secrets, cached for the server's next call."""
     return KnownSecrets(secrets)
 
 
@@ -134,7 +134,7 @@ def has_secret_form(text: str) -> bool:
 
 
 class _Redaction:
-    """One run over the arguments of a call, with the number of values that may still be kept."""
+    """One pass over a call's arguments. It counts how many values may still be kept."""
 
     def __init__(self, known: KnownSecrets) -> None:
         self._known = known
@@ -166,7 +166,7 @@ class _Redaction:
             if self._left <= 0:
                 found["…"] = f"({len(members) - count} more)"
                 break
-            # An empty value says that there was no secret, which is worth knowing.
+            # An empty value stays: it shows that there was no secret.
             is_secret = is_secret_name(name) and value not in (None, "", [], {})
             shown = self.text(name)
             found[shown] = REDACTED if is_secret else self.value(value, depth + 1)

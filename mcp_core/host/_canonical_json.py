@@ -2,9 +2,9 @@
 
 1. Members are sorted by the UTF-16 code units of their names (section 3.2.3).
 2. A number is written as ECMAScript writes a double (section 3.2.2.3, ECMA-262 Number::toString).
-   An integer that isn't a double is refused: it would become the text of another one.
+   An integer that no double equals is refused: it would be written as another number.
 3. NaN, infinities and halves of surrogate pairs have no JSON, and are refused (sections 3.2.2.2 and
-   3.2.2.3). Duplicate members have to be refused by the one who decodes the text.
+   3.2.2.3). The decoder of the text has to refuse duplicate members.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def digest_json(value: Any) -> str:
 
 
 def is_double(number: int) -> bool:
-    """Return True if a double has the value of `number`, or ECMAScript writes one like it.
+    """Return True if a double equals `number`, or ECMAScript writes a double like it.
 
-    The second are integers of programs in JavaScript: 2^63 is 9223372036854776000 there.
+    JavaScript writes 2^63 as 9223372036854776000, for example.
     """
     if -_MAX_SAFE_INTEGER <= number <= _MAX_SAFE_INTEGER:
         return True
@@ -117,7 +117,7 @@ def _utf16(name: str) -> bytes:
 
 def _integer(value: int) -> str:
     if not is_double(value):
-        # Its decimal digits, of which there may be millions, are no part of the text.
+        # The text leaves out the number: it may have millions of digits.
         raise ValueError(f"an integer of {value.bit_length()} bits is no double")
     return str(value) if abs(value) <= _MAX_SAFE_INTEGER else _number(float(value))
 
@@ -125,8 +125,8 @@ def _integer(value: int) -> str:
 def _number(value: float) -> str:
     """Write a double as ECMAScript does.
 
-    Python's `repr` has the same digits, the shortest that read back as the same double, and other
-    rules for the point and the exponent.
+    Python's `repr` has the same digits: the shortest ones that read back as the same double. Only
+    its rules for the point and the exponent differ.
     """
     if not math.isfinite(value):
         raise ValueError(f"{value} has no JSON")

@@ -2,8 +2,8 @@
 
 1. Hidden text: characters that a model reads and a user doesn't see, or that change what a
    terminal shows.
-2. Imitation: a name that a reader would take for a tool of another server, or a text that names one
-   and so may change how a model uses it.
+2. Imitation: a name that looks like another server's tool, or a text that mentions such a tool and
+   may change how a model uses it.
 
 Every search takes linear time: names and texts are a server's choice.
 
@@ -80,7 +80,7 @@ _MAX_SHARING: Final = 4  # names of one server that are kept for one entry
 
 _WORD: Final = re.compile(r"[\w-]+(?:[./][\w-]+)*")
 _PART: Final = re.compile(r"[\w-]+")  # of a word
-# A name such as `search` is a word of any text. It counts as a mention in quotes only.
+# A name such as `search` is an ordinary word. It counts as a mention only in quotes.
 _DISTINCT: Final = re.compile(r"[\w./-]*(?:[_./\d-]|[a-z][A-Z])[\w./-]*")
 _QUOTES: Final = "`'\"“”‘’«»"
 
@@ -102,7 +102,7 @@ class DefinitionWarning(Struct, frozen=True):
 
 
 class ToolNames:
-    """The tools of all servers by their `names`, to find imitations and mentions of them.
+    """The `names` of all servers' tools, to find imitations and mentions of them.
 
     Iteration yields the names, sorted and each once.
     """
@@ -125,9 +125,9 @@ class ToolNames:
         return iter(self._names)
 
     def find_similar(self, server: str, name: str) -> tuple[WarningKind, QualifiedName] | None:
-        """Return a tool of another server that `name`, a tool of `server`, could be taken for.
+        """Return a tool of another server that looks like `name`, a tool of `server`.
 
-        Names are alike if they differ in case, separators, look-alike letters, or one letter.
+        Names look alike if they differ only in case, separators, similar letters, or one letter.
         """
         other = _of_another(self._same.get(name, ()), server)
         if other is not None:
@@ -198,7 +198,7 @@ def _entries(skeleton: str) -> list[str]:
 
 
 def _is_one_edit(first: str, second: str) -> bool:
-    """Return True if one letter more, less or other makes `second` of `first`, or two swapped."""
+    """Return True if `second` is `first` with one letter added, left out, replaced or swapped."""
     start = 0
     while start < min(len(first), len(second)) and first[start] == second[start]:
         start += 1
@@ -248,7 +248,7 @@ def _texts(members: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if isinstance(value, str):
             yield path, value
         elif isinstance(value, dict):
-            # Cut, as deep nesting would make long paths of many members.
+            # Cut: deep nesting makes long paths.
             inner = [(f"{path}.{name}"[-2 * _MAX_PATH :].lstrip("."), name) for name in value]
             yield from ((where, name) for where, name in inner if path)
             pending += ((where, value[name]) for where, name in reversed(inner))

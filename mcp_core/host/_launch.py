@@ -2,10 +2,9 @@
 
 1. Everything is as the file has it, with `${NAME}` in place of values. Secrets behind names aren't
    shown, digested or stored.
-2. What has to be known before the start is the exception: the program, its directory and the file
-   with its variables are absolute paths, with the values of variables in them. So another program
-   that is found later, because `PATH` or a variable has changed, is asked about again. The text
-   with the variables is shown, too.
+2. The program, its directory and its file of variables are exceptions: they are absolute paths,
+   with variables expanded. If `PATH` or a variable changes, so that another program is found, the
+   user is asked again. The text before the expansion is shown too.
 3. What a program file contains, and what an address leads to, isn't covered.
 
 Sources of the members in `ServerLaunch.other`: as in `config/_read.py`.
@@ -41,14 +40,14 @@ __all__ = [
     "make_launch",
 ]
 
-# The way a digest is made. It changes when more is covered, so that users are asked again.
+# The version of the digest. It changes when the digest covers more, so that users are asked again.
 _DIGEST_VERSION: Final = 3
-# Bounds of what is shown: a user reads no more, and the end of a long line isn't seen.
+# Limits on what is shown: a user reads no more, and doesn't see the end of a long line.
 _MAX_LINES: Final = 200
 _MAX_LINE: Final = 4096  # characters
 _ABSOLUTE: Final = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
-# ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. Defaults may hold references too,
-# so the end isn't looked for.
+# ${NAME}, ${NAME:-default}, ${env:NAME}, ${input:NAME} and $NAME. A default may contain references,
+# so the pattern doesn't include its end.
 _REFERENCE: Final = re.compile(r"\$(?:\{\s*(?:env:)?((?:input:)?[A-Za-z_][\w.-]*)|([A-Za-z_]\w*))")
 # Members that change neither what is run nor what is sent: descriptions, what clients do with the
 # tools, and timeouts of other programs. Everything else counts, also a member that isn't known:
@@ -98,15 +97,15 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
         command: the absolute path of the program, "" for a URL.
         args: its arguments.
         directory: the absolute path of its working directory.
-        env: its variables, those that it inherits by name included, as `${NAME}`.
+        env: its variables. One that it inherits by name has the value `${NAME}`.
         env_file: the absolute path of a file with more variables, "" without such a file.
         url: the address, "" for a program.
         headers: the HTTP header fields.
         templates: the texts that `command`, `directory` and `env_file` come from, if they have
             variables or begin with `~`; by the names of these fields.
         inputs: the inputs that it uses, by their id.
-        other: more of the entry that changes what is run or sent, such as a command that makes
-            headers.
+        other: other members of the entry that change what is run or sent, such as a command that
+            makes headers.
 
     Raises:
         ValueError: `command` is missing or not absolute for "stdio", or `url` for the others.
@@ -129,7 +128,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
             if not self.url:
                 raise ValueError("a server without a program needs the address `url`")
         elif not _ABSOLUTE.match(self.command):
-            # The directory and PATH, which others may write, would decide which file is run.
+            # The directory and PATH would decide which file is run, and others may write there.
             raise ValueError(
                 f"the command {escape_text(self.command)!r} is not absolute: find it first"
             )
@@ -260,7 +259,7 @@ def _used_inputs(server: ServerConfig, inputs: Mapping[str, ConfigInput]) -> dic
 
 
 def _json_value(value: Any) -> Any:
-    """Return a value of a file as canonical JSON can have it: TOML has dates and large numbers."""
+    """Make a file's value fit for canonical JSON: TOML has dates and large numbers."""
     if isinstance(value, dict):
         return {_json_value(name): _json_value(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -339,7 +338,7 @@ def describe_launch(launch: ServerLaunch) -> Iterator[LaunchLine]:
     for name, each in launch.inputs.items():
         yield LaunchLine("input", f"{_quote(name)}: {_quote(each)}")
     for name, value in launch.other.items():
-        # The name is of the file: as a label it could pretend to be another line.
+        # The name comes from the file: as a label it could imitate another line.
         yield LaunchLine("other member", f"{_quote(name)}: {_quote(value)}")
 
 

@@ -4,8 +4,8 @@
    and in whichever order servers connect.
 2. No entry wins a collision: the name leads to neither, and the error names both. If the first one
    won, a server could take the place of another by being faster.
-3. The tables keep the way back. Merged names aren't parsed: `mcp__a__b__c` can be the tool `b__c`
-   of `a` or the tool `c` of `a__b`.
+3. A table leads from a merged name back to its server. Merged names aren't parsed: `mcp__a__b__c`
+   can be the tool `b__c` of `a` or the tool `c` of `a__b`.
 
 Sources: the names of Claude Code; RFC 3986, section 2.1 for the URIs.
 """
@@ -45,7 +45,7 @@ MAX_NAME_LENGTH: Final = 64
 _FITTING: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNFITTING: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH: Final = 8  # hex digits
-# Characters of a name that doesn't fit, in front of an underscore and the digest.
+# Characters kept of a name that doesn't fit, before an underscore and the digest.
 _KEPT_LENGTH: Final = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
 
 _GATEWAY: Final = "mcp-gateway://"
@@ -55,15 +55,15 @@ _NOT_IN_LABEL: Final = re.compile(r"[\x00-\x20%:\x7f-\xa0]")
 _NOT_IN_SERVER: Final = re.compile(r"[\x00-\x20:\x7f-\xa0]")
 _SHOWN: Final = 80  # characters of a name in an error
 
-# Makes the merged name from the name of a server and that of its tool or prompt. It has to return
-# the same text for the same names. A text that doesn't fit is shortened by `fit_name`.
+# Makes a merged name from a server's name and a name of its tool or prompt. It has to return the
+# same text for the same names. `fit_name` then shortens a text that doesn't fit.
 NameScheme: TypeAlias = Callable[[str, str], str]
 
 
 class QualifiedName(NamedTuple):
     """The name of a `server`, and the `name` of a tool or prompt, or the URI of a resource, there.
 
-    As text it is both, with hidden characters escaped.
+    `str()` of it has both, with hidden characters escaped.
     """
 
     server: str
@@ -144,7 +144,7 @@ class _ServerNames(abc.ABC):
 
     @abc.abstractmethod
     def _merge(self, server: str, name: str) -> str:
-        """Return the text that leads to `name` of `server`, if to no other."""
+        """Return the text that leads to `name` of `server`, unless others have the same one."""
 
     def set_server(self, server: str, names: Iterable[str]) -> None:
         """Replace the `names` of `server`. A name that it lists twice counts once."""
@@ -231,9 +231,9 @@ class NameTable(_ServerNames):
 class ResourceTable(_ServerNames):
     """The URIs of the resources of many servers, and the way back from a URI on the wire.
 
-    On the wire a resource has its own URI if only one server has it. Otherwise it has
-    `mcp-gateway://<server>/<percent-encoded uri>`, which every resource can be read by. The length
-    is the number of resources.
+    On the wire a resource has its own URI if only one server has it. Otherwise it has the longer
+    form `mcp-gateway://<server>/<percent-encoded uri>`, by which every resource can be read. The
+    length is the number of resources.
     """
 
     def __init__(self) -> None:
@@ -259,9 +259,9 @@ class ResourceTable(_ServerNames):
     def wire_uri(self, server: str, uri: str) -> str:
         """Return the URI by which clients read `uri` of `server`, such as for a link in a result.
 
-        A URI that the server doesn't list, with the scheme `mcp-gateway`, or that begins with "@"
-        as the labels of `resource_label` do, gets the longer form: else it could lead to another
-        server.
+        Some URIs get the longer form because they could lead to another server: those that the
+        server doesn't list, those with the scheme `mcp-gateway`, and those that begin with "@", as
+        labels of `resource_label` do.
         """
         sharing = self._by_merged.get(uri, ())
         is_alone = len(sharing) == 1 and QualifiedName(server, uri) in sharing
@@ -273,10 +273,10 @@ class ResourceTable(_ServerNames):
         )
 
     def find(self, wire: str) -> QualifiedName | None:
-        """Return server and URI of the URI `wire` of a client, None if no server lists it.
+        """Return server and URI for `wire`, a client's URI, or None if no server lists it.
 
         A URI that no server lists as it is spelled leads to the only one with its normal form. The
-        longer form leads to its server, also if that doesn't list the URI or doesn't exist.
+        longer form leads to its server even if that doesn't list the URI, or doesn't exist.
 
         Raises:
             NameCollision: several servers have the URI, and it names none of them.

@@ -1,10 +1,10 @@
 """Pins: what a server offers, as it was when the user approved it.
 
 1. A definition is what a model or user reads of a tool, a prompt, a template or the instructions. A
-   tool whose definition isn't pinned, or is another one now, must not be called.
+   tool must not be called if its definition isn't pinned, or has changed.
 2. The digest is computed here. A server's own digest, as in the draft of definition digests, is one
-   opaque text for a whole list: a server that changes a tool can repeat it. Only the spelling,
-   "sha256:" and hex digits, is the same.
+   opaque text for a whole list: a server that changes a tool can repeat it. Only the form is the
+   same: "sha256:" and hex digits.
 3. A pin keeps the definition itself too, so that a change can be shown.
 
 Source: RFC 8785 for the digest.
@@ -45,8 +45,8 @@ DefinitionKind: TypeAlias = Literal["tool", "prompt", "resource template", "inst
 # "ambiguous": listed several times with different definitions; "absent": not offered.
 PinState: TypeAlias = Literal["pinned", "changed", "new", "ambiguous", "absent"]
 
-# Left out: icons and `_meta`. Neither a model nor a user decides by them, nor does the host:
-# `execution` says whether a call runs as a task.
+# Icons and `_meta` are left out: no model, user or host decides by them. `execution` counts: it
+# says whether a call runs as a task.
 _MEMBERS: Final[Mapping[DefinitionKind, Sequence[str]]] = {
     "tool": (
         *("name", "title", "description", "inputSchema", "outputSchema", "annotations"),
@@ -146,7 +146,7 @@ class PinComparison(Struct, frozen=True):
     Attributes:
         is_first_sight: nothing was pinned yet, so all that is offered is new.
         unchanged: definitions that are pinned as they are.
-        changed: pairs of the pinned definition and that of now.
+        changed: pairs of the pinned and the present definition.
         new: definitions without a pin.
         gone: pinned definitions that aren't offered now.
         ambiguous: definitions that are listed several times and differ. None of them may be pinned:
@@ -184,7 +184,7 @@ class PinComparison(Struct, frozen=True):
 def compare_pins(pins: Iterable[Definition] | None, offered: Iterable[Definition]) -> PinComparison:
     """Compare the `pins` of a server with the definitions `offered` by it now.
 
-    `pins` is None before the first sight, when all definitions are new.
+    `pins` is None if nothing was pinned yet: then all definitions are new.
     """
     pinned = {pin.key: pin for pin in pins or ()}
     now: dict[tuple[DefinitionKind, str], Definition] = {}
@@ -234,7 +234,7 @@ def replace_pins(
 ) -> tuple[Definition, ...]:
     """Return `pins` with the `approved` definitions in place of those of the same names.
 
-    The pin of something that is gone stays: a tool that comes again is compared with it.
+    Pins of what is gone stay: a tool that returns is compared with its pin.
     """
     found = {pin.key: pin for pin in pins or ()}
     found |= {each.key: each for each in approved}
@@ -259,7 +259,7 @@ def describe_definition_change(
 
     Args:
         old: the pinned definition.
-        new: the definition of now.
+        new: the present definition.
         limit: the number of lines after which a last one, with "!" before it, says how many are
             left out; None for all lines. Do not let a user approve what was left out.
     """

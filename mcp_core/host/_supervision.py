@@ -1,12 +1,12 @@
 """The states of one server of a host as a table, and when it is started again.
 
 1. There is no clock: callers pass `now`, in seconds of a clock that is never set back.
-2. An event that a state doesn't expect changes nothing: such as the end of a process that the host
-   has stopped itself. So does an event of an earlier attempt than the current one.
+2. An event that a state doesn't expect changes nothing, such as the end of a process that the host
+   itself has stopped. Neither does an event of an earlier attempt.
 3. A server that isn't approved is never in "connecting" or "ready": each way there leads to
    "unapproved" instead.
-4. A server that ends by itself is started again. A verdict stands until the user does something: a
-   bad command, a refused login or a missing approval would be the same at the next attempt.
+4. A server that ends by itself is started again. After a bad command, a refused login or a missing
+   approval the next attempt would fail in the same way, so the user has to do something first.
 
 Read the table as `SERVER_TRANSITIONS[state][event] -> next state`. A missing cell changes nothing.
 """
@@ -45,7 +45,7 @@ class ServerEvent(enum.Enum):
     CONNECTED = "connected"
     # The process ended, or the connection was lost or could not be made.
     DIED = "died"
-    # It will not help to try again: a bad command, a refused login.
+    # Another attempt would fail too: a bad command, a refused login.
     REJECTED = "rejected"
     LOGIN_REQUIRED = "login required"
     LOGGED_IN = "logged in"
@@ -103,9 +103,9 @@ _OF_ATTEMPT: Final = frozenset(
 )
 
 _FIRST_DELAY: Final = 1.0  # seconds
-# A server that cannot start costs little at this rate, and is back soon once its fault is mended.
+# A server that cannot start costs little at this rate, and is back soon once its fault is fixed.
 _MAX_DELAY: Final = 30.0
-# A server that was ready for so long works: its end counts as the first one.
+# A server that was ready for this long works: its next end counts as the first.
 _STABLE_AFTER: Final = 10.0
 
 
@@ -128,7 +128,7 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
 
 
 class ServerSupervisor:
-    """Decides when one server is connected to, and again after it died.
+    """Decides when to connect to one server, and when to do so again after it has ended.
 
     Connect whenever `apply` returns a status with the state "connecting", end the connection when
     it returns another one, and call `apply` with `RETRY_DUE` at `status.retry_at`.
@@ -157,7 +157,7 @@ class ServerSupervisor:
 
     @property
     def status(self) -> ServerStatus:
-        """The state of now. It is "connecting" at first, if the server is enabled and approved."""
+        """The present state. It is "connecting" at first if the server is enabled and approved."""
         return self._status
 
     def apply(
@@ -170,7 +170,7 @@ class ServerSupervisor:
             now: the time.
             reason: the cause, for people.
             attempt: the attempt that reports the event, None for the current one. Its number is
-                that of the status by which it was begun.
+                `status.attempt` when it began.
         """
         if event is ServerEvent.APPROVED:
             self._is_approved = True
@@ -201,5 +201,5 @@ class ServerSupervisor:
         """Return the seconds until the next attempt: 0, 1, 2, 4 and so on, at most 30."""
         if not self._deaths:
             return 0.0
-        # Far below the exponent at which a float ends.
+        # Far below the exponent at which a float overflows.
         return min(_FIRST_DELAY * 2.0 ** min(self._deaths - 1, 10), _MAX_DELAY)

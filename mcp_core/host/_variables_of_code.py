@@ -1,12 +1,12 @@
 """Which environment variables can make a program run other code.
 
-1. Two questions are asked. A user who reads what a server gets has to see every variable that is
-   not known to be harmless: loaders, shells, languages, package managers and tools read so many
-   that no list of the others would be complete. An administrator who allows a command means the
-   code that its words name: a variable that is known to redirect it is refused, and one of unknown
-   purpose isn't, since many servers have such variables.
-2. A name is harmless if it is known, or if its last word is about an application's data, such
-   as `GITHUB_TOKEN`. That doesn't help a name of a family that decides what is loaded, or from
+1. There are two questions. `can_redirect_code`: a user who approves a server has to see every
+   variable that isn't known to be harmless. Loaders, shells, languages, package managers and tools
+   read so many that no list of harmful ones is complete. `redirects_code`: an administrator who
+   allows a command means the code that its words name. A variable that is known to redirect it is
+   refused. One of unknown purpose isn't, since many servers have such variables.
+2. A name is harmless if it is known, or if its last word is about an application's data, such as
+   `GITHUB_TOKEN`. This doesn't hold for families whose members decide what is loaded, or from
    where: `PIP_INDEX_URL`, `DOCKER_HOST`, `PLAYWRIGHT_DOWNLOAD_HOST`.
 3. Case doesn't count: Windows ignores it, and npm reads `npm_config_*` in any.
 """
@@ -115,9 +115,9 @@ def redirects_code(name: str) -> bool:
 
 
 def can_redirect_code(name: str) -> bool:
-    """Return True unless an environment variable is known to change no code that is run.
+    """Return True unless an environment variable is known not to change the code that is run.
 
-    It is True for each name for which `redirects_code` is.
+    Whenever `redirects_code` is True, this is True too.
 
     Args:
         name: its name.

@@ -2,11 +2,10 @@
 
 1. A line is `NAME=value` or `NAME: value`, perhaps after `export`. Nothing is expanded: `$` is an
    ordinary character.
-2. Where the parsers of VS Code and of the npm package dotenv agree, the result is theirs. Both read
-   one line as VS Code does it; a quoted value over several lines is that of dotenv, as VS Code
-   would read half of it.
-3. Both skip a line that they cannot read. Here it is an error: the server would start without the
-   variable that its user believes to have set.
+2. Where VS Code and the npm package dotenv agree, so does this parser. One line is read as in VS
+   Code. A quoted value over several lines is read as in dotenv: VS Code would read half of it.
+3. Both skip a line that they cannot read. Here it is an error: the server would start without a
+   variable that the user believes is set.
 
 Sources: VS Code, `src/vs/base/common/envfile.ts`; dotenv, "Parsing rules".
 """
@@ -30,14 +29,14 @@ _ASSIGNMENT: Final = re.compile(
 _NAME: Final = re.compile(r"[\w.-]+", re.ASCII)  # dotenv
 _LINE_END: Final = re.compile(r"\r\n?")
 _QUOTES: Final = "\"'`"
-# By its quote: the value up to the next quote that has no backslash before it.
+# For each kind of quote: the value up to the next quote without a backslash before it.
 _UP_TO_QUOTE: Final = {
     quote: re.compile(rf"(?P<value>[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+){quote}")
     for quote in _QUOTES
 }
 _COMMENT_OR_NOTHING: Final = re.compile(r"\s*(?:#.*)?")
-# One piece of the text before a comment: `#` inside quotes doesn't begin a comment, and a quote
-# without an end holds the rest of the line.
+# One piece of the text before a comment. `#` inside quotes doesn't begin a comment. A quote without
+# an end takes the rest of the line.
 _PIECE: Final = re.compile(
     "|".join(
         [

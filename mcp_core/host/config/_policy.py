@@ -5,13 +5,13 @@
    list has no commands, and for a remote server only if it has no addresses.
 3. Entries are literal: a variable in them would have the value that the user gives it. Claude Code
    expands them.
-4. In doubt the stricter reading holds: without a port a denied address means all ports and an
-   allowed one the port of the scheme. An address is denied if any reading of it is, and allowed if
-   all readings are; a path with `..` matches no allowed address.
-5. An allowed command is that with nothing that makes the same words run other code: it is refused
-   with a directory of its own, and with variables such as `PATH` and `NODE_OPTIONS`. A denied one
-   is compared without its directory. But a program can be copied, and started by another one: a
-   list of denied commands stops mistakes, and no one who wants to run it.
+4. In doubt the stricter reading holds. Without a port, a denied address means all ports, and an
+   allowed one the scheme's port. An address is denied if any reading of it is denied, and allowed
+   if all readings are allowed. A path with `..` matches no allowed address.
+5. An allowed command must run the code that its words name: it is refused with a working directory
+   of its own, or with variables such as `PATH` and `NODE_OPTIONS`. A denied command is compared
+   without the program's directory. But a program can be copied, or started by another one: a list
+   of denied commands stops mistakes, not people who want to run it.
 
 Source: code.claude.com/docs/en/managed-mcp, "How a server is evaluated".
 """
@@ -237,8 +237,7 @@ def _is_stdio(config: ServerConfig) -> bool:
 def _find_redirection(config: ServerConfig, file_variables: Iterable[str]) -> str | None:
     """Return why a server's command can run other code than its words say, or None.
 
-    The variables that the child gets from our environment without being named are those of the
-    user in any case.
+    Variables that the child inherits without being named don't count: the user sets them anyway.
     """
     found = [(name, config.place_of("env", name)) for name in config.env]
     found += [(name, config.place_of("forwarded")) for name in config.forwarded]

@@ -69,8 +69,8 @@ class ConfigProblem:
         place: where it is.
         problem: the cause, and the cure where it isn't obvious. It shows no values of the file.
         server: the name of the server that cannot be used because of it; None for the whole file.
-        restricts: whether it is about a member that turns the server off or restricts it. A server
-            that runs must not go on without that.
+        restricts: whether the member turns the server off or restricts it. A running server must
+            not go on without it.
     """
 
     place: ConfigPlace
