@@ -1,4 +1,4 @@
-"""Hosts without a runtime: many servers, their approval, and calls of what they offer.
+"""Hosts for any runtime: many servers, their approval, and calls of what they offer.
 
 A driver subclasses `AbstractHost`, and adds a `HostRuntime` and a `ServerSource` for each kind of
 server.

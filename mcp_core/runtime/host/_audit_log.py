@@ -45,7 +45,7 @@ class CallInProgress:
         self.is_tool_error = False
 
     def allow(self, arguments: Mapping[str, Any], approved_by: str) -> None:
-        """Take note of the arguments that are sent, and of who or what has allowed the call."""
+        """Note the arguments to be sent, and who or what has allowed the call."""
         self.arguments = arguments
         self.approved_by = approved_by
 
@@ -89,7 +89,7 @@ class CallRecorder:
         if isinstance(error, ApprovalRequired | CallDenied):
             approved_by = error.reason
         arguments = dict(call.arguments)
-        secrets = call.source.secrets  # of now: they are known once the server is connected
+        secrets = call.source.secrets  # read now: they are known once the server is connected
         return AuditRecord(
             time=call.time,
             server=call.source.name,

@@ -43,8 +43,8 @@ class HostChange(Struct, frozen=True):
 class HostChanges:
     """A host's changes, for `async for` inside an `async with` block.
 
-    Of more than 1,000 changes that were not read the oldest are dropped; `is_incomplete` is then
-    true, and `host.status()` has the states of now. The loop ends when the host is closed.
+    If more than 1,000 changes are unread, the oldest are dropped and `is_incomplete` becomes True.
+    `host.status()` has the present states then. The loop ends when the host is closed.
 
     Args:
         runtime: the host's runtime.

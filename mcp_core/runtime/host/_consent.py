@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 async def answer_of(answer: Awaitable[T] | T) -> T:
-    """Return what a callback returned, or what its `async def` returns."""
+    """Return a callback's answer, after awaiting that of an `async def`."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -55,7 +55,7 @@ class AllowedCall(NamedTuple):
 
 
 class _CheckedCall(NamedTuple):
-    """A call of a tool while it is decided. `digest` is that of the definition at its begin."""
+    """A call that isn't decided yet. `digest` is its tool's definition when the call began."""
 
     source: ServerSource
     catalog: ServerCatalog
@@ -71,8 +71,9 @@ class Consent:
         options: the host's options.
         in_thread: runs a function that may block in a worker thread.
         wall_time: returns the seconds since 1970.
-        default: where approvals are stored without the option `approvals`, or None for in memory.
-            Those of servers that the program names stay in memory then: programs share it.
+        default: where approvals are stored if there is no option `approvals`; None for in memory.
+            Programs share this place, so approvals of servers that the program names stay in memory
+            then.
     """
 
     def __init__(
@@ -145,9 +146,9 @@ class Consent:
         )
 
     async def approve_server(self, source: ServerSource, question: ServerQuestion) -> None:
-        """Store that what a question shows is approved.
+        """Store the approval of what a question shows.
 
-        Rules that allow calls of any definition were made for what was run before: they end.
+        Rules that allow calls of any definition end: they were made for what ran before.
         """
         digest, now = digest_launch(question.launch), self._wall_time()
 
@@ -164,7 +165,7 @@ class Consent:
     # -- Definitions -----------------------------------------------------------------------------
 
     def find_unapproved(self, catalog: ServerCatalog) -> PinComparison | None:
-        """Return what is to be asked about a server, or None if all is approved that can be."""
+        """Return what the user has to approve of a server, or None if there is nothing."""
         comparison = catalog.comparison
         if comparison is None or comparison.is_first_sight:
             return None
@@ -181,7 +182,7 @@ class Consent:
         return ask is not None and await answer_of(ask(question)) is True
 
     async def pin(self, source: ServerSource, definitions: Iterable[Definition]) -> None:
-        """Store that definitions are approved, beside those that are stored by now.
+        """Store the approval of definitions, in addition to those that are stored by now.
 
         Raises:
             McpTrioError, OSError: they cannot be stored.
@@ -191,9 +192,9 @@ class Consent:
         )
 
     async def pin_first(self, source: ServerSource, definitions: Iterable[Definition]) -> None:
-        """Store the definitions of a first sight, unless there are pins by now.
+        """Store a server's first definitions, unless there are pins by now.
 
-        Another process, or the user in between, may have approved other ones.
+        Another process, or the user, may have approved others in the meantime.
 
         Raises:
             McpTrioError, OSError: they cannot be stored.
@@ -210,7 +211,7 @@ class Consent:
     # -- Calls -----------------------------------------------------------------------------------
 
     async def add_rule(self, source: ServerSource, rule: ToolRule) -> None:
-        """Keep a rule: in the store if it is for good, else for this session.
+        """Keep a rule: a permanent one in the store, another one for this session.
 
         It replaces the one of the same lifetime for the same tools.
 
@@ -230,14 +231,14 @@ class Consent:
     async def check_call(
         self, source: ServerSource, catalog: ServerCatalog, name: str, arguments: dict[str, Any]
     ) -> AllowedCall:
-        """Return what to call a tool with, if it may be called.
+        """Decide a call, and return the arguments to make it with.
 
         Raises:
             CallDenied: it may not.
             ApprovalRequired: its definition wasn't approved, or there is no callback that could
                 ask the user.
             TypeError: `on_call` or `on_approve_call` has returned something else.
-            McpTrioError, OSError: the answer is for good, and cannot be stored.
+            McpTrioError, OSError: the answer is permanent, and cannot be stored.
         """
         call = _CheckedCall(source, catalog, name, arguments, _digest_of(catalog, name))
         self._decide(call)
@@ -279,7 +280,7 @@ class Consent:
 
         Raises:
             CallDenied: a rule denies it, or its server doesn't offer the tool.
-            ApprovalRequired: its definition isn't approved, or not the one of its begin.
+            ApprovalRequired: its definition isn't approved, or has changed since the call began.
         """
         source, catalog, name = call.source, call.catalog, call.tool
         tool, digest = catalog.tool(name), _digest_of(catalog, name)
@@ -304,7 +305,7 @@ class Consent:
         return decision
 
     def _use_up(self, server: str, decision: CallDecision) -> None:
-        """Remove the rule that has decided, if it was for one call."""
+        """Remove the rule that has decided if it was for one call."""
         rule = decision.rule
         if rule is not None and rule.lifetime == "call":
             rules = self._session_rules[server]

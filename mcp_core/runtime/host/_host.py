@@ -52,8 +52,8 @@ T = TypeVar("T")
 class AbstractHost:
     """Many servers behind one object: started, supervised, merged, and called with consent.
 
-    Every method is for the time of the host's block. A call of a tool, a prompt or a resource
-    raises what `AbstractClient` raises, and these:
+    Call methods inside the host's block only. A call of a tool, a prompt or a resource raises what
+    `AbstractClient` raises, and these:
 
     - `UnknownName`: no server has it.
     - `NameCollision`: several servers have it.
@@ -138,7 +138,7 @@ class AbstractHost:
     async def wait_settled(self, seconds: float | None = None) -> bool:
         """Wait until each server has become usable, or has failed.
 
-        Return True if that is so, False after `seconds`; None for no limit.
+        Return False if that takes longer than `seconds`; None for no limit.
         """
         return await self._servers.wait_settled(seconds)
 
@@ -205,7 +205,7 @@ class AbstractHost:
     def restart(self, server: str) -> None:
         """End `server` and start it anew, or connect again. Its calls in flight fail.
 
-        One that is disabled or not approved stays so.
+        A server that is disabled or not approved stays so.
 
         Raises:
             UnknownName: there is no such server.
@@ -229,7 +229,7 @@ class AbstractHost:
         self._servers.find(server).apply(ServerEvent.DISABLED)
 
     def logged_in(self, server: str) -> None:
-        """Connect again to `server`, which needed a login that the user has done.
+        """Connect again to `server`, now that the user has logged in.
 
         Raises:
             UnknownName: there is no such server.
@@ -237,15 +237,15 @@ class AbstractHost:
         self._servers.find(server).apply(ServerEvent.LOGGED_IN)
 
     def client(self, server: str) -> AbstractClient:
-        """Return the open client of `server`, for what the host itself has no method for.
+        """Return the open client of `server`, for calls that the host has no method for.
 
-        What is called on it is neither approved nor recorded, and tools that the configuration of
-        the server denies can be listed and called.
+        Its calls are neither approved nor recorded. It also lists and calls tools that the server's
+        configuration denies.
 
         Raises:
             UnknownName: there is no such server.
-            ServerUnavailable: it isn't connected. The cause is the error with which the last
-                attempt to connect has ended, if there was one.
+            ServerUnavailable: it isn't connected. `__cause__` is the error that ended the last
+                attempt to connect, if there was one.
         """
         found = self._servers.find(server)
         if found.client is None or found.status.state != "ready":
@@ -289,9 +289,9 @@ class AbstractHost:
     # -- Approvals -------------------------------------------------------------------------------
 
     async def pending(self) -> dict[str, DefinitionsQuestion]:
-        """Return the definitions that aren't approved, by server; only those of connected ones.
+        """Return the definitions that aren't approved, by server, of those that are connected.
 
-        Other tasks run in between: the warnings about 500 tools take up to half a second.
+        It lets other tasks run: to find the warnings about 500 tools takes up to half a second.
         """
         servers = self._servers
         await servers.runtime.sleep(0)
@@ -305,7 +305,7 @@ class AbstractHost:
         return found
 
     async def server_question(self, server: str) -> ServerQuestion:
-        """Return the question about `server`, one of a project's file: what it would run now.
+        """Return the question about `server`, from a project's file: what it would run now.
 
         Raises:
             UnknownName: there is no such server.
@@ -321,7 +321,7 @@ class AbstractHost:
         "unapproved".
 
         Args:
-            question: what was shown: one of `server_question` or `on_approve_server`.
+            question: what was shown, from `server_question` or `on_approve_server`.
 
         Raises:
             UnknownName: there is no such server.
@@ -330,7 +330,7 @@ class AbstractHost:
         await self._servers.find(question.server).approve(question)
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
-        """Approve the definitions of `question`, one of `pending`, as they were then.
+        """Approve the definitions of `question`, from `pending`, as they were then.
 
         Raises:
             UnknownName: there is no such server.
@@ -401,8 +401,8 @@ class AbstractHost:
     ) -> ClientTask:
         """Call a tool of one server as a task, and return the task once it is created.
 
-        The call is approved as by `call_tool`. Its record says that the task was created, and not
-        how it ends. See `AbstractClient.start_tool` for the task.
+        The call is approved as in `call_tool`. Its record says that the task was created, not how
+        it ended. See `AbstractClient.start_tool` for the task.
 
         Args:
             server: the server's name.
@@ -431,7 +431,7 @@ class AbstractHost:
         request: Callable[[AbstractClient, dict[str, Any]], Awaitable[T]],
     ) -> T:
         """Check that a tool may be called, and make the request with the approved arguments."""
-        hosted.require_allowed(name)  # before its server is waited for
+        hosted.require_allowed(name)  # before the wait for its server
         await self._wait_usable(hosted, options)
         definition = hosted.catalog.definition("tool", name)
         record.definition = "" if definition is None else definition.digest
@@ -487,8 +487,8 @@ class AbstractHost:
         """Return a resource's contents.
 
         Args:
-            uri: the URI of a `HostResource`, or a label `@<server>:<uri>`, with which a resource
-                can be read that the server doesn't list.
+            uri: the URI of a `HostResource`, or a label `@<server>:<uri>`. A label also reads a
+                resource that the server doesn't list.
             options: see `CallOptions`.
         """
         found = self._servers.catalog.find_resource(uri)
@@ -528,9 +528,9 @@ class AbstractHost:
 
 
 class _CallSlot:
-    """One of the calls that a server may have in flight, for the time of a block.
+    """Counts a call as in flight at a server while the block runs.
 
-    The server learns of an exception of the block: it may need a login, or be gone.
+    The server gets the block's exception: it may need a login, or be gone.
 
     Raises:
         TooManyCalls: there are as many as allowed.

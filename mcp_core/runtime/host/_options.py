@@ -40,10 +40,10 @@ class ApprovalStore(Protocol):
 
 
 class MemoryApprovals:
-    """An `ApprovalStore` that forgets with its process.
+    """An `ApprovalStore` in memory, which ends with the process.
 
     Args:
-        approvals: what it has at first.
+        approvals: the first approvals; default none.
     """
 
     def __init__(self, approvals: Approvals | None = None) -> None:
@@ -80,8 +80,8 @@ class HostLimits(Struct, frozen=True, kw_only=True):
 class HostOptions(TypedDict, total=False):
     """A host's options. A callback may be an `async def` or a plain function.
 
-    A plain function must not block. Callbacks of several servers may run at the same time, and
-    questions to the user are the application's to put in order.
+    A plain function must not block. Callbacks for several servers may run at the same time: the
+    application has to ask its user one question after the other.
 
     Keys:
         on_call: called before each call of a tool with the server's name, the name of the tool
@@ -100,36 +100,35 @@ class HostOptions(TypedDict, total=False):
         on_input: gets a `ConfigInput` and returns the text that the user enters, or None. It is
             called once for each input of a file, and after None again at the next attempt to
             connect. Without it a server that needs an input fails.
-        approve: "all" to make the calls of tools that would be asked about; default "ask". Servers
-            and definitions are asked about still, and so are calls for which `on_call` returns
-            "ask".
+        approve: "all" to make calls of tools without asking; default "ask". The user is still asked
+            about servers, definitions, and calls for which `on_call` returns "ask".
         approvals: where approvals, rules and pins are stored; default in memory. Those of servers
-            that the program names are stored too, so the store must not be that of other programs.
+            that the program names are stored too, so don't share the store with other programs.
         audit: called with the `AuditRecord` of each call of a tool. It must not block.
         audit_arguments: "digest" (the default) to record a digest of the arguments, or "redacted"
             to record them without what looks like a secret.
         audit_key: the key of these digests (HMAC), or None (the default). Without it short
             arguments can be guessed from their digest.
         names: makes the merged names of tools and prompts; default `merged_name`.
-        on_elicit: as of a client, with the name of the server that asks before the parameters.
-        on_sample: as of a client, with the server's name before the parameters.
-        on_roots: as of a client. A function gets the server's name.
-        on_log: as of a client, with the server's name before the message.
-        log_level: as of a client.
-        elicitation: as of a client.
-        sampling: as of a client.
-        info: as of a client.
-        versions: as of a client.
-        keep_alive: as of a client: a server that doesn't answer a ping is connected to again.
-            Default never.
-        restart: False to leave a server failed that could not be connected to or has ended by
-            itself. Default True: it is started again, later each time.
+        on_elicit: as for a client, but the first argument is the server's name.
+        on_sample: as for a client, but the first argument is the server's name.
+        on_roots: as for a client. A function gets the server's name.
+        on_log: as for a client, but the first argument is the server's name.
+        log_level: as for a client.
+        elicitation: as for a client.
+        sampling: as for a client.
+        info: as for a client.
+        versions: as for a client.
+        keep_alive: as for a client. If a server doesn't answer a ping, the host connects to it
+            again. Default: no pings.
+        restart: False to leave a server alone that could not be connected to or has ended by
+            itself. Default True: it is started again, after delays that grow.
         connect_timeout: seconds for a server to be connected, unless its configuration says
             otherwise; default 60.
         call_timeout: seconds without progress for a call, unless the configuration says otherwise;
             default 60. None for no limit.
-        wait: seconds that the begin of the `async with` block waits for servers that are still
-            connecting; default 60. None for no limit.
+        wait: seconds that the start of the `async with` block waits for servers to connect; default
+            60. None for no limit.
         limits: upper bounds; see `HostLimits`.
     """
 

@@ -91,7 +91,7 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
     def in_steps(
         cls, server: str, comparison: PinComparison, tools: Iterable[QualifiedName]
     ) -> Iterator[DefinitionsQuestion]:
-        """Yield the question that `about` returns, with the warnings of 20 definitions more each.
+        """Yield the question that `about` returns, with more warnings each time.
 
         The last one is complete. Let others run between the steps: the warnings about 500 tools
         with long texts take half a second. The arguments are as for `about`.
@@ -134,8 +134,9 @@ class DefinitionsQuestion(Struct, frozen=True, kw_only=True):
         " " for a line of the difference. They are safe for a terminal.
 
         Args:
-            limit: the number of lines of each difference after which one with the sign "!" says how
-                many are left out; None for all lines. Do not let a user approve what was left out.
+            limit: the maximum number of lines of each difference; a line with the sign "!" then
+                says how many are left out. None for all lines. Do not let a user approve what was
+                left out.
         """
         pairs: list[tuple[Definition | None, Definition]] = [*self.comparison.changed]
         pairs += [(None, each) for each in self.comparison.new]

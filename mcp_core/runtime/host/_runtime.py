@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class HostRuntime(abc.ABC):
-    """The runtime of one host, for the time of its block."""
+    """The runtime of one host while its block runs."""
 
     @abc.abstractmethod
     def monotonic(self) -> float:
-        """Return seconds of a clock that is never set back."""
+        """Return the seconds of a monotonic clock."""
 
     @abc.abstractmethod
     def wall_time(self) -> float:
@@ -48,7 +48,7 @@ class HostRuntime(abc.ABC):
 
     @abc.abstractmethod
     def log_error(self, problem: str, error: BaseException) -> None:
-        """Log `error`, which isn't raised to anyone; `problem` says what has failed."""
+        """Log `error`, which no caller gets; `problem` says what has failed."""
 
     @abc.abstractmethod
     def log_warning(self, text: str) -> None:

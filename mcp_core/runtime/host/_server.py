@@ -4,8 +4,9 @@
    Each attempt to connect is a job. A new one starts when the one before has ended completely: its
    process is gone.
 2. A lost connection is noticed by the subscription to changes of its lists, or by `wait_closed`.
-   Over HTTP, where each request has its own, a ping after a lost call shows that it is gone.
-3. After a change of a list it is read again, at most once a second: a server may announce changes
+   Over HTTP each request has its own connection: if a call is lost, a ping shows whether the server
+   is gone.
+3. A list that has changed is read again, at most once a second: a server may announce changes
    without end.
 """
 
@@ -67,8 +68,8 @@ _LISTEN_AGAIN: Final = 5.0
 # and doesn't answer a request for them, must not stay unusable for long.
 _LISTEN_TIMEOUT: Final = 5.0
 _CHECK_TIMEOUT: Final = 10.0  # seconds for a ping after a call whose connection was lost
-# Questions about the definitions of one server. One that changes them all the time would wear its
-# user down; `AbstractHost.pending` still has what waits.
+# Questions about one server's definitions. A server that keeps changing them would wear its user
+# down. `AbstractHost.pending` still has what waits.
 _MAX_QUESTIONS: Final = 10
 _MAX_REASON: Final = 2_000  # characters; the last lines of a process have 1,500
 # Errors whose text says enough. Any other one is a bug, such as of a lifespan, and is logged.
@@ -79,7 +80,7 @@ _BAD_COMMAND: Final = frozenset(
     {errno.E2BIG, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOEXEC, errno.ENOTDIR}
 )
 
-# Each list with its capability, the member of that, and how it is read.
+# For each list: its capability, the member of the capability, and how the list is read.
 _LISTS: Final[Mapping[CatalogList, tuple[str, Callable[[AbstractClient], Any]]]] = {
     "tools": ("tools", lambda client: client.list_tools),
     "prompts": ("prompts", lambda client: client.list_prompts),
@@ -111,23 +112,23 @@ class HostOfServers(Protocol):
         """Return the question about what is new or has changed, with steps for other tasks."""
 
     def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
-        """Take note that a server is in another state."""
+        """Report that a server's state has changed."""
 
     def catalog_changed(self, server: HostedServer, *kinds: HostChangeKind) -> None:
-        """Take note that lists of a server, or what was approved of it, have changed."""
+        """Report that a server's lists, or their approvals, have changed."""
 
     def connection_ended(self, server: HostedServer) -> None:
-        """Take note that the process or connection of a server is gone."""
+        """Report that a server's process or connection is gone."""
 
     def request_start(self, server: HostedServer) -> None:
-        """Call `start_attempt` of a server as soon as there is room for one more."""
+        """Call the server's `start_attempt` as soon as a connection slot is free."""
 
     def attempt_settled(self, server: HostedServer) -> None:
-        """Take note that a server's attempt doesn't need its room any more."""
+        """Free the connection slot of a server's attempt."""
 
 
 class _Attempt(Job):
-    """One attempt to connect, and the connection that comes of it."""
+    """One attempt to connect, and the connection that it leads to."""
 
     __slots__ = ("_server", "error", "is_ending", "number")
 
@@ -172,7 +173,7 @@ class HostedServer:
         client: the open client, or None.
         calls: the number of calls in flight.
         error: why the last attempt to connect has failed or ended, or None.
-        withheld: the names of the tools that its configuration doesn't let be used.
+        withheld: the names of the tools that its configuration denies.
     """
 
     def __init__(self, host: HostOfServers, source: ServerSource) -> None:
@@ -195,8 +196,8 @@ class HostedServer:
             restarts=host.restarts,
         )
         self._attempt: _Attempt | None = None
-        self._launch: ServerLaunch | None = None  # that of the last attempt, if it was approved
-        self._has_room = False  # counts towards `HostLimits.connecting`
+        self._launch: ServerLaunch | None = None  # the last attempt's, if it was approved
+        self._has_slot = False  # counts towards `HostLimits.connecting`
         self._retry: CallbackJob | None = None
         self._retries_at_once = False
         self._quiet: CallbackJob | None = None
@@ -215,7 +216,7 @@ class HostedServer:
 
     @property
     def status(self) -> ServerStatus:
-        """The state of now."""
+        """The present state."""
         return self._supervisor.status
 
     @property
@@ -225,7 +226,7 @@ class HostedServer:
 
     @property
     def is_usable(self) -> bool:
-        """True if it is ready and its lists are read, and at first sight its pins are stored."""
+        """True if it is ready, its lists are read, and its first definitions are pinned."""
         return (
             self.status.state == "ready"
             and self._is_listed
@@ -236,7 +237,7 @@ class HostedServer:
 
     @property
     def is_settled(self) -> bool:
-        """True if waiting changes nothing: it is usable, or not about to be."""
+        """True if it is usable, or isn't about to become so."""
         state = self.status.state
         if self._retries_at_once or (self._asking is not None and state == "unapproved"):
             return False
@@ -245,7 +246,7 @@ class HostedServer:
     # -- States ----------------------------------------------------------------------------------
 
     def apply(self, event: ServerEvent, *, reason: str = "", attempt: int | None = None) -> bool:
-        """Apply an event, do what the new state demands, and return True if there is one."""
+        """Apply an event, do what the new state demands, and return True if there is a new one."""
         if self.is_removed and event is not ServerEvent.DISABLED:
             return False  # such as `host.enable` while `host.remove` waits for the process
         now = self._runtime.monotonic()
@@ -261,13 +262,13 @@ class HostedServer:
         self._stop_waits()
         if status.state == "connecting":
             self._is_listed = False
-            self._leave_room()
+            self._free_slot()
             if self._attempt is None:
                 self._host.request_start(self)
             else:
                 self._attempt.end()
         elif status.state != "ready":
-            self._leave_room()
+            self._free_slot()
             if self._attempt is not None:
                 self._attempt.end()
         self._retries_at_once = False
@@ -304,7 +305,7 @@ class HostedServer:
         self._retry = self._quiet = self._asking = self._check = None
 
     def look_again(self) -> None:
-        """Take what is stored by now, and try again if an approval or a program was missing."""
+        """Use the approvals that are stored now. Try again if one, or a program, was missing."""
         self._compare_pins()
         status = self.status
         if self._launch is not None and status.state in ("connecting", "ready"):
@@ -325,7 +326,7 @@ class HostedServer:
     # -- Approval --------------------------------------------------------------------------------
 
     def _ask(self, function: Callable[[], Awaitable[object]]) -> None:
-        """Run one of the questions, of which there is one at a time."""
+        """Ask one question. No other is open at the same time."""
 
         def on_end(_: object, error: BaseException | None) -> None:
             if self._asking is job:
@@ -348,7 +349,7 @@ class HostedServer:
             is_approved = consent.launch_state(
                 self.source, launch
             ) == "approved" or await consent.ask_about_server(self.source, launch)
-        except (McpTrioError, OSError) as exc:  # of its configuration, or of the stored approvals
+        except (McpTrioError, OSError) as exc:  # of the configuration or the stored approvals
             self._asking = None  # this very job: `apply` must not cancel it
             self.error = exc
             self.apply(ServerEvent.REJECTED, reason=str(exc))
@@ -372,7 +373,7 @@ class HostedServer:
         return launch
 
     async def approve(self, question: ServerQuestion) -> None:
-        """Store that what `question` shows is approved, and connect if it is still so.
+        """Store the approval of what `question` shows, and connect if nothing else would run now.
 
         Raises:
             McpTrioError, OSError: the approval cannot be stored.
@@ -381,7 +382,7 @@ class HostedServer:
         self.apply(ServerEvent.APPROVED)
 
     def require_allowed(self, tool: str) -> None:
-        """Check that the configuration of the server lets a tool be used.
+        """Check that the server's configuration allows a tool.
 
         Raises:
             CallDenied: it doesn't.
@@ -401,12 +402,12 @@ class HostedServer:
             raise ApprovalRequired(self.source.name, name, reason)
 
     async def approve_definitions(self, question: DefinitionsQuestion) -> None:
-        """Store that a question's definitions are approved."""
+        """Store the approval of a question's definitions."""
         await self._host.consent.pin(self.source, question.definitions)
         self._compare_pins()
 
     def _compare_pins(self) -> None:
-        """Compare with the stored pins. They may be those of another process."""
+        """Compare with the stored pins. Another process may have stored them."""
         if self.catalog.set_pins(self._host.consent.find(self.source).pins):
             self._host.catalog_changed(self, "approval")
 
@@ -415,25 +416,25 @@ class HostedServer:
     def start_attempt(self) -> bool:
         """Begin to connect if that is still wanted, and return True if so.
 
-        The host calls this when there is room, which `attempt_settled` gives back.
+        The host calls this when a connection slot is free. `attempt_settled` frees it again.
         """
         if self.status.state != "connecting" or self._attempt is not None:
             return False
-        self._has_room = True
+        self._has_slot = True
         self._attempt = _Attempt(self, self.status.attempt)
         self._runtime.start_job(self._attempt)
         return True
 
-    def _leave_room(self) -> None:
-        if self._has_room:
-            self._has_room = False
+    def _free_slot(self) -> None:
+        if self._has_slot:
+            self._has_slot = False
             self._host.attempt_settled(self)
 
     def attempt_ended(self, attempt: _Attempt) -> None:
-        """Take the end of an attempt: its process or connection is gone."""
+        """Handle the end of an attempt: its process or connection is gone."""
         self._attempt = None
         self.client = None
-        self._leave_room()
+        self._free_slot()
         self.error = attempt.error
         if attempt.error is not None:
             event, reason = _classify(attempt.error)
@@ -468,7 +469,7 @@ class HostedServer:
             self.client = client
             if not self.apply(ServerEvent.CONNECTED, attempt=attempt):
                 return
-            self._leave_room()
+            self._free_slot()
             try:
                 lost = await self._follow(client)
             except ConnectionLost as exc:
@@ -480,10 +481,10 @@ class HostedServer:
             self.apply(ServerEvent.DIED, reason=str(lost), attempt=attempt)
 
     def call_failed(self, client: AbstractClient, error: BaseException) -> None:
-        """Take the error of a call on `client`: the server may need a login now, or be gone.
+        """Handle the error of a call on `client`: the server may need a login now, or be gone.
 
-        Over HTTP a lost connection is that of one request. So the server is pinged, and connected
-        to again if that fails in the same way.
+        Over HTTP one request's connection is lost, not the server's. So the server is pinged. If
+        the ping is lost too, the server is connected to again.
         """
         attempt = self._attempt
         if self.client is not client or attempt is None:
@@ -557,7 +558,7 @@ class HostedServer:
         self._lists_read((changed or "",), *changed_lists)
 
     async def _read(self, client: AbstractClient, name: CatalogList) -> None:
-        """Read a list. A problem with it is kept, and harms no other list."""
+        """Read a list. A problem with it is kept, and doesn't affect other lists."""
         capability, find_call = _LISTS[name]
         if getattr(client.peer.capabilities, capability, None) is None:
             self.catalog.set_list(name, ())
@@ -583,9 +584,9 @@ class HostedServer:
                 await self._runtime.sleep(0)
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
-        """Take note that the lists are complete for now: pin them, or ask about changes.
+        """Pin the lists, which are complete for now, or ask about changes.
 
-        `announced` are those of which changes are announced, `names` those that were just read.
+        `announced` are the lists whose changes the server announces, `names` those just read.
         """
         self._is_listed = True
         if self.catalog.awaits_first_pins:
@@ -599,7 +600,7 @@ class HostedServer:
         self._host.catalog_changed(self, *names, "approval")
 
     def _delay_first_pins(self) -> None:
-        """Pin nothing before the list that has changed was read again, unless it took too long."""
+        """Pin nothing until the changed list was read again, unless that takes too long."""
         waited = self._runtime.monotonic() - self._quiet_since
         if self._quiet is not None and waited < _MAX_QUIET:
             self._quiet.abandon()
@@ -647,7 +648,7 @@ class HostedServer:
 
 
 def _announced(client: AbstractClient) -> tuple[str, ...]:
-    """Return the lists of which the server announces changes."""
+    """Return the lists whose changes the server announces."""
     return tuple(
         capability
         for capability in ("tools", "prompts", "resources")

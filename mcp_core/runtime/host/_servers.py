@@ -36,7 +36,7 @@ __all__ = ["HOST_TIMEOUT", "HostedServers", "by_name", "name_some"]
 HOST_TIMEOUT: Final = 60.0  # seconds; the default of a host's timeouts
 _MAX_NAMES: Final = 5  # servers that a text names
 _MAX_NAME: Final = 200  # characters of a name in an error
-# Names that are compared with an unknown one, which takes 60 µs each and holds up all tasks.
+# How many names are compared with an unknown one. Each takes 60 µs, and all tasks wait.
 _MAX_COMPARED: Final = 500
 _LEAST_SIMILARITY: Final = 0.6  # from which on a name is suggested
 _LEAST_MERGED_SIMILARITY: Final = 0.8  # merged names begin with that of their server
@@ -74,7 +74,7 @@ class HostedServers:
         self.changed = Signal(runtime.new_event)
         self._options = options
         self._listeners: list[HostChanges] = []
-        self._waiting: dict[HostedServer, None] = {}  # until there is room to connect
+        self._waiting: dict[HostedServer, None] = {}  # until a connection slot is free
         self._connecting = 0
         self._inputs: dict[tuple[str, str], str] = {}
         self._inputs_asked: set[tuple[str, str]] = set()
@@ -94,7 +94,7 @@ class HostedServers:
         return server
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Build the error about a name, with a similar one, or the servers that aren't ready."""
+        """Build the error for an unknown name: with a similar one, or servers that aren't ready."""
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
         least = _LEAST_SIMILARITY if kind == "server" else _LEAST_MERGED_SIMILARITY
         similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1, least)
@@ -106,9 +106,9 @@ class HostedServers:
         return UnknownName(text)
 
     def find_withheld(self, merged: str) -> QualifiedName | None:
-        """Return the tool that would have a merged name, if its server's configuration allowed it.
+        """Return the tool that would have a merged name if its server's configuration allowed it.
 
-        A tool that may be used takes no name from another, so this is asked after the catalog.
+        Ask the catalog first: a tool that may be used has the name before one that may not.
         """
         scheme = self._scheme
         for name, server in self.servers.items():
@@ -157,9 +157,9 @@ class HostedServers:
             listener.end()
 
     async def wait_settled(self, seconds: float | None) -> bool:
-        """Wait until each server was settled once, and return False after the time.
+        """Wait until each server was settled once. Return False if the time is over first.
 
-        Not until all are at the same time: one that fails may be connecting again.
+        They needn't be settled at the same time: one that failed may be connecting again.
         """
         end = None if seconds is None else self.runtime.monotonic() + seconds
         waiting = list(self.servers.values())
@@ -246,12 +246,12 @@ class HostedServers:
         return question
 
     def status_changed(self, server: HostedServer, status: ServerStatus) -> None:
-        """Take note that a server is in another state."""
+        """Report that a server's state has changed."""
         self.catalog.set_available(server.source.name, server.is_usable)
         self._report(HostChange(server.source.name, "status", status))
 
     def catalog_changed(self, server: HostedServer, *kinds: HostChangeKind) -> None:
-        """Take note that lists of a server, or what was approved of it, have changed."""
+        """Report that a server's lists, or their approvals, have changed."""
         if server.is_removed:
             return
         self.catalog.update(server.catalog, is_available=server.is_usable)
@@ -259,16 +259,16 @@ class HostedServers:
             self._report(HostChange(server.source.name, kind, server.status))
 
     def connection_ended(self, server: HostedServer) -> None:
-        """Take note that the process or connection of a server is gone."""
+        """Report that a server's process or connection is gone."""
         self.changed.notify()
 
     def request_start(self, server: HostedServer) -> None:
-        """Let a server begin to connect when there is room for one more."""
+        """Start the server's attempt to connect when a connection slot is free."""
         self._waiting[server] = None
         self._start_waiting()
 
     def attempt_settled(self, server: HostedServer) -> None:
-        """Give the room of a server to the next one."""
+        """Free the server's connection slot, and start the next waiting server."""
         self._connecting -= 1
         self._start_waiting()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientConnection", "ServerSource"]
 
-# What connects on entering, and closes and ends the server on leaving.
+# A context manager: entering it connects; leaving it closes the connection and ends the server.
 ClientConnection: TypeAlias = "AbstractAsyncContextManager[AbstractClient]"
 
 
@@ -27,11 +27,11 @@ class ServerSource(abc.ABC):
     Attributes:
         name: its name in the host.
         file: the absolute path of the configuration file, "" for a server of the program.
-        is_disabled: True if its configuration says that it is not to be used.
+        is_disabled: True if its configuration turns it off.
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
-        is_trusted: True if its annotations count: it is of the program or of the user's own files,
-            and these don't say that each call is asked about.
+        is_trusted: True if its annotations count: it comes from the program or the user's own
+            files, and these don't say that the user is asked about each call.
         replaces: the files of a more trusted scope that have another server of this name, with
             their scopes: it takes the place of that one.
         connect_timeout: the seconds of its configuration to connect in, or None.
