@@ -3,7 +3,8 @@
 1. It is trusted only if no other user could have written it: owner and modes of the file and of all
    directories above it are checked at each use. Windows has no such checks.
 2. A change is a new file under the old name, so a reader or a crash never sees half a file.
-3. A file that cannot be used is an error, not an empty one: rules that deny calls are in it.
+3. A file that cannot be used is an error. It doesn't count as empty: it has the rules that deny
+   calls.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class ApprovalFile:
         return f"ApprovalFile({str(self.path)!r})"
 
     def load(self) -> Approvals:
-        """Return the stored approvals, none before the first one was stored.
+        """Return the stored approvals; none if nothing was stored yet.
 
         Raises:
             UnsafeApprovals: another user could have written the file, or it is a symbolic link.

@@ -1,9 +1,9 @@
 """A log file with a line of JSON for each call of a tool.
 
-1. A line is one write to a file that was opened for appending, so processes can share it, and no
-   line is cut by that of another one.
-2. The file isn't rotated here. It is opened again when it was renamed or removed, as `logrotate`
-   does it, so no signal and no `copytruncate` is needed.
+1. Each line is one write to a file that is open for appending. So processes can share it, and no
+   line is cut by another process.
+2. The file isn't rotated here. If `logrotate` renames or removes it, it is opened again, without a
+   signal and without `copytruncate`.
 3. A call doesn't fail because it cannot be recorded. Such failures are counted, and the first one
    is logged.
 """
@@ -122,7 +122,7 @@ class AuditFile:
             raise OSError(f"only {written} of {len(line)} bytes were written")
 
     def _is_current(self, descriptor: int) -> bool:
-        """Return True if the open file is still that of the path."""
+        """Return True if the open file is still the one at the path."""
         try:
             state = self.path.lstat()
         except FileNotFoundError:

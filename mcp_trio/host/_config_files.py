@@ -3,13 +3,13 @@
 1. The project's file is the `.mcp.json` here or in the nearest directory above that has one, up to
    the root of the repository, which is the directory with `.git`. Outside of a repository only this
    directory counts: directories further up, such as /tmp, may belong to others.
-2. A file that cannot be read is a problem of its own: the servers of other files count. Only a
-   managed file that cannot be read, or that users could have written, stops everything: without it
-   servers would count that it means to exclude.
-3. A project's or local file that was found, not named, is read only if no other user could have
-   written it: in a shared directory anyone can leave one. Git treats repositories alike.
-4. Reading blocks: call `read` in a worker thread. A program that doesn't replace its file at once
-   may be in the middle of writing it; then half a file is read, which is a problem too.
+2. A file that cannot be read is a problem, but the servers of other files count. Only a managed
+   file stops everything, if it cannot be read or users could have written it: servers that it
+   excludes would count.
+3. If a project's or local file was found, not named, it is read only if no other user could have
+   written it: anyone can leave one in a shared directory. Git treats repositories in the same way.
+4. Reading blocks: call `read` in a worker thread. If a program is in the middle of writing a file,
+   half of it is read, which is a problem too.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ __all__ = [
     "single_config_file",
 ]
 
-# Only administrators may write to these directories. On POSIX that is checked. A path of the
-# environment would be the user's choice.
+# Only administrators may write to these directories. On POSIX that is checked. The user could
+# choose a path from the environment.
 _MANAGED_FILE: Final = Path(
     "C:/Program Files/mcp-trio/managed-mcp.json"
     if os.name == "nt"
@@ -68,17 +68,16 @@ _PROGRAM_DIRECTORIES: Final = frozenset({".codex", ".cursor", ".gemini", ".vscod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFiles:
-    """The places of the configuration files of a host. There need not be files.
+    """The places of a host's configuration files. The files need not exist.
 
     Args:
         files: the scope and absolute path of each file, in order of precedence.
-        directory: the absolute path of the project: the workspace folder, and the directory of
-            programs of project and local files.
+        directory: the absolute path of the project. It is the workspace folder, and programs of
+            project and local files start there.
         environ: the environment, for the values of variables.
         required: whether a file that is missing is a problem; those of managed scope never are.
-        only_safe: whether a project's or local file that other users could have written is a
-            problem, and not read. `find_config_files` wants that, because its files were not named.
-            Windows has no such check.
+        only_safe: True to refuse a project's or local file that other users could have written.
+            `find_config_files` sets it, because nobody named its files. Windows has no such check.
     """
 
     files: tuple[tuple[ServerScope, Path], ...]
@@ -98,7 +97,7 @@ class ConfigFiles:
     def read(self) -> MergedServers:
         """Read the files that exist, and return the servers that count.
 
-        Problems of a file that cannot be read have no server. The other files count.
+        The problem of a file that cannot be read has no `server`. The other files count.
 
         Raises:
             InvalidConfig: a managed file cannot be read, has a problem that isn't one of a single
@@ -184,8 +183,8 @@ class ConfigFiles:
             snapshot = read_snapshot(path)
             data = snapshot.data
             if data is not None:
-                # After it was opened: a path that is safe now, and a file that was safe then, have
-                # not been exchanged by others in between.
+                # Checked once the file is open: if path and file are safe now, nobody has replaced
+                # the file in between.
                 self.check_owners(scope, path, snapshot.state)
         except NotADirectoryError:  # above it
             data = None
@@ -194,7 +193,7 @@ class ConfigFiles:
         if data is None and self.required and scope != "managed":
             raise _file_error(path, "there is no such file")
         if scope == "managed" and data is not None and not data.strip():
-            # It may be that an administrator is just writing it.
+            # An administrator may be in the middle of writing it.
             raise _file_error(path, "the file is empty: write {} or remove it")
         return data
 
@@ -206,7 +205,7 @@ def _file_error(path: Path, problem: str) -> InvalidConfig:
 def find_config_files(
     directory: str | os.PathLike[str], environ: Mapping[str, str] = os.environ
 ) -> ConfigFiles:
-    """Return the places of the configuration files for a directory in which a host works.
+    """Return the places of the configuration files for a host's working directory.
 
     These are /etc/mcp-trio/managed-mcp.json (on Windows below C:/Program Files), .mcp.local.json
     and .mcp.json of the project, and `mcp-trio/mcp.json` in the user's configuration directory
@@ -237,11 +236,11 @@ def single_config_file(
 ) -> ConfigFiles:
     """Return the place of one file, which is treated as a project's file.
 
-    The managed file counts as well: it would restrict nothing if an option could leave it out. The
-    project is the file's directory, or the one above for a file such as `.vscode/mcp.json`.
+    The managed file counts too: otherwise an option could switch its restrictions off. The project
+    is the file's directory, or the one above for a file such as `.vscode/mcp.json`.
 
     Args:
-        path: the file. That it is missing is a problem when it is read.
+        path: the file. If it doesn't exist, reading it gives a problem.
         environ: the environment.
     """
     file = real_config_path(path)

@@ -39,11 +39,11 @@ _TRUSTED = ("managed", "user")
 def kept_sources(
     present: Iterable[ServerSource], servers: MergedServers, found: Collection[str]
 ) -> list[ServerSource]:
-    """Return sources for the present servers that a file may still have, but cannot be read now.
+    """Return the present servers to keep while their file, or their entry in it, cannot be read.
 
-    An editor may be in the middle of writing it, or its user in the middle of a change. The
-    administrator's file of now decides about them as about the others. One whose entry has a
-    restriction that cannot be read doesn't stay: it would go on without it.
+    Its user may be in the middle of a change. The administrator's present file applies to them as
+    to others. A server isn't kept if a restriction in its entry cannot be read: it would go on
+    without that.
 
     Args:
         present: the host's sources.
@@ -135,7 +135,7 @@ class ConfiguredServer(ServerSource):
         launch: ServerLaunch | None,
     ) -> AsyncIterator[AbstractClient]:
         def expand() -> ExpandedLaunch:
-            # What was approved is what runs: it isn't looked for again after that.
+            # What was approved is what runs: the program isn't looked for again.
             return self._prepare(launch).expand(inputs)
 
         expanded = await trio.to_thread.run_sync(expand)
@@ -182,14 +182,14 @@ class ConfiguredServer(ServerSource):
     def _compared(self) -> tuple[Any, ...]:
         scoped = self._scoped
         inputs = {id: _without_place(each) for id, each in scoped.inputs.items()}
-        # With other lists of an administrator the address or the arguments may be denied.
-        # What takes another server's place has to be approved for that.
+        # Other lists of the administrator may deny the address or the arguments. A server that
+        # replaces another one has to be approved for that.
         server = _without_place(scoped.server)
         return scoped.scope, inputs, server, scoped.replaces, self._servers.policy
 
 
 class LaunchFound(McpTrioError):
-    """The end of an attempt that was to find a launch, and not to connect."""
+    """Ends an attempt that had to find a launch only, without connecting."""
 
 
 class LaunchSource(ConfiguredServer):

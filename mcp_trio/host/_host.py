@@ -84,8 +84,8 @@ class Host(AbstractHost):
                 print(tool.name, tool.description)
             result = await host.call("mcp__git__git_status", {"repo_path": "."})
 
-    The block begins when each server is ready or has failed, or after `wait` seconds. One that
-    fails, or is slow, harms no other: `status()` has the reasons, and it is started again.
+    The block begins when each server is ready or has failed, or after `wait` seconds. A server that
+    fails or is slow doesn't affect the others: `status()` has the reason, and it is started again.
 
     Args:
         config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
@@ -93,22 +93,22 @@ class Host(AbstractHost):
             `ConfigFiles`; or a list of `ServerSource`s of your own. By default `find_config_files`
             of the current directory: `.mcp.json` of the project, and the files of the user and the
             administrator.
-        auth: how to get access tokens for servers at `http://` and `https://`, as of
-            `connect_http`. By default those that were stored by an earlier login, such as
-            `mcp-trio login`, are used, and no browser is opened: the server is then "needs login".
-        stderr: as of `connect_stdio`, for each server that is started. A function gets the name of
-            the server and the line.
-        trace: as of a client, with the server's name before the direction.
+        auth: how to get access tokens for servers at `http://` and `https://`, as for
+            `connect_http`. By default those that were stored by an earlier login, such as `mcp-trio
+            login`, are used, and no browser is opened: the server is then "needs login".
+        stderr: as for `connect_stdio`, for each server that is started. A function gets the
+            server's name and the line.
+        trace: as for a client, but the first argument is the server's name.
         record: the directory in which the connection to each server is recorded, in a file of its
             own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
-            created if need be. The file of the last connection to the same server is kept as
-            `git.mcp.jsonl.previous`. A `ServerSource` of yours isn't recorded. Default None.
-        options: see `HostOptions`. The default of `approvals` is `ApprovalFile()` for servers of
-            configuration files, so that approvals of `mcp-trio servers approve` count.
+            created if it doesn't exist. The file of the last connection to the same server is kept
+            as `git.mcp.jsonl.previous`. Your own `ServerSource`s aren't recorded. Default None.
+        options: see `HostOptions`. `approvals` defaults to `ApprovalFile()` for servers of
+            configuration files, so that what `mcp-trio servers approve` has stored counts.
 
-    *Resource handling*: at the end of the block all servers are closed side by side, as `connect`
-    closes each. No process is left.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group.
+    *Resource handling*: the end of the block closes all servers at the same time, each as `connect`
+    does. No process is left. *Error handling*: exceptions of the block propagate unchanged, not in
+    a group.
 
     Raises:
         RuntimeError: it is entered a second time, or outside a run of trio.
@@ -141,7 +141,7 @@ class Host(AbstractHost):
         # The servers of configuration files as they were read, or None if there are no files.
         self.configuration: MergedServers | None = None
         self._resources = AsyncExitStack()
-        self._reloading = trio.Lock()  # else the servers of an older file could replace newer ones
+        self._reloading = trio.Lock()  # otherwise an older file's servers could replace newer ones
         self._was_entered = False
 
     def _given(self, config: HostConfig) -> list[ServerSource] | None:
@@ -192,7 +192,7 @@ class Host(AbstractHost):
 
         Args:
             server: its name in this host.
-            target: as in the mapping that the host is made of.
+            target: as in the mapping that `Host` takes.
 
         Raises:
             TypeError: the target has another type.
@@ -204,12 +204,12 @@ class Host(AbstractHost):
         """Read configuration and approvals again, and connect to what is new or approved now.
 
         Servers that are configured as before stay connected, and so do those whose file, or whose
-        entry in it, cannot be read now: it may be half written. All are connected anew if the lists
-        of the administrator have changed, and those that they deny now are removed. A second call
-        waits for the first one.
+        entry in it, cannot be read now: it may be half written. If the administrator's lists have
+        changed, all servers are connected anew, and those that the lists now deny are removed. A
+        second call waits for the first one.
 
         Args:
-            config: as for the host; by default what the host was made of.
+            config: as for `Host`; by default what it was created with.
 
         Raises:
             InvalidConfig: a file of the administrator cannot be used.

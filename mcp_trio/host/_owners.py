@@ -1,12 +1,12 @@
 """Find out whether other users could replace a file, by its path and all directories above it.
 
-1. Each directory on the way has to belong to a trusted user, and no other may write to it: who may
-   rename a directory decides what is found below it. Symbolic links on the way are followed, and
-   have to belong to a trusted user too.
-2. In a directory with the sticky bit, such as /tmp, others cannot rename what isn't theirs. So it
-   may be on the way; only the last directory must not be one.
-3. A group that has a trusted user as its only member isn't another user. Many systems give each
-   user such a group, and create directories that it may write to.
+1. Each directory on the way has to belong to a trusted user, and no other user may write to it:
+   whoever may rename a directory decides what is found in it. Symbolic links on the way are
+   followed, and have to belong to a trusted user too.
+2. In a directory with the sticky bit, such as /tmp, users cannot rename what isn't theirs. So it is
+   allowed on the way, but not as the last directory.
+3. A group whose only member is a trusted user is trusted. Many systems give each user such a group,
+   and create directories that it may write to.
 
 OpenSSH checks its files in this way (sshd_config, `StrictModes`). Windows has no such checks.
 """

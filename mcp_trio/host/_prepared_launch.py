@@ -1,13 +1,13 @@
-"""Prepare the start of a configured server: first what is approved, then the values.
+"""Prepare the start of a configured server: first what the user approves, then the values.
 
 1. `prepare_launch` finds the program, its directory and its file of variables, as absolute paths.
-   Only the texts with these paths are expanded, and `PATH`. Nothing is started or connected to.
+   It expands only the texts with these paths, and `PATH`. Nothing is started or connected to.
 2. `PreparedLaunch.expand`, after the approval, expands the rest. It takes the paths of the first
-   step, so what was approved is what runs, also if `PATH` has changed since.
-3. A program of a project or local file starts in the project's directory, others in the home
-   directory of the user, where relative paths count from, too. VS Code does the same; Claude Code
-   starts all servers where it was started itself. But programs such as `npx` and `python -m` load
-   code from their directory, and the code of a project is not to run in a server of the user.
+   step, so what was approved is what runs, even if `PATH` has changed.
+3. A program of a project or local file starts in the project's directory, other programs in the
+   user's home directory. Relative paths count from there too. VS Code does the same. Claude Code
+   starts all servers in its own working directory. But `npx` and `python -m` load code from their
+   directory, and a project's code must not run in the user's servers.
 
 All functions block: call them in a worker thread.
 """
@@ -60,17 +60,17 @@ _MAX_SHOWN: Final = 1000  # characters of `PATH` in an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandedLaunch:
-    """The launch of a server with all values: for its start, or the connection to it.
+    """A server's launch with all values, ready to start it or to connect to it.
 
     Args:
         transport: how its messages travel.
         argv: the absolute path of the program and its arguments; empty for a remote server.
-        env: the variables of the program beside those that each child inherits.
+        env: the program's variables, in addition to those that each child inherits.
         cwd: the absolute path of its working directory; None for a remote server.
         url: the address of a remote server, else None.
         headers: the headers of each HTTP request.
-        secrets: values that must not be shown: those of `ExpandedServer`, and of variables of the
-            file of variables unless they are common words, paths and the like.
+        secrets: values that must not be shown: those of `ExpandedServer`, and values from the file
+            of variables that aren't common words, paths or the like.
     """
 
     transport: ServerTransport
@@ -89,7 +89,7 @@ class PreparedLaunch:
     Args:
         name: the server's name.
         scope: its file's scope.
-        file: the absolute path of its file: approvals are kept by this and the name.
+        file: the absolute path of its file. File and name identify its approval.
         server: the server, unexpanded.
         launch: what is shown, approved and digested.
     """
@@ -106,7 +106,7 @@ class PreparedLaunch:
     def needs_approval(self) -> bool:
         """True if the user has to approve the launch: the file may come with a project.
 
-        That is so for a local file too: a repository can contain one.
+        This includes local files: a repository can contain one.
         """
         return self.scope in ("local", "project")
 

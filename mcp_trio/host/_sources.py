@@ -42,7 +42,7 @@ HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], objec
 
 
 class MemoryOfServer(Protocol):
-    """The memory of earlier connections to one server, in a `with` block for the next one."""
+    """What earlier connections to one server found out, for the next one. A context manager."""
 
     def __enter__(self) -> Self: ...
 
@@ -53,14 +53,14 @@ class MemoryOfServer(Protocol):
         """The option `known_peer` of the client."""
 
     def connected(self, client: AbstractClient) -> None:
-        """Remember what `client`, which is connected now, has found out."""
+        """Save what `client`, which is connected now, negotiated with the server."""
 
 
 class SourceOptions(NamedTuple):
     """The options that the sources of one host share.
 
     They are `auth`, `stderr` and `trace` of `Host`. `record` returns the recording of the next
-    connection to the server of this name, and `remember` what is known of a configured server.
+    connection to a server, `remember` what is known of a configured server.
     """
 
     auth: LoginConfig | bool | None
