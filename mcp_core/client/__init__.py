@@ -1,1 +1,1 @@
-"""The client side of a connection without waiting: calls, cache, status, options."""
+"""The client side of a connection, without I/O: calls, cache, status, options."""

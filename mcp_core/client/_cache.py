@@ -120,8 +120,8 @@ class ResultCache:
         """Remove the results that a notification from the server made stale.
 
         `uri` is the URI of an update that is known to concern exactly that resource. Without it all
-        resources are removed: the update may be of a part of any, because the URI of a part need
-        not look like that of the whole.
+        resources are removed: the update may be about a part of any resource, and a part's URI need
+        not look like the whole's.
         """
         methods = _INVALIDATES.get(notification)
         if methods is None:
@@ -147,7 +147,7 @@ class ResultCache:
 def _key(method: str, params: Mapping[str, Any] | None) -> tuple[str, bytes] | None:
     """Return the cache key of a request, or None if its result isn't cached.
 
-    A request that cannot be encoded has none either.
+    A request that cannot be encoded has no key.
     """
     if method not in _DECODERS:
         return None

@@ -3,8 +3,8 @@
 1. A call is a generator. It yields the requests that it needs, and is sent their results or thrown
    their errors. Most calls need one request, a listing one for each page, and a cached result none.
    Anything else that a call has to wait for, it yields as a `CallWait`.
-2. A `PendingCall` runs such a generator. Each response advances it to its next request at once,
-   where the response was read, so that the waiting task is woken only once, at the end.
+2. A `PendingCall` runs such a generator. The reader of a response advances it to its next request
+   at once. So the waiting task is woken only once, at the end.
 3. An exception in a callback of the caller ends that call and nothing else.
 """
 
@@ -57,9 +57,9 @@ CallSteps: TypeAlias = Generator["tuple[str, Params] | UntimedRequest | CallWait
 
 
 class UntimedRequest(NamedTuple):
-    """A request whose response takes as long as the server likes: `timeout` doesn't apply.
+    """A request whose response may take any time: `timeout` doesn't apply.
 
-    `limit` is the number of seconds after which the call times out all the same, None for never.
+    `limit` is the seconds after which the call times out nevertheless, None for never.
     """
 
     method: str
@@ -71,14 +71,13 @@ Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
 _TIMEOUT: Final = 60.0  # enough for most tools, and about as long as a user waits without a sign
 
-# A tool that reports progress for longer should be a task. And progress doesn't prove that the
-# call will ever end.
+# A tool that takes longer should run as a task. Progress doesn't prove that the call will ever end.
 _MAX_TIMEOUT: Final = 300.0
 
 _MAX_PAGES: Final = 10_000  # a longer listing is taken for an endless one
 
-# Bytes that each value of a decoded page takes beside its text, about. Pages of any shape then take
-# at most 1.7 times the estimate (CPython 3.11).
+# About how many bytes each value of a decoded page takes in addition to its text. No page takes
+# more than 1.7 times the estimate (CPython 3.11).
 _VALUE_SIZE: Final = 64
 
 
@@ -87,18 +86,18 @@ class CallOptions(TypedDict, total=False):
 
     Keys:
         timeout: seconds without a response or progress before `CallTimeout`. Default 60; None for
-            no limit. While our own side is answering an input request, it is paused. If the call
-            becomes a task, it is for each request about it.
-        max_timeout: seconds before `CallTimeout` in all, even with progress, for all pages of a
-            list together; None for no limit. The default is 300, or `timeout` if that is longer, or
-            None if `timeout` is; for a call that has become a task it is None.
+            no limit. It is paused while this side answers an input request. If the call becomes a
+            task, it applies to each request about the task.
+        max_timeout: seconds before `CallTimeout` in total, even with progress, and for all pages of
+            a list together; None for no limit. Default 300, or `timeout` if that is longer or None.
+            A call that has become a task has no default limit.
         progress: called with progress, total and message for each progress notification of this
             call. An `async def` is awaited: one notification after the other, and all of them
             before the call returns. `timeout` doesn't count the wait for the last of them.
         meta: further members of the request's `_meta`. Such a request is always sent: the cache
             doesn't know what they mean.
-        headers: over HTTP, headers of the request, beside those of the client; they replace those
-            of the same name. Such a request is always sent, too.
+        headers: over HTTP, more headers of the request. They replace the client's headers of the
+            same name. Such a request is always sent, too.
     """
 
     timeout: float | None
@@ -111,9 +110,8 @@ class CallOptions(TypedDict, total=False):
 class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
-    `pauses_timeout` is true if the server is waiting for our side, for example for input from the
-    user.
-    `name` replaces the method of the last request in the text of a timeout.
+    `pauses_timeout` is True if the server is waiting for this side, for example for the user's
+    input. `name` replaces the method of the last request in the text of a timeout.
     """
 
     pauses_timeout = False
@@ -153,7 +151,7 @@ class PendingCall(PendingRequest, Generic[T]):
 
     `id` is the id of the last request, None before the first. `done` is true once the call is over.
     `deadline` is the time at which the call times out unless something happens, or None.
-    `pause_count` counts the input requests that our side is answering: while there are any,
+    `pause_count` counts the input requests that this side is answering. While there are any,
     `timeout` is paused. `describe_silence` returns a clause to append to the text of a timeout.
 
     Raises:
@@ -171,8 +169,8 @@ class PendingCall(PendingRequest, Generic[T]):
     progress_callbacks: ProgressCallbacks | None = None
     _response: tuple[Any, BaseException | None] | None = None  # waits for `progress_callbacks`
     describe_silence: Callable[[], str] | None = None
-    _total_deadline: float | None = None  # when `max_timeout` is over; infinite for no limit
-    _total_applies = False  # `deadline` is the total deadline, not that of `timeout`
+    _total_deadline: float | None = None  # when `max_timeout` ends; infinite for no limit
+    _total_applies = False  # `deadline` comes from `max_timeout`, not `timeout`
     pause_count = 0
     _current_wait: CallWait | None = None
     _progress_seen = False  # since the last request
@@ -299,7 +297,7 @@ class PendingCall(PendingRequest, Generic[T]):
 
         Raises:
             CallTimeout: the call isn't over.
-            BaseException: the error with which the call ended.
+            BaseException: the error that ended the call.
         """
         if not self.done:
             silence = self.describe_silence

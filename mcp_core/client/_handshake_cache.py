@@ -1,4 +1,4 @@
-"""Servers that need a handshake, cached so that later clients open with it at once, not a probe.
+"""A cache of servers that need a handshake, so that later clients send it at once, without a probe.
 
 1. Only the need for a handshake is cached: what a server declares is read in each handshake. A
    stateless server isn't cached, because `server/discover` is how a client learns what it offers.
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HandshakeCache", "server_key"]
 
-# Seconds. A server that gained a stateless revision under its old name and version is used in a
-# stateful one for at most so long.
+# Seconds. If a server gains a stateless revision, but keeps its name and version, clients still use
+# a stateful one for at most this long.
 _LIFETIME: Final = 24 * 3600.0
 # More servers than a user tries in a day. They take about 35 KB as JSON.
 _MAX_ENTRIES: Final = 256
@@ -130,7 +130,7 @@ class HandshakeCache:
 
 
 def _is_fresh(entry: _HandshakeEntry, now: float) -> bool:
-    return 0 <= now - entry.probed_at < _LIFETIME  # an entry of the future: the clock was set back
+    return 0 <= now - entry.probed_at < _LIFETIME  # a future entry: the clock was set back
 
 
 def _digest_of_info(peer: Peer) -> str:

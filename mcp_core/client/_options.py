@@ -39,8 +39,8 @@ __all__ = [
     "roots_result",
 ]
 
-# Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it may not
-# take as long as a process that starts.
+# Seconds; the default of `initialize_timeout` for a server at a URL. It runs already, so it needs
+# less time than a process that starts.
 NETWORK_INITIALIZE_TIMEOUT: Final = 30.0
 
 
@@ -68,7 +68,7 @@ Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAn
 
 
 class CallbackOptions(TypedDict, total=False):
-    """The options of a client for what the server asks: elicitation, sampling and roots.
+    """A client's options for the server's requests: elicitation, sampling and roots.
 
     A callback is an `async def`, or a plain function, which must not block. Each call of one runs
     in a task of its own, and several may run at the same time.
@@ -137,8 +137,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
             at most 32 MiB.
         cache: True (the default) to reuse results for as long as the server declares them fresh
             (2026-07-28).
-        max_listing: bytes of memory that all pages of one listing may take, estimated; default
-            48 MiB. A server that offers a further page after that ends the call.
+        max_listing: bytes of memory that all pages of one listing may take, estimated; default 48
+            MiB. If the server offers a further page after that, the call fails.
     """
 
     versions: Iterable[str]
@@ -286,7 +286,7 @@ def _check_roots(places: Collection[Place]) -> None:
 
 
 def answer_form(fill: Fill) -> OnElicit:
-    """Make an `on_elicit` of a function that fills in forms.
+    """Make an `on_elicit` from a function that fills in forms.
 
     Pass it on: `connect(server, on_elicit=answer_form(fill))`.
 
