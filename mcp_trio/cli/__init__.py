@@ -1,10 +1,10 @@
 """The command `mcp-trio`: serve a file, inspect a server, and use what the server offers.
 
 1. stdout carries the result. stderr carries traces, logs, progress, questions and errors. With
-   `--json`, stdout is one JSON document, or one a line for `listen`, which has no last one.
-2. An error is a sentence for the user: the cause, then the cure. A traceback is shown only for
-   the user's own file, or if the command itself has a fault. Then the exit status is 70, which no
-   finding has.
+   `--json`, stdout is one JSON document; for `listen`, which has no last one, it is one document
+   per line.
+2. An error is a sentence for the user: the cause, then the cure. A traceback is shown only for the
+   user's own file, or if the command itself has a fault. Only a fault has the exit status 70.
 3. Only this package configures logging, and only the logger `mcp_trio`.
 
 The table of subcommands is in `_subcommands.py`, the exit statuses are in `_parser.py`.

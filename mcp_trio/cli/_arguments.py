@@ -5,7 +5,7 @@
    that fits, otherwise as text.
 2. A value of the wrong type is rejected here, with an example of a correct one. Other constraints
    are left to the server.
-3. A JSON object isn't checked at all: with it the user can send what this file would reject.
+3. A JSON object isn't checked at all, so the user can send what is rejected here.
 
 Of JSON Schema only what determines types is evaluated: `type`, `enum`, `const`, the combining
 keywords and references within the schema. Unknown keywords allow everything.
@@ -210,7 +210,7 @@ def _allowed_types(schema: Any, root: _Schema) -> frozenset[str]:
 class _TypesOfSchema:
     """The JSON types that parts of the schema `root` allow. Each part is evaluated once.
 
-    Without that, references in `anyOf` would take a time that is exponential in their number.
+    Otherwise references in `anyOf` would take exponential time.
     """
 
     def __init__(self, root: _Schema) -> None:

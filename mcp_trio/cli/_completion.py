@@ -1,4 +1,4 @@
-"""`mcp-trio completion`: a script by which a shell completes command lines of `mcp-trio`.
+"""`mcp-trio completion`: a script for a shell to complete command lines of `mcp-trio`.
 
 The script is generated from the parsers of all subcommands by shtab. It starts no program: it knows
 subcommands, options, their choices, and files and directories, but not what a server offers.
@@ -70,12 +70,12 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 def _add_parsers(
     parser: argparse.ArgumentParser, table: Mapping[str, Subcommand], shell: str
 ) -> None:
-    """Add the parsers of subcommands to that of their command."""
+    """Add the parsers of subcommands to their command's parser."""
     subparsers = parser.add_subparsers()
     for name, subcommand in table.items():
         parent = _read_parser(subcommand.parse, shell)
         inner: Mapping[str, Subcommand] | None = parent.get_default(SUBCOMMANDS_OF_PARSER)
-        # A shell shows the first line of a description. That of a subcommand has several.
+        # A shell shows the first line of a description, and a subcommand's has several.
         added = subparsers.add_parser(
             name,
             parents=[parent] if inner is None else [],

@@ -4,8 +4,8 @@
    cannot be changed is reported then, and nothing is written.
 2. A project's file may be a symbolic link that came with it. It's followed within the project
    only, and the path shown is always the one that is written.
-3. If another program changes the file meanwhile, it is read and the change planned anew. The user
-   is asked again only if the change is another one.
+3. If another program changes the file meanwhile, it is read again and the change is planned anew.
+   The user is asked again only if the planned change differs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class UpdateOutcome(NamedTuple):
     copy: Path | None = None
 
     def show_copy(self, stderr: Screen) -> None:
-        """Tell the user where the file as it was before is."""
+        """Tell the user where the copy of the old file is."""
         if self.copy is not None:
             stderr.write_line("mcp-trio: the file as it was before is in ", str(self.copy))
 
@@ -78,9 +78,9 @@ class ConfigUpdate(abc.ABC):
 
     Args:
         path: the file, which need not exist.
-        private: whether a file that is created is readable by its owner only.
+        private: whether a new file is readable by its owner only.
         program: the program that the user may have to close if it changes the file all the time.
-        root: the directory out of which no symbolic link may lead, or None.
+        root: the directory that symbolic links must not leave, or None.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ def config_error(path: Path, exc: ConfigFileError) -> CliError:
 
 
 def show_changes(changes: Sequence[MemberChange], screen: Screen) -> None:
-    """Show the lines that go and come."""
+    """Show the lines that are removed and added."""
     for change in changes:
         for mark, line in describe_change(change):
             screen.write_line((f"{mark} {line}", _STYLES[mark]))
@@ -281,7 +281,7 @@ def ask_user(
 ) -> Literal["accept", "decline", "cancel"]:
     """Ask the user a question at the terminal, to be answered by yes or no.
 
-    `yes` says what `--yes` does in place of it.
+    `yes` says what `--yes` does instead.
 
     Raises:
         CliError: there is no terminal.

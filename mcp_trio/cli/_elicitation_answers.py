@@ -1,10 +1,9 @@
 """Answers to a server's elicitation requests: first from `--answer`, then from the user.
 
 1. Only what can be answered is declared: forms need a terminal or `--answer`, URLs a terminal.
-2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. A
-   server that repeats a form because of a wrong answer therefore doesn't loop.
-3. A form that cannot be answered is cancelled, so the server doesn't wait. The exit status
-   reports it.
+2. Each `--answer` is used once, in the order of the forms, and its text is read as if typed. So a
+   server that repeats a form after a wrong answer doesn't loop.
+3. A form without an answer is cancelled, so the server doesn't wait. The exit status says so.
 """
 
 from __future__ import annotations

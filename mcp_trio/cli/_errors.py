@@ -38,7 +38,7 @@ __all__ = [
 SERVER_ERROR: Final = 1
 MISUSE: Final = 2  # the status that argparse uses
 NO_CONNECTION: Final = 3
-NOTHING_JUDGED: Final = 4  # a check that had nothing to look at: neither passed nor failed
+NOTHING_JUDGED: Final = 4  # a check that found nothing to judge: neither passed nor failed
 INTERNAL_ERROR: Final = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells count
 
@@ -76,7 +76,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def join_names(names: Sequence[str], separator: str = ", ") -> str:
-    """Return names that a server gave, each as one line, for an error. Very many are counted."""
+    """Return a server's names, each as one line, for an error. Names beyond a limit are counted."""
     shown = [one_line(shorten_text(name, _MAX_NAME)) for name in names[:_MAX_NAMES]]
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return separator.join(shown) + more

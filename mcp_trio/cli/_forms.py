@@ -10,7 +10,7 @@
    long, so that they cannot imitate a prompt or push it away. A value that will be sent is never
    shortened.
 
-What is done with the answer is decided elsewhere. The core has checked that the request is allowed.
+Other modules decide what to do with an answer. The core has checked that the request is allowed.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def ask_to_open_url(source: str, message: str, url: str, print_line: PrintLine) 
         )
     )
     try:
-        # With the host: log messages of the server may have moved the address off the screen.
+        # Names the host: log messages of the server may have moved the address off the screen.
         yield from _ask_consent((f"Will you open the page at {page.host}?",), print_line)
     except _FormDeclined as refused:
         return refused.result

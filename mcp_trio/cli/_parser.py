@@ -34,7 +34,7 @@ __all__ = [
     "server_parser",
 ]
 
-# An option of every parser that no command line can contain, as arguments have no NUL.
+# An option of every parser. No command line can contain it: arguments have no NUL.
 READ_PARSER: Final = "-\0"
 # The default in which a parser with subcommands has their table.
 SUBCOMMANDS_OF_PARSER: Final = "subcommands"
@@ -83,7 +83,7 @@ def parse(words: Sequence[str]) -> Command:
 
 
 class ParserRead(Exception):
-    """Ends a subcommand that was called for its parser only."""
+    """Ends a subcommand that was called only to get its parser."""
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         super().__init__(parser.prog)
@@ -91,7 +91,7 @@ class ParserRead(Exception):
 
 
 class ReadParser(argparse.Action):
-    """The action of `READ_PARSER`: it ends the parsing, as that of `--help` does."""
+    """The action of `READ_PARSER`: like `--help`, it ends the parsing."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
         super().__init__(

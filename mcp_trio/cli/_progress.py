@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["show_progress"]
 
 _MAX_MESSAGE: Final = 200  # characters: two lines of most terminals
-_MAX_NUMBER: Final = 1e15  # what a float still counts one by one
+_MAX_NUMBER: Final = 1e15  # up to here a float counts one by one
 
 
 @contextmanager

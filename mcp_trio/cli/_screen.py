@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 QUOTE: Final = "| "  # before each line of a quoted text
-# The name with which the command's own messages begin, and what looks like it.
+# The name that begins the command's own messages, and what looks like it.
 _OWN_NAME: Final = re.compile("mcp.trio", re.IGNORECASE)
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 

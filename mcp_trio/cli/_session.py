@@ -124,7 +124,7 @@ class Target:
     Args:
         server: the URL, or the words of the command that starts the server.
         file: the `FILE[:NAME]` that this command serves, if the user gave a file.
-        env: variables that this command gets beside the few that are inherited.
+        env: variables that this command gets in addition to the few that it inherits.
         inherit_env: whether it inherits the whole environment instead.
         cwd: its working directory; the current one by default.
         versions: the revisions to offer.
@@ -142,7 +142,7 @@ class Target:
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
         connect_timeout: seconds for connecting, None for those of `timeout`.
         unexpanded: the words of `server` as a configuration file has them, if it is from there.
-        secrets: values of that file that must not be written, beside `known_secrets`.
+        secrets: values of that file that must not be written, in addition to `known_secrets`.
         configured: the session with a server of configuration files, or None; `server` then has
             the unexpanded texts of its entry.
     """
@@ -187,7 +187,7 @@ class Target:
 
     @property
     def known_secrets(self) -> frozenset[str]:
-        """The values that must not be written, of what the server gets."""
+        """The server's values that must not be written."""
         return self.secrets | launch_secrets(
             (self.server,) if isinstance(self.server, str) else self.server,
             env=dict(self.env),
@@ -227,9 +227,9 @@ class Target:
         return name if self.configured is None else self.configured.local_name(name)
 
     async def list_tools(self, client: Client) -> list[Tool]:
-        """Return the tools that the server lists; of a configured one those that it may use.
+        """Return the tools that the server lists, without those that its configuration denies.
 
-        What its entry denies is counted on stderr.
+        The number of denied tools is written to stderr.
         """
         tools = await client.list_tools(timeout=self.timeout)
         if self.configured is None:
@@ -406,8 +406,8 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     """Connect, run `body` with the client, and close the connection.
 
     Returns:
-        The exit status: that of `body`, 130 after Ctrl+C, 143 after SIGTERM, or 2 if a form had no
-        valid `--answer`.
+        The exit status of `body`; 130 after Ctrl+C, 143 after SIGTERM, or 2 if a form had no valid
+            `--answer`.
 
     Raises:
         CliError: the connection failed, or a call in `body` failed.
@@ -429,7 +429,7 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
         except CliError as second:
             if guess_endpoint(target.server, second.__cause__) is None:
                 raise
-            raise exc from exc.__cause__  # nor is this one, and the user hasn't named it
+            raise exc from exc.__cause__  # the second isn't one either, and it is our guess
 
 
 def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -443,8 +443,8 @@ def guess_endpoint(
 ) -> tuple[str, str] | None:
     """Return the URL at which to try again, and the reason in some words.
 
-    None unless `server` is a URL without a path, and its response, which caused `error`, wasn't
-    that of an MCP endpoint. The origin is the same, so it may get the same headers.
+    None unless `server` is a URL without a path, and its response, which caused `error`, didn't
+    come from an MCP endpoint. The origin is the same, so it may get the same headers.
     """
     cause = None if error is None else error.__cause__
     if isinstance(server, tuple) or not isinstance(cause, RemoteProtocolError):

@@ -53,7 +53,7 @@ _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
 )  # a URL without its scheme
 _MERGED_PREFIX: Final = "mcp__"
-# What the entry of a configured server has, so that no option gives it.
+# What a configured server's entry decides, so that no option may.
 _UNCONFIGURED_OPTIONS: Final = (
     *("headers", "token_env", "allow_cleartext", "env", "inherit_env", "cwd"),
 )
@@ -128,14 +128,14 @@ def parse_server_command(
 
 
 def _ends_in_server(words: Sequence[str], found: argparse.Namespace) -> bool:
-    """Return True if a command line names a server by its last words."""
+    """Return True if a command line's last words name a server."""
     if "--" in words:
         return True
     return bool(found.words) and (is_url(found.words[-1]) or _is_file(found.words[-1], found))
 
 
 def _is_configured(found: argparse.Namespace, *, has_server: bool) -> bool:
-    """Return True if the server is one of the configuration files."""
+    """Return True if the server is from the configuration files."""
     if found.server_name is not None or found.config is not None:
         return True
     return not has_server and (bool(_merged_name(found)) or _resource_label(found) is not None)
@@ -199,7 +199,7 @@ def refuse_configured_options(parser: argparse.ArgumentParser, found: argparse.N
 
 
 def refuse_unconfigured_options(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
-    """Refuse the options for what the entry of a configured server has.
+    """Refuse the options for what a configured server's entry decides.
 
     Raises:
         SystemExit: argparse has printed an error.
@@ -222,7 +222,7 @@ def configured_target(
     Args:
         parser: for errors about options that don't fit each other.
         found: the command's options.
-        server: the server's name, or None for the one of `merged`, or else the only one.
+        server: the server's name. None takes the server of `merged`, or else the only one.
         merged: the merged name of a tool or a prompt, or "".
         kind: what `merged` names.
 
@@ -418,7 +418,7 @@ def read_headers(
 def read_environment(
     found: argparse.Namespace, server: str | tuple[str, ...], file: str
 ) -> tuple[tuple[str, str], ...]:
-    """Return the variables that the command which starts the server gets.
+    """Return the variables for the command that starts the server.
 
     A file is imported as `mcp-trio run` would: with the settings of Python, such as `PYTHONPATH`.
     """

@@ -1,9 +1,9 @@
 """`--approve-server`: which servers a command line lets start, for its run only.
 
-1. NAME is enough for a server that takes no other one's place. One that does needs NAME@FILE with
-   the file that has it: the user may have meant their own server, and learns of this one there.
-2. FILE is compared as a path without links above it, as approvals are kept. A link of a project to
-   the user's file is another file: its servers start in the project's directory.
+1. NAME is enough for a server that replaces no other one. For a server that does, NAME@FILE has to
+   name its file: the user may have meant their own server, and so learns of this one.
+2. FILE is compared like the paths of approvals, with the links in its directory resolved. A
+   project's link to the user's file is another file: its servers start in the project's directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_approved_by(words: Iterable[str], question: ServerQuestion) -> bool:
 
     Args:
         words: the values of `--approve-server`.
-        question: the question, which isn't asked then.
+        question: the question. It isn't asked if it is approved here.
     """
     for word in words:
         if word == question.server and not question.replaces:

@@ -1,12 +1,12 @@
 """A session with a server of the configuration files: approved, connected to and called by a host.
 
-1. The approvals are those of every host: of the launch for a server of a project's file, of each
-   definition, and of each call. A call that is typed at a terminal is the user's decision for that
-   call. Without a terminal it needs a rule, or `--yes`.
-2. `--yes` approves calls and definitions, `--approve-server` the start of a server: both for this
-   run, and with either nothing is stored.
-3. A merged name leads to the servers whose merged names may begin so, which is nearly always one.
-   Only those are started.
+1. As in every host, three things need approval: the launch of a project's server, each definition,
+   and each call. A call that the user types at a terminal is approved. Without a terminal it needs
+   a rule, or `--yes`.
+2. `--yes` approves calls and definitions, `--approve-server` the start of a server. Both hold for
+   this run, and store nothing.
+3. A merged name leads to the servers whose merged names may begin like it, nearly always one. Only
+   those are started.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _YES_NOTICE: Final = (
 
 
 class ServerChoice(NamedTuple):
-    """The server that a command line means, or several of which one has what it names.
+    """The server that a command line means, or several, if any of them may have what it names.
 
     Args:
         files: the configuration files.
@@ -102,7 +102,7 @@ class ServerChoice(NamedTuple):
 
     @property
     def has_login(self) -> bool:
-        """True if logins at the first server are stored: a URL may begin with a variable."""
+        """True if logins at the first server are stored. Its URL may begin with a variable."""
         return self.first.server.transport in ("http", "sse")
 
     def words(self, server: str) -> list[str]:
@@ -116,7 +116,7 @@ def choose_servers(config: Path | None, server: str | None, merged: str = "") ->
 
     Args:
         config: the file of `--config`, or None.
-        server: the server's name, or None for the one of `merged`, or else the only one.
+        server: the server's name. None takes the server of `merged`, or else the only one.
         merged: the merged name of a tool or a prompt, or "".
 
     Raises:
@@ -177,7 +177,7 @@ class ApprovedLaunch(NamedTuple):
 
 
 class _CommandApprovals:
-    """The approvals in the user's file. What cannot be stored there holds for this run.
+    """The approvals in the user's file. If one cannot be stored there, it holds for this run.
 
     A home directory may be read-only, as in a container.
     """
@@ -251,7 +251,7 @@ class ConfiguredSession:
             yield client
 
     async def find_launch(self, target: Target) -> ApprovedLaunch:
-        """Return what the server is, with all values, if it is approved. It isn't started.
+        """Return the server's launch, with all values, if it is approved. It isn't started.
 
         Args:
             target: the command's options.
@@ -364,7 +364,7 @@ class ConfiguredSession:
             return cast("Client", host.client(server))
         except ServerUnavailable as exc:
             error = self._unavailable(server, exc)
-        # One of the attempt to connect keeps its cause, which decides what the user reads.
+        # The error of the attempt to connect keeps its cause, which decides what the user reads.
         raise error
 
     def _unavailable(self, server: str, exc: ServerUnavailable) -> BaseException:
@@ -431,7 +431,7 @@ class ConfiguredSession:
         return self._host
 
     def local_name(self, name: str) -> str:
-        """Return the name at the server of what `name`, a word of the command line, names."""
+        """Return the name by which the server knows `name`, a word of the command line."""
         if not self.choice.merged:
             return name
         known = self._merged_names(self._opened, self.server)
@@ -441,7 +441,7 @@ class ConfiguredSession:
         return self.choice.servers[self.server].server.find_tool_denial(tool)
 
     def allowed_tools(self, tools: Sequence[Tool]) -> list[Tool]:
-        """Return the tools that the entry of the server lets be used."""
+        """Return the tools that the server's entry allows."""
         return [tool for tool in tools if self._denial_of(tool.name) is None]
 
     async def require_approved(self, kind: MergedKind, name: str) -> None:
@@ -504,7 +504,7 @@ class ConfiguredSession:
 
 
 def _allow_call(server: str, tool: str, arguments: dict[str, Any]) -> Literal["allow"]:
-    """Allow a call: the user has typed it, or has given `--yes`. Rules that deny still do."""
+    """Allow a call: the user has typed it, or has given `--yes`. A rule can still deny it."""
     return "allow"
 
 
@@ -528,7 +528,7 @@ def _explained_denial(server: str) -> Iterator[None]:
 
 
 def _client_options(target: Target) -> HostOptions:
-    """Return the options of a client as those of a host, whose callbacks get a server first."""
+    """Convert a client's options to a host's, whose callbacks get the server's name first."""
     given = target.client_options
     found: HostOptions = {"versions": target.versions, "log_level": target.log_level}
     on_log, on_elicit = given.get("on_log"), given.get("on_elicit")

@@ -3,10 +3,10 @@
 1. A question comes below the complete text of what is approved. Only a typed word approves. The end
    of the input denies, and Ctrl+C ends the command, so nothing is approved by either.
 2. Texts of servers and files have escapes for hidden characters.
-3. Of a long text the first lines may have left the screen: how many there are is said above and
-   below it. A text that is too long to be read isn't approved.
-4. Without a terminal nothing is approved. `--yes` approves definitions, and `--approve-server` the
-   servers that it names, both for this run. One never answers the question of the other.
+3. The first lines of a long text may have left the screen, so its length is shown above and below
+   it. A text that is too long to read isn't approved.
+4. Without a terminal nothing is approved. For this run, `--yes` approves definitions, and
+   `--approve-server` the servers that it names. Neither approves what the other is for.
 
 Each question is a dialogue as in `_forms.py`, and a callback of `HostOptions` runs it.
 """
@@ -77,7 +77,7 @@ _CANCELLED: Final = _ANSWERS["no"]
 
 
 class PausableTimeout:
-    """The deadline of a cancel scope, which waits while the user is asked."""
+    """The timeout of a cancel scope. It is paused while the user is asked."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
@@ -113,8 +113,8 @@ class TerminalConsent:
         assume_yes: whether definitions, and calls, are approved without a question.
         approved_servers: the words of `--approve-server`.
 
-    `timeout` is the timeout that waits while the user is asked, or None. `declined` has the
-    questions about servers that were not approved, by their names.
+    `timeout` is the timeout to pause while the user is asked, or None. `declined` has the questions
+    about servers that were not approved, by the servers' names.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class TerminalConsent:
 
     @property
     def stores_answers(self) -> bool:
-        """True if what is approved holds from now on, not for this run only."""
+        """True if approvals are stored, False if they hold for this run only."""
         return not (self.assume_yes or self._approved_servers)
 
     @property
@@ -178,7 +178,7 @@ class TerminalConsent:
         return await self._ask(partial(ask_about_definitions, question))
 
     async def approve_call(self, question: CallQuestion) -> CallAnswer:
-        """Return the answer of the user about a call."""
+        """Return the user's answer about a call."""
         return await self._ask(partial(ask_about_call, question))
 
     async def enter_input(self, given: ConfigInput) -> str | None:
@@ -201,7 +201,7 @@ def ask_about_server(
 ) -> DialogueSteps[bool]:
     """Show what a server runs or connects to, and ask whether it may.
 
-    `stores` is True if the answer holds from now on, not for this run only.
+    `stores` is True if the answer is stored, False if it holds for this run only.
     """
     is_program = bool(question.launch.command)
     before = (
@@ -345,7 +345,7 @@ def ask_for_input(given: ConfigInput, print_line: PrintLine) -> DialogueSteps[st
     print_line((_shown(given.description or given.id), "bold"), f"  ({given.place})")
     for option in given.options:
         print_line("    ", _shown(option))
-    # The default of a secret isn't shown, as what is typed isn't.
+    # The default of a secret isn't shown, and neither is what is typed.
     bracket = "" if given.default is None or given.secret else f" [{_shown(given.default)}]"
     hint = ", not shown" if given.secret else ""
     while True:

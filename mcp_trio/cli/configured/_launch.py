@@ -1,9 +1,9 @@
 """The launch of a configured server, for commands that speak to it without a client.
 
-1. It is found, checked against the policy and approved by a host, as for every other command. Then
-   the command starts the server, or connects to it, itself.
-2. What is written or printed about it has its texts as the file has them, unexpanded. Values of
-   variables are passed on to the server only.
+1. A host finds it, checks it against the policy and has it approved, as for every other command.
+   Then the command itself starts the server, or connects to it.
+2. What is written or printed about it has the file's texts, unexpanded. Only the server gets the
+   values of variables.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def find_launch(
     command: str,
     transports: Collection[ServerTransport],
     *,
-    logs_in: bool = False,
+    handles_login: bool = False,
     passes_on: bool = False,
 ) -> ConfiguredLaunch:
     """Return the launch of the configured server of `target`, once it is approved.
@@ -138,8 +138,8 @@ def find_launch(
         target: the command's options.
         command: the command, for errors.
         transports: what it speaks.
-        logs_in: whether something else cares for the logins at a URL.
-        passes_on: whether it sends what others wrote, so that it calls no tools by itself.
+        handles_login: whether the caller handles logins at a URL itself.
+        passes_on: whether the command only passes on what others send, and calls no tools itself.
 
     Raises:
         CliError: it isn't approved, is disabled, has tools that must not be called, or the command
@@ -173,7 +173,7 @@ def find_launch(
             NO_CONNECTION,
         )
     if launch.url is not None:
-        _check_headers(name, launch, None if logs_in else command)
+        _check_headers(name, launch, None if handles_login else command)
     return ConfiguredLaunch(
         name=name,
         server=launch.argv if launch.url is None else launch.url,

@@ -152,7 +152,9 @@ def _proxy_configured(target: Target, found: argparse.Namespace) -> int:
         )
     if not is_stdio and found.http is None:
         raise CliError(_WITHOUT_PORT)
-    launch = find_launch(target, "proxy", ("stdio", "http", "sse"), logs_in=True, passes_on=True)
+    launch = find_launch(
+        target, "proxy", ("stdio", "http", "sse"), handles_login=True, passes_on=True
+    )
     chain = os.environ.get(_CHAIN, "").splitlines()
     if launch.key in chain:
         raise CliError(

@@ -1,1 +1,1 @@
-"""`mcp-trio servers`: the servers in the configuration files of a host, and changes of them."""
+"""`mcp-trio servers`: show and change the servers in a host's configuration files."""

@@ -1,6 +1,6 @@
 """`mcp-trio servers add`: write a server into a configuration file.
 
-A value of `--env NAME` is a secret of the user. It is written into a file of the user only; a file
+The value of `--env NAME` is the user's secret. It is written only into the user's own file. A file
 that others may get has a reference to the variable.
 """
 
@@ -46,7 +46,7 @@ class NewServer(NamedTuple):
         url: the address of a remote server, or empty.
         file: the Python file of a server, or empty.
         command: the program of a server and its arguments, or empty.
-        transport: the transport of a remote server; None for that of its address.
+        transport: the transport of a remote server. None takes the one that its address implies.
         variables: names and values; None takes the value, or a reference.
         headers: names and values.
         cwd: the program's directory, or None.
@@ -202,7 +202,7 @@ def require_kept_lists(change: MemberChange) -> None:
     """Check that a new entry of a server has lists of tools if the old one has.
 
     Raises:
-        CliError: it hasn't, so that tools could be used that were denied.
+        CliError: it has none, so that denied tools could be used.
     """
     old = change.old if isinstance(change.old, dict) else {}
     lists = change.client.tool_lists or ()

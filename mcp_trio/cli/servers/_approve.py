@@ -1,10 +1,10 @@
 """`mcp-trio servers approve`: show what servers run and offer, and store what the user approves.
 
-1. A server's launch is shown and stored first, and only then the server is started. Then what
-   it offers is shown: all of it at the first sight, later what is new or has changed.
+1. A server's launch is shown and stored first, and only then the server is started. Then what it
+   offers is shown: everything the first time, later what is new or has changed.
 2. Exactly what was shown is stored. What changes while the user reads isn't approved. Before
-   anything is shown, empty pins are stored: without pins, the next host would take a server that
-   was approved for one at its first sight, and pin what the user has declined here.
+   anything is shown, empty pins are stored. Without pins, the next host would pin all that the
+   server offers, and so also what the user has declined here.
 3. There is no `--yes`: what this command stores is approved by a person who has seen it.
 """
 
@@ -190,8 +190,8 @@ class _Review:
     async def _approvals_of_first_sight(self, names: Sequence[str]) -> Approvals:
         """Return the stored approvals, without the pins of servers that have empty ones.
 
-        A host takes its first sight of a server only when the lists of that are quiet. What it pins
-        then is in memory, and not stored before it was shown.
+        A host pins a new server only when its lists no longer change. These pins are in memory, and
+        aren't stored before they were shown.
         """
         approvals = await self._load()
         for name in names:

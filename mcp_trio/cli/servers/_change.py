@@ -76,7 +76,7 @@ def set_enabled(name: str, enabled: bool, *, config: Path | None, scope: str | N
             raise CliError(f"{place.path} has just lost it; nothing was changed", SERVER_ERROR)
         return (plan_enabling if enabled else plan_disabling)(client, name, text)
 
-    # It is one member, and the opposite command undoes it: nothing is asked.
+    # Nothing is asked: it changes one member, and the opposite command undoes it.
     update = ServersUpdate(place, plan)
     outcome = update.run(stderr, yes=True)
     already = " already" if outcome.kind == "unchanged" else ""

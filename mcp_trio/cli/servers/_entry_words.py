@@ -34,7 +34,7 @@ def absolute_file(file: str) -> str:
 def split_variables(
     variables: Sequence[tuple[str, str | None]], *, shared: bool
 ) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-    """Return the variables with values, whether one came from the environment, and the others.
+    """Return the variables with values, whether any came from the environment, and the others.
 
     Args:
         variables: names and values. None takes the value that the variable has here, or, in a

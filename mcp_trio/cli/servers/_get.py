@@ -1,7 +1,7 @@
 """`mcp-trio servers get`: print one server as it counts, and what is wrong with it.
 
-Values of variables and headers aren't printed: they may be secrets. Of an address the query is
-left out.
+Values of variables and headers aren't printed: they may be secrets. The query of an address is left
+out.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _tool_names(names: Sequence[str]) -> str:
 
 
 def _hidden(member: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return variables or headers with values that are hidden, but for references."""
+    """Return variables or headers with hidden values. References are shown."""
     shown: dict[str, str] = hide_values({member: dict(values)})[member]
     return shown
 

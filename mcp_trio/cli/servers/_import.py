@@ -1,7 +1,8 @@
 """`mcp-trio servers import`: copy servers from the file of another client into a file of mcp-trio.
 
-1. Values that look like secrets are asked about. Without an answer, as with `--yes`, they become
-   references to variables, and that is said: a copy of a secret is one more place to lose it.
+1. The user is asked about values that look like secrets. Without an answer, as with `--yes`, they
+   become references to variables, and a message says so: each copy of a secret is one more that can
+   leak.
 2. A server that cannot be translated is left out, unless it was named.
 """
 

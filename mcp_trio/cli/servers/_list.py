@@ -1,7 +1,7 @@
 """`mcp-trio servers list`: print all servers of the configuration files, and their states.
 
-1. Only servers that are approved are started. Nothing is asked, approved or stored: what would be
-   pinned at the first sight of a server is pinned in memory, and the list says "not pinned yet".
+1. Only servers that are approved are started. Nothing is asked, approved or stored. A server's
+   first pins are kept in memory, and the list says "not pinned yet".
 2. Servers that don't count, and problems of files, are listed below with their reasons.
 """
 
@@ -63,8 +63,8 @@ _STATE_STYLES: Final = {
 class _Row:
     """One server that counts, as it is listed.
 
-    `pins` is the difference from what was approved, None if the server wasn't connected to, or
-    hasn't been pinned yet; `is_pinned` is False in the latter case.
+    `pins` is the difference from what was approved. It is None if the server wasn't connected to,
+    or has no pins yet; without pins `is_pinned` is False.
     """
 
     name: str
@@ -104,7 +104,7 @@ def list_servers(*, config: Path | None, as_json: bool, connects: bool, timeout:
         config: the file, or None.
         as_json: whether to print one JSON document.
         connects: whether to connect to the servers that are approved.
-        timeout: seconds for that.
+        timeout: seconds for connecting.
 
     Raises:
         CliError: no server can be used, or there are more than a host connects to.
@@ -201,7 +201,7 @@ async def _connect(
 def _complete(
     row: _Row, status: ServerStatus, catalog: ServerCatalog, names: ToolNames, timeout: float
 ) -> None:
-    """Add a server's state, and what it offers."""
+    """Add a server's state and what it offers."""
     row.state, row.reason = status.state, status.reason
     if status.state == "connecting":
         row.reason = f"it is not ready after {timeout:g} s"

@@ -56,7 +56,7 @@ __all__ = [
     "unusable_server",
 ]
 
-# The scopes whose files users change, and who gets their servers.
+# The scopes of files that users change, and who gets their servers.
 SCOPES: Final = {
     "user": "you, in all projects",
     "project": "all users of this project",
@@ -74,7 +74,7 @@ class ConfigPath(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The file for people, in front of its path."""
+        """The file in words, to print before its path."""
         return "" if self.chosen else f"For {SCOPES[self.scope]}: "
 
     @property
@@ -122,7 +122,7 @@ def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
 
 
 def _find_problem(files: ConfigFiles, scope: ServerScope, path: Path) -> InvalidConfig | None:
-    """Return why a file of users doesn't count, and is not to be changed either, or None."""
+    """Return why a user's file doesn't count, and must not be changed; None if it does."""
     if scope == "managed":
         return None
     try:

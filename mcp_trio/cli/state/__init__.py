@@ -1,1 +1,1 @@
-"""Data of the command that later runs of it use: handshakes, logins and tasks."""
+"""What the command stores for later runs: handshakes, logins and tasks."""

@@ -1,12 +1,12 @@
-"""A file of the servers that need a handshake, so that only the first command in a day probes them.
+"""A file of servers that need a handshake, so that only the day's first command probes them.
 
 Official servers of 2025 print some hundred lines of errors when they are probed.
 
-1. The file is a cache: it may be deleted, and a missing or damaged one counts as empty. That it
-   cannot be written isn't an error of a command.
+1. The file is a cache: it may be deleted, and a missing or damaged one counts as empty. A command
+   doesn't fail because it cannot be written.
 2. It is replaced as a whole, by a rename. If two commands do that at once, an entry may get lost,
    and the next command probes once more.
-3. `HandshakeCache` decides what is in it. No name of a server is readable there.
+3. `HandshakeCache` decides what is in it. No server's name can be read there.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _MAX_SIZE: Final = 1_048_576  # bytes to read; a full cache takes 35 KB
 
 
 class RememberedServer:
-    """A command's server, as earlier commands have found it.
+    """What earlier commands found out about a command's server.
 
     Connect in a `with` block. If the block doesn't call `connected`, the server is forgotten.
 
     Args:
         server: the URL, or the words of the command that starts the server.
-        env: variables that this command gets beside the inherited ones.
+        env: variables that this command gets in addition to the inherited ones.
         cwd: its working directory, None for the current one.
     """
 
@@ -63,7 +63,7 @@ class RememberedServer:
         return _load().known_peer(self._key, time.time())
 
     def connected(self, client: AbstractClient) -> None:
-        """Remember what this server's client has found out."""
+        """Save what the client negotiated with this server."""
         self._connected = True
         self._learn(client.peer, needs_handshake=client.needs_handshake)
 

@@ -1,7 +1,7 @@
 """Where the command stores logins: in files of the user, or with `--keychain` in the keychain.
 
-The option is one of `login` and of each subcommand that connects to a server, and one storage is
-never tried after the other: a login in a file would outlive the one that the user has moved.
+`login` and each subcommand that connects to a server have the option. Only one storage is tried:
+otherwise a login in a file would still count after the user has moved to the keychain.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def uses_keychain(found: argparse.Namespace, *, has_login: bool) -> bool:
         has_login: whether logins at its server are stored.
 
     Raises:
-        CliError: `--keychain` is given for a server without.
+        CliError: `--keychain` is given, and the server has no logins.
     """
     keychain: bool = found.keychain
     if keychain and not has_login:

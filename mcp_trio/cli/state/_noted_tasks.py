@@ -5,8 +5,8 @@ A server of 2026-07-28 lists no tasks: its client has to know their ids.
 1. Each task has a file of its own, so that commands which run at once lose no task.
 2. A file has the server's key, the reference, and times. It is readable by its user only: the
    id in the reference may be enough to read the task's result.
-3. A file is removed when its task is over its time to live, when the server doesn't know the task
-   any more, and when there are too many.
+3. A file is removed when the task's time to live is over, when the server doesn't know the task any
+   more, or when there are too many files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["NotedTasks"]
 
 _MAX_SIZE: Final = 16_384  # bytes of one file; most have 400
 _MAX_TASKS: Final = 256  # of all servers; more than a user starts in a day
-# Seconds after which a task is forgotten, also if its server gives no time to live, or a longer
+# Seconds after which a task is forgotten, even if its server gives no time to live, or a longer
 # one.
 _LONGEST: Final = 30 * 24 * 3600.0
 _USUAL_PATH: Final = "/mcp"  # where a command finds the server if its URL has no path
