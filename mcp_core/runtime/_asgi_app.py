@@ -1,10 +1,10 @@
-"""An ASGI application without a runtime: what it serves, and the lifespan protocol of its server.
+"""An ASGI application for any runtime: what it serves, and the lifespan protocol.
 
-An application mounted in another one may never see a `lifespan` scope. Unless the other one enters
-`lifespan`, it begins with the first request and ends with the run. Nothing of a run is kept for the
-next: the same application may be served again. The metadata of a protected resource has its place
-at the root of the host, where a mounted application sees no requests, so it is an application of
-its own.
+An application mounted in another one may never see a `lifespan` scope. Unless the outer one enters
+`lifespan`, the inner one starts with the first request and ends with the run. A run keeps nothing
+for the next one, so an application may be served again. Clients look for a protected resource's
+metadata at the root of the host. A mounted application gets no requests there, so the metadata has
+its own application.
 
 Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
 """
@@ -53,9 +53,9 @@ class AsgiApplication(abc.ABC):
         record: the option `record` of the driver, which opens the file at the start of each run.
 
     Attributes:
-        metadata_paths: the paths from the root of the host at which clients look for the metadata
-            of `auth`, that of the resource first; none if it publishes none. Where this application
-            is mounted in another one, serve `metadata` there.
+        metadata_paths: the paths at which clients look for the metadata of `auth`, from the root of
+            the host, the resource's first; empty if it publishes none. If this application is
+            mounted in another one, serve `metadata` there.
         metadata: an ASGI application that serves this metadata (RFC 9728), at any path.
     """
 
@@ -82,7 +82,7 @@ class AsgiApplication(abc.ABC):
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Run the application while entered, for one that is mounted in another application.
+        """Run the application while entered. For an application that is mounted in another one.
 
         Frameworks don't pass the `lifespan` scope on to what is mounted. Give them this method,
         as in `FastAPI(lifespan=app.lifespan)`, or enter it in your own lifespan. Without it, the
@@ -131,7 +131,7 @@ class AsgiApplication(abc.ABC):
         recorder: HttpRecorderLike | None,
         token: Any = None,
     ) -> Router:
-        """Build the router of one run. `token` is that of its endpoint.
+        """Build the router for one ASGI lifespan. `token` is passed to its endpoint.
 
         Raises:
             ValueError: `sse_path` is taken, or the authorization names a tool, a prompt or a method

@@ -1,4 +1,4 @@
-"""One request to an ASGI application, on any runtime: what is awaited, and in which order.
+"""One request to an ASGI application, on any runtime: what it awaits, and in which order.
 
 Most requests are complete once their body is read, so no task is started for them. A task that
 receives (`http.disconnect`, WebSocket messages) runs only while a response is being streamed, or is
@@ -43,7 +43,7 @@ class AsgiRuntime(Protocol):
         """Process the router's events. Call it after every call into the router; never waits."""
 
     def output_sent(self, exchange: Exchange) -> None:
-        """Let handlers that wait for capacity continue, then pump.
+        """Let handlers that wait for space in the output continue, then pump.
 
         Call it when the server has accepted the output of `exchange`, or never will.
         """
@@ -52,7 +52,7 @@ class AsgiRuntime(Protocol):
         """Run the auth check of `exchange`, if it has one, until it is granted or denied."""
 
     def interruptible(self) -> AbstractAsyncContextManager[Callable[[], object]]:
-        """Return a context that gives a function which ends the wait in its body, and the body.
+        """Return a context that gives a function. The function ends the wait in the context's body.
 
         The context then ends without an exception. Call the function at most once.
         """
@@ -172,7 +172,7 @@ class AsgiRequest:
         self._runtime.pump()
 
     async def _send_output(self) -> None:
-        """Send what is queued, waiting until the server has accepted it: this is backpressure."""
+        """Send what is queued. It waits until the server has accepted it, which is backpressure."""
         self._output_ready = False  # before the queue is read, so that no later wake-up is lost
         self._sending = True
         messages = self._asgi_exchange.messages_to_send(self._runtime.clock())

@@ -25,7 +25,7 @@ _MAX_WAITING: Final = 1_000
 class CallbackQueue:
     """Calls `callback` for one message after the other.
 
-    Of more than 1,000 messages that wait the oldest are dropped.
+    If more than 1,000 messages wait, the oldest are dropped.
 
     Args:
         callback: a plain function, or one that returns an awaitable.

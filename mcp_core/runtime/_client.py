@@ -103,7 +103,7 @@ T = TypeVar("T")
 class AbstractClient(abc.ABC):
     """The client side of one connection, without a runtime.
 
-    Every call takes `CallOptions`. Beside what its own docstring names, a call raises:
+    Every call takes `CallOptions`. In addition to what its own docstring names, a call raises:
 
     - `PeerError`: the server responded with an error.
     - `CallTimeout`: there was no response in time. The server is notified that the request
@@ -196,8 +196,8 @@ class AbstractClient(abc.ABC):
     def versions_without_probe(self, *, probe_unread: bool = False) -> list[str]:
         """Return the revisions to try with the same server, started again, after a failed opening.
 
-        Empty if a second start is of no use, as for a server that ended before it read the probe,
-        which `probe_unread` says.
+        Empty if a second start is useless. `probe_unread` says that the server ended before it read
+        the probe: it would end again.
         """
         return self._status.versions_without_probe(probe_unread=probe_unread)
 
@@ -283,7 +283,7 @@ class AbstractClient(abc.ABC):
             call.describe_silence = self._conn.describe_unreadable
 
     def _end_call(self, call: PendingCall[Any]) -> None:
-        """End a call for which no task waits any more. Cancel its request if it has no response."""
+        """End a call that no task waits for any more. Cancel its request if it has no response."""
         self._pending.pop(call, None)
         call.abandon()
         if call.progress_callbacks is not None:
@@ -397,8 +397,8 @@ class AbstractClient(abc.ABC):
         Args:
             name: the tool's name.
             arguments: its arguments, by name.
-            ttl: seconds for which the server is asked to keep the task, its result included; None
-                leaves it to the server, which also may keep it for another time (2025-11-25).
+            ttl: for how many seconds the server is asked to keep the task and its result. None
+                leaves this to the server. The server may choose another time (2025-11-25).
             options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
                 to each later response about it, and `progress` is called until it has ended
                 (2025-11-25). What it raises then is logged.
@@ -424,7 +424,7 @@ class AbstractClient(abc.ABC):
 
         Raises:
             InvalidTaskReference: the text isn't a reference.
-            LocalProtocolError: this connection has another revision than that of the task.
+            LocalProtocolError: this connection's revision isn't the task's.
             PeerError: the server has no such task any more, or it is another user's (-32602).
         """
         from .client_tasks._task import TaskReference
@@ -525,7 +525,7 @@ class AbstractClient(abc.ABC):
         and nothing is sent now. The keywords are `CallOptions`.
 
         Raises:
-            ValueError: there is no such level.
+            ValueError: the level doesn't exist.
         """
         check_level(level)
         await self._call(self._set_level(level), options)
@@ -557,8 +557,8 @@ class AbstractClient(abc.ABC):
         the server has accepted. Any number of blocks may be open at once. The end of a block ends
         its subscription at the server.
 
-        A change is given once, however often it happened before it was taken. Its `uri` may be that
-        of a part of a resource that was requested.
+        A change is given once, however often it happened before it was taken. Its `uri` may name a
+        part of a requested resource.
 
         Args:
             tools: the list of tools.
@@ -568,9 +568,9 @@ class AbstractClient(abc.ABC):
             timeout: seconds for the block to begin; None for no limit.
 
         Raises:
-            LocalProtocolError: at the beginning: the server announces no changes of what is wanted.
-                The text names the capabilities that it did not declare; nothing was sent then. In
-                the loop: the same, for a new session.
+            LocalProtocolError: at the beginning: the server doesn't announce such changes. The text
+                names the capabilities that it did not declare; nothing was sent then. In the loop:
+                the same, for a new session.
             PeerError: at the beginning: the server refused. In the loop: it ended the subscription
                 with an error.
             ConnectionLost: at the beginning or in the loop, after the last change: changes may have
@@ -793,7 +793,7 @@ class AbstractClient(abc.ABC):
         return result
 
     def _turns_out_as_task(self, params: dict[str, Any], options: CallOptions) -> CallSteps[bool]:
-        """Return True if the list of tools, unknown so far, says that one runs as a task only."""
+        """Look up whether a tool runs as a task only, unless the list of tools is known."""
         if "task" in params or self._task_support is not None or not runs_tasks(self.peer):
             return False
         tools = yield from self._tools(options)

@@ -62,7 +62,7 @@ class CallbackJob(Job):
     """A client's callback, or another wait, in a task of its own.
 
     The first outcome is passed to `on_end(result, error)`. `failed` raises a `BaseException` that
-    is no `Exception`, such as `KeyboardInterrupt`.
+    isn't an `Exception`, such as `KeyboardInterrupt`.
 
     Args:
         start: called in the task; its awaitable gives the result.
@@ -170,7 +170,7 @@ class ClientCallbacks:
         return check_response(request, _to_result(request, answer))
 
     async def respond_in_retry(self, request: t.InputRequest) -> t.Result:
-        """Respond to a request that was in the result of a call: a refused form is a response."""
+        """Respond to a request in a call's result. Here a refused form is a response."""
         try:
             return await self.respond(request)
         except Exception as exc:
@@ -265,8 +265,8 @@ class ServerInitiatedRequests:
     def handle_request(self, event: RequestReceived) -> None:
         """Start the callback for a request.
 
-        Reject a request that no capability covers, and one that would make the running ones take
-        more bytes than a message may have: a user may take long, and the server sends them at once.
+        Reject a request that no capability covers. Reject one, too, if it and the running ones have
+        more bytes together than one message may have: a user is slow, and the server may send many.
         """
         if self._tasks.handle_request(event):
             return
@@ -363,7 +363,7 @@ class ServerInitiatedRequests:
 
 
 def _related(event: RequestReceived, result: t.Result) -> t.Result:
-    """Name the task of the server for which it asks, if there is one (2025-11-25, TSK-17)."""
+    """Name the server's task that needs the result, if there is one (2025-11-25, TSK-17)."""
     task = event.params.meta.related_task if event.params.meta is not None else None
     if task is None or event.peer.dialect.tasks != "requested":
         return result

@@ -25,7 +25,7 @@ class ClientContext(AbstractAsyncContextManager[C], Generic[C]):
     Args:
         manager: opens and closes it.
         function: the name of the function that returned this, for error texts.
-        check: raises an exception if the event loop isn't that of the driver.
+        check: raises an exception if the event loop isn't the driver's.
     """
 
     __slots__ = ("_check", "_function", "_manager")
@@ -78,8 +78,8 @@ def client_context(
 ) -> Callable[[Callable[P, AsyncIterator[C]]], Callable[P, ClientContext[C]]]:
     """Return a decorator that makes a context manager of an async generator, for one driver.
 
-    `check` raises an exception if the event loop isn't that of the driver. It is called when a
-    block is entered.
+    `check` raises an exception if the event loop isn't the driver's. It is called when a block is
+    entered.
     """
 
     def decorate(function: Callable[P, AsyncIterator[C]]) -> Callable[P, ClientContext[C]]:

@@ -47,13 +47,13 @@ OnActions: TypeAlias = "Callable[[list[Action]], EventLike | None]"
 class PooledConnection(Protocol):
     """A connection to the server.
 
-    The `HttpRequestRunner` closes one that cannot be used again. The driver closes those that
+    The `HttpRequestRunner` closes it when it cannot be used again. The driver closes those that
     `HttpClientRuntime.discard` gets and, at its end, those that `Pool.clear` returns.
     """
 
     @property
     def protocol(self) -> str:
-        """The name of what is spoken, such as "HTTP/2"."""
+        """The protocol's name, such as "HTTP/2"."""
 
     @property
     def capacity(self) -> int:
@@ -69,9 +69,9 @@ class PooledConnection(Protocol):
         `head` is its head and `body` its complete content, empty for none.
 
         Return True if the connection may be used again. If `on_actions` returns an event, wait for
-        it before more of this response is read. A connection that carries other responses too goes
-        on reading those; it passes on what arrives for this one all the same, and stops extending
-        its flow-control window.
+        it before more of this response is read. A connection that also carries other responses goes
+        on reading them. It still passes on what arrives for this one, but stops extending its
+        flow-control window.
 
         Raises:
             NotProcessed: the server says that it hasn't begun to process the request.
@@ -215,7 +215,7 @@ class HttpRequestRunner(Generic[L]):
                 self._paused.pop(key).set()
 
     def wait_if_paused(self, key: int) -> EventLike | None:
-        """Return the event for which the reader of the response to `key` has to wait.
+        """Return the event that the reader of the response to `key` has to wait for.
 
         None if it may read on. `key` is `HttpCall.key`.
         """
@@ -330,7 +330,8 @@ class HttpRequestRunner(Generic[L]):
     async def _other_connection(self, call: HttpCall, found: L | PoolDecision) -> L | None:
         """Wait until a request may have a connection. None stands for a new one.
 
-        `found` is what the pool said first: what to do, or a connection that turned out closed.
+        `found` is the pool's first answer: what to do, or a connection that turned out to be
+        closed.
         """
         while True:
             if found is PoolDecision.WAIT:

@@ -1,8 +1,8 @@
 """`client.listen()`: an `async with` block that subscribes, and an `async for` loop over changes.
 
-Which message belongs to which subscription is in `ClientSubscriptions`; here a subscription meets a
-connection and a task that waits. Every wait is a `PendingCall`, as of any other call: that of
-`async with` has the block's timeout, that of the loop has none.
+`ClientSubscriptions` knows which message belongs to which subscription. This module connects
+subscriptions with a connection and the tasks that wait. Every wait is a `PendingCall`, like any
+other call. `async with` waits with the block's timeout, the loop without one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SubscriptionClient:
         return f"<SubscriptionClient on {self._conn!r}: {self._subscriptions!r}>"
 
     def open(self, wanted: tuple[Change, ...]) -> ClientSubscription:
-        """Open a subscription. Pass it to `close` in any case.
+        """Open a subscription. Always pass it to `close` in the end.
 
         Raises:
             ConnectionLost: the connection is closed.
@@ -175,8 +175,8 @@ class Changes:
     """A subscription's changes, for `async for`.
 
     A change is given once, however often it happened since it was last given. The loop ends when
-    the server ends the subscription, or the `async with` block is left. `listen` makes the object,
-    of the subscriptions of the `client` and the `subscription`.
+    the server ends the subscription, or the `async with` block is left. `listen` makes the object
+    from the `client`'s subscriptions and this `subscription`.
 
     Raises:
         ConnectionLost: in the loop, after the last change: the connection ended, and changes may

@@ -53,8 +53,8 @@ class LogEscaper:
     Args:
         format_exception: `logging.Formatter.formatException`.
 
-    It is installed on the logger, so that every handler of the user's gets escaped records. The
-    template of a record stays as it is, and numbers stay numbers.
+    It is installed on the logger, so that all handlers of the user get escaped records. A record's
+    template isn't changed, and numbers stay numbers.
     """
 
     def __init__(self, format_exception: Callable[[_ExcInfo], str]) -> None:

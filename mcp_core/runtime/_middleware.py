@@ -1,16 +1,16 @@
-"""Run the handler of a request with middleware around it, and make the response of its outcome.
+"""Run a request's handler with middleware around it, and turn its outcome into the response.
 
 1. The first declared middleware is the outermost. Arguments are read, and handlers looked up,
    inside of all of them: a client that a middleware rejects learns nothing about what exists.
 2. A server without middleware doesn't come here for a plain `def`, which needs no task.
 3. A handler that asks its client for input runs again with the response, and the middleware sees
-   each run. In 2026-07-28 a run ends by raising `NeedInput`. It is no `Exception`, so a middleware
-   that catches exceptions doesn't stop it.
+   each run. In 2026-07-28 a run ends by raising `NeedInput`. It isn't an `Exception`, so a
+   middleware that catches exceptions doesn't stop it.
 4. A tool that the client's model uses while a handler samples is a part of that handler, not a
    request: there is no middleware around it.
-5. Unless an exception was raised for the peer, the log gets it under a reference, and the peer gets
-   the reference only. Input that a handler has asked for in the result (2026-07-28), and not
-   received, wins over everything else that it returned or raised.
+5. An exception that isn't meant for the peer is logged under a reference, and the peer gets only
+   the reference. If a handler asked for input in the result (2026-07-28) and hasn't received it,
+   that wins over all that it returned or raised.
 """
 
 from __future__ import annotations

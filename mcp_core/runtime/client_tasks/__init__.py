@@ -1,1 +1,1 @@
-"""The tasks that a server runs for a client: to start them, to follow them, to find them again."""
+"""Tasks of a server as its client sees them: starting, following and finding them again."""

@@ -2,8 +2,8 @@
 
 1. They live in memory, as long as the connection does: the server that has asked for them is its
    other end. Nothing here waits, and no store is needed.
-2. A request without `task` is answered as any other. So is one that asks for a task of a client
-   which declared none.
+2. A request without `task` is answered like any other. So is a request for a task if the client
+   declared no tasks.
 
 Source: basic/utilities/tasks (2025-11-25).
 """

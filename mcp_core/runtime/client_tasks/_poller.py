@@ -5,8 +5,8 @@
    come twice, or come before the task is known.
 2. One call at a time takes the next step of a task, however many wait for it. So each request of
    the task for input is answered once, and a call that is given up leaves the step to another one.
-3. A request about a task may be repeated: one that was lost, or failed for a reason that may pass,
-   is sent again, a few times in a row. The task itself goes on at the server.
+3. A request about a task may be repeated. If it was lost, or failed for a temporary reason, it is
+   sent again, a few times in a row. The task itself goes on at the server.
 4. In 2025-11-25 `tasks/result` is where the task's requests for input arrive, so it is sent when
    the status is "input_required", and at the end. It takes as long as the task does.
 
@@ -132,7 +132,7 @@ class TaskPoller:
         self._tasks[task.id] = task
 
     def find(self, reference: TaskReference, timeout: float | None) -> ClientTask:
-        """Return the task of a reference: the one that a caller has, or a new `ClientTask`.
+        """Return the `ClientTask` for a reference: the one that a caller still has, or a new one.
 
         `timeout` is in seconds, for each response about a new one.
         """
@@ -363,7 +363,7 @@ class TaskPoller:
                 response = check_response(request, responses[key])
                 task.responses[key] = Raw(self._dialect.encode(response))
             task.answered |= digests
-        if task.responses:  # also those of an earlier step, if the server hasn't confirmed them
+        if task.responses:  # including an earlier step's, if the server hasn't confirmed them
             params = t.UpdateTaskParams(task_id=task.id, input_responses=task.responses)
             yield "tasks/update", params
             task.responses = {}

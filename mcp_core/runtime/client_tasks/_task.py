@@ -37,7 +37,7 @@ _MAX_TTL: Final = 1e9
 
 
 class InvalidTaskReference(McpTrioError, ValueError):
-    """The text isn't a reference of a task, or one that was cut or altered."""
+    """The text isn't a reference of a task, or it was cut or altered."""
 
     __module__ = "mcp_core.runtime"  # which exports it, for tracebacks and pickle
 
@@ -50,7 +50,7 @@ class TaskReference(Struct, frozen=True):
     Args:
         id: the task id.
         tool: the tool's name; "" if it isn't known.
-        revision: the revision in which the task was created, and the only one that finds it.
+        revision: the revision in which the task was created. No other revision finds it.
         created: when the server created the task, by its clock (RFC 3339).
         ttl: milliseconds that the server keeps it after that; None if it doesn't say.
     """
@@ -128,7 +128,7 @@ class ClientTask:
         revision: the revision in which the task was created.
         now: the time, monotonic, in seconds.
         meanwhile: a text for the model to read while the task runs, or None.
-        options: those of each call about the task.
+        options: the options of each call about the task.
 
     Attributes:
         id: the task id. It may be enough to read the result: treat it as a secret.
@@ -200,7 +200,7 @@ class ClientTask:
 
     @property
     def reference(self) -> str:
-        """A text with which `Client.task` finds the task on another connection, also tomorrow.
+        """A text by which `Client.task` finds the task on another connection, even tomorrow.
 
         Keep it as private as the task's result.
 
