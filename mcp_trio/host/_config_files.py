@@ -77,7 +77,7 @@ class ConfigFiles:
         environ: the environment, for the values of variables.
         required: whether a file that is missing is a problem; those of managed scope never are.
         only_safe: True to refuse a project's or local file that other users could have written.
-            `find_config_files` sets it, because nobody named its files. Windows has no such check.
+            `find_config_files` sets it, because its files weren't named. Windows has no such check.
     """
 
     files: tuple[tuple[ServerScope, Path], ...]
@@ -183,8 +183,8 @@ class ConfigFiles:
             snapshot = read_snapshot(path)
             data = snapshot.data
             if data is not None:
-                # Checked once the file is open: if path and file are safe now, nobody has replaced
-                # the file in between.
+                # Checked once the file is open: if path and file are safe now, the file wasn't
+                # replaced in between.
                 self.check_owners(scope, path, snapshot.state)
         except NotADirectoryError:  # above it
             data = None

@@ -1,7 +1,7 @@
 """Find out whether other users could replace a file, by its path and all directories above it.
 
 1. Each directory on the way has to belong to a trusted user, and no other user may write to it:
-   whoever may rename a directory decides what is found in it. Symbolic links on the way are
+   a user who may rename a directory decides what is found in it. Symbolic links on the way are
    followed, and have to belong to a trusted user too.
 2. In a directory with the sticky bit, such as /tmp, users cannot rename what isn't theirs. So it is
    allowed on the way, but not as the last directory.

@@ -42,7 +42,7 @@ HostTrace: TypeAlias = Callable[[str, Literal["sent", "received"], bytes], objec
 
 
 class MemoryOfServer(Protocol):
-    """What earlier connections to one server found out, for the next one. A context manager."""
+    """A context manager with what earlier connections to one server found out, for the next one."""
 
     def __enter__(self) -> Self: ...
 

@@ -1,1 +1,1 @@
-"""What the command stores for later runs: handshakes, logins and tasks."""
+"""Data that the command stores for later runs: handshakes, logins and tasks."""

@@ -34,7 +34,7 @@ _MAX_SIZE: Final = 1_048_576  # bytes to read; a full cache takes 35 KB
 
 
 class RememberedServer:
-    """What earlier commands found out about a command's server.
+    """A command's server, with what earlier commands found out about it.
 
     Connect in a `with` block. If the block doesn't call `connected`, the server is forgotten.
 
