@@ -777,20 +777,30 @@ class AbstractClient(abc.ABC):
                 yield from self._turns_out_as_task(params, options)
             ):
                 raise
-            result = yield from self._tool_request({**params, "task": {}}, options)
-        else:
-            # Servers of the TypeScript SDK put the error into the text of a result.
-            if (
-                not isinstance(result, TaskCreated)
-                and result.is_error
-                and f"MCP error {needs_task_code(self.peer)}" in result.text
-                and (yield from self._turns_out_as_task(params, options))
-            ):
-                result = yield from self._tool_request({**params, "task": {}}, options)
-        if isinstance(result, TaskCreated):
-            result = yield from self._task_poller().follow_created(result, name, options)
+            params = {**params, "task": {}}
+            result = yield from self._tool_request(params, options)
+        if isinstance(result, TaskCreated) or result.is_error:
+            result = yield from self._follow(result, params, options)
         self._outputs.check(name, result)
         return result
+
+    def _follow(
+        self,
+        result: t.CallToolResult | TaskCreated,
+        params: dict[str, Any],
+        options: CallOptions,
+    ) -> CallSteps[t.CallToolResult]:
+        """Follow a call that became a task, or repeat it as one if the server demands that."""
+        if not isinstance(result, TaskCreated):
+            # Servers of the TypeScript SDK put the error into the text of a result.
+            if f"MCP error {needs_task_code(self.peer)}" not in result.text:
+                return result
+            if not (yield from self._turns_out_as_task(params, options)):
+                return result
+            result = yield from self._tool_request({**params, "task": {}}, options)
+            if not isinstance(result, TaskCreated):
+                return result
+        return (yield from self._task_poller().follow_created(result, params["name"], options))
 
     def _turns_out_as_task(self, params: dict[str, Any], options: CallOptions) -> CallSteps[bool]:
         """Look up whether a tool runs as a task only, unless the list of tools is known."""

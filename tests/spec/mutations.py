@@ -164,8 +164,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("RPC-28",),
         "mcp_core/protocol/connection/_admission.py::may_request",
-        "if role is Role.SERVER and not peer.dialect.stateful: ...",
-        "if role is Role.SERVER and peer is None: ...",
+        "if role is _SERVER and not peer.dialect.stateful: ...",
+        "if role is _SERVER and peer is None: ...",
     ),
     Mutation(
         ("RPC-30",),
@@ -1065,8 +1065,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TX-3",),
         "mcp_core/runtime/_client.py::AbstractClient._tool_call",
-        "if isinstance(result, TaskCreated): ...",
-        "if not isinstance(result, TaskCreated): ...",
+        "if isinstance(result, TaskCreated) or result.is_error: ...",
+        "if not isinstance(result, TaskCreated) and result.is_error: ...",
     ),
     Mutation(
         ("TX-9",),

@@ -341,14 +341,14 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
         LocalProtocolError: the revision has no such request, the peer or we did not declare the
             capability, or the request isn't legal in `state`.
     """
-    if role is Role.SERVER and not peer.dialect.stateful:
+    if role is _SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
             f"a server sends no requests in revision {peer.dialect.version}: "
             f"return input_required, not {method}"
         )
     row = _row(method, peer, role, config, is_request=True)
     if peer.dialect.stateful:
-        next_state(state, row.step if row is not None else Step.WORK)
+        next_state(state, row.step if row is not None else _WORK)
     # A request needs a capability of the peer, a notification one of our own.
     if row is not None and not is_declared(peer.capabilities, row.needs):
         raise LocalProtocolError(
