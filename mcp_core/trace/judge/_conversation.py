@@ -23,6 +23,7 @@ from ._revisions import (
     REVISIONS,
     STATEFUL,
     Revisions,
+    are_modern,
     is_known,
     is_modern,
     is_stateful,
@@ -276,8 +277,8 @@ class ConversationState:
 
         A client that speaks a revision without a handshake may be asking whether the server does.
         """
-        is_modern = self.is_modern if sender == CLIENT else self.has_served_modern
-        if self.is_modern and not is_modern and self.initialize is None:
+        is_modern = bool(self.modern) if sender == CLIENT else self.has_served_modern
+        if self.modern and not is_modern and self.initialize is None:
             return STATEFUL + self.modern
         modern = self.modern if is_modern else ()
         if self.negotiated:
@@ -300,28 +301,24 @@ class ConversationState:
             if key is not None:
                 message.request = self.open[other_side(sender)].get(key)
             request = message.request
-            message.revisions = (
-                request.revisions if request is not None else self.candidates(sender)
-            )
+            revisions = request.revisions if request is not None else self.candidates(sender)
             if request is not None and request.method == "initialize":
-                message.revisions = self._revisions_of_handshake(message, request)
-            if message.is_modern and not self.answers_modern(message):
-                # of a server that may not know the revision
-                message.revisions = STATEFUL + message.revisions
+                revisions = self._revisions_of_handshake(message, request)
+            if are_modern(revisions) and not self.answers_modern(message):
+                revisions = STATEFUL + revisions  # of a server that may not know the revision
             if request is not None and request.earlier is not None:
-                message.revisions = ()  # it can be the response to any of them
+                revisions = ()  # it can be the response to any of them
             method = request.method if request is not None else ""
             asked_by = other_side(sender)
         else:
-            message.revisions = self._revisions_of(message)
-            is_named = META + "subscriptionId" in message.meta
-            is_of_modern = sender == SERVER and message.is_modern and not is_named
-            if is_of_modern and not self.answers_modern(None):
-                # the same as for its responses
-                message.revisions = STATEFUL + message.revisions
+            revisions = self._revisions_of(message)
             method, asked_by = message.method, sender
-        if method and message.revisions:
-            message.row = _ROWS.get((message.revisions[-1], method, asked_by))
+            is_of_server = sender == SERVER and META + "subscriptionId" not in message.meta
+            if is_of_server and are_modern(revisions) and not self.answers_modern(None):
+                revisions = STATEFUL + revisions  # the same as for its responses
+        message.set_revisions(revisions)
+        if method and revisions:
+            message.row = _ROWS.get((revisions[-1], method, asked_by))
 
     def _begin(self, message: SeenMessage) -> None:
         """Find out whether the first messages show that nothing was before them."""

@@ -230,9 +230,10 @@ class Judge:
         if exchange is not None and line.http is not None:
             revisions = {message.revisions for message in exchange.messages}
             if not line.http.status:
-                exchange.revisions = revisions.pop() if len(revisions) == 1 else ()
                 if not exchange.messages:
-                    exchange.revisions = state.candidates(CLIENT)
+                    exchange.set_revisions(state.candidates(CLIENT))
+                elif len(revisions) == 1:
+                    exchange.set_revisions(revisions.pop())
             yield from self._judge_exchange(exchange, state)
             self._bound_exchanges(exchange)
         state.exchange = None
@@ -649,6 +650,7 @@ def _rules(
     return found
 
 
+@cache
 def _hold(row: str, revisions: Revisions) -> bool:
     """Return True if a row holds in all of `revisions`."""
     return set(ROWS[row].revisions).issuperset(revisions)

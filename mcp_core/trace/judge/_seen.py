@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mcp_core.trace._ids import id_key
@@ -68,6 +69,7 @@ class SeenRequest:
         size: characters of the message.
         has_all_params: False if the request is long: only some of its params are remembered.
         revisions: the revisions that it can be of.
+        is_modern: all of them are without a handshake.
         is_well_formed, in_batch: see `SeenMessage`.
         earlier: an open request of its sender with the same id, or None.
         count: how many open requests have the id, the earlier ones included.
@@ -96,6 +98,7 @@ class SeenRequest:
         "id",
         "in_batch",
         "is_error",
+        "is_modern",
         "is_redacted",
         "is_well_formed",
         "line",
@@ -126,6 +129,7 @@ class SeenRequest:
             message.params if self.has_all_params else _small_members(message.params, _KEPT)
         )
         self.revisions = message.revisions
+        self.is_modern = message.is_modern
         self.is_redacted = bool(message.redacted)
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch
@@ -144,11 +148,6 @@ class SeenRequest:
         self.result: Mapping[str, Any] | None = None
         self.task: str | None = None
         self.acknowledged = 0
-
-    @property
-    def is_modern(self) -> bool:
-        """True if it is certainly of a revision without a handshake."""
-        return are_modern(self.revisions)
 
     @property
     def meta(self) -> Mapping[str, Any]:
@@ -191,7 +190,9 @@ class SeenMessage:
         result: its result if that is an object, else None.
         error: its error if that is an object, else None.
         request: the request that a response answers, or None for other messages.
-        revisions: the revisions that it can be of.
+        revisions: the revisions that it can be of; see `set_revisions`.
+        is_modern: all of them are without a handshake.
+        revision, facts: its revision and that revision's facts; "" and no facts if it isn't known.
         row: the row of its method, or that of the request that it answers; None if it is unknown.
         in_batch: it is a member of a batch.
         exchange: the HTTP exchange that carried it, 0 if none.
@@ -202,8 +203,10 @@ class SeenMessage:
     __slots__ = (
         "error",
         "exchange",
+        "facts",
         "id",
         "in_batch",
+        "is_modern",
         "kind",
         "line",
         "members",
@@ -213,6 +216,7 @@ class SeenMessage:
         "redacted",
         "request",
         "result",
+        "revision",
         "revisions",
         "row",
         "sender",
@@ -244,11 +248,19 @@ class SeenMessage:
         self.meta: Mapping[str, Any] = meta if isinstance(meta, dict) else {}
         self.request: SeenRequest | None = None
         self.revisions: Revisions = ()
+        self.is_modern = False
+        self.revision = ""
+        self.facts = _NO_FACTS
         self.row: Method | None = None
         self.in_batch = False
         self.exchange = 0
         self.size = 0
         self.redacted: tuple[str, ...] = ()
+
+    def set_revisions(self, revisions: Revisions) -> None:
+        """Set the revisions that it can be of."""
+        self.revisions = revisions
+        self.is_modern, self.revision, self.facts = _known_of(revisions)
 
     @property
     def is_well_formed(self) -> bool:
@@ -289,24 +301,16 @@ class SeenMessage:
         self.redacted = ("",)  # no rule can read it any more
 
     @property
-    def revision(self) -> str:
-        """Its revision, empty if that isn't known."""
-        return self.revisions[0] if len(self.revisions) == 1 else ""
-
-    @property
-    def facts(self) -> RevisionFacts:
-        """Its revision's facts, none of them true if that isn't known."""
-        return FACTS.get(self.revision, _NO_FACTS)
-
-    @property
-    def is_modern(self) -> bool:
-        """True if it is certainly of a revision without a handshake."""
-        return are_modern(self.revisions)
-
-    @property
     def code(self) -> Any:
         """The code of its error, or None."""
         return None if self.error is None else self.error.get("code")
+
+
+@cache
+def _known_of(revisions: Revisions) -> tuple[bool, str, RevisionFacts]:
+    """Return what the revisions that a message can be of have in common."""
+    revision = revisions[0] if len(revisions) == 1 else ""
+    return are_modern(revisions), revision, FACTS.get(revision, _NO_FACTS)
 
 
 class SeenExchange:
@@ -326,7 +330,8 @@ class SeenExchange:
         answered, answered_time: how many of its requests were answered on it, and the last time.
         ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
             empty and 0 before.
-        revisions: the revisions that it can be of.
+        revisions: the revisions that it can be of; see `set_revisions`.
+        is_modern: all of them are without a handshake.
     """
 
     __slots__ = (
@@ -340,6 +345,7 @@ class SeenExchange:
         "has_body",
         "has_event_ids",
         "headers",
+        "is_modern",
         "line",
         "messages",
         "method",
@@ -362,6 +368,7 @@ class SeenExchange:
         self.headers = _joined(head)
         self.messages: list[SeenMessage] = []
         self.revisions: Revisions = ()
+        self.is_modern = False
         self.status = 0
         self.response_line = 0
         self.response_time = 0.0
@@ -378,17 +385,17 @@ class SeenExchange:
         self.end_line = 0
         self.end_time = 0.0
 
+    def set_revisions(self, revisions: Revisions) -> None:
+        """Set the revisions that it can be of."""
+        self.revisions = revisions
+        self.is_modern = are_modern(revisions)
+
     @property
     def request(self) -> SeenMessage | None:
         """The one request of a POST, or None. It is nothing else to any receiver."""
         if len(self.messages) != 1 or self.messages[0].kind != "request":
             return None
         return self.messages[0] if self.messages[0].has_one_kind else None
-
-    @property
-    def is_modern(self) -> bool:
-        """True if it is certainly of a revision without a handshake."""
-        return are_modern(self.revisions)
 
     @property
     def path(self) -> str:

@@ -53,12 +53,13 @@ On: TypeAlias = Literal[
 ]
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, kw_only=True):
     """One rule.
 
     Attributes:
         check: the function. It gets a `SeenMessage` and the `ConversationState` before it, or the
             state alone at the end of a conversation, or a `SeenExchange` and the state.
+        judge: what to call: `check`, with the `args` of `rule` after its other arguments.
         rows: the ids of the rows that it judges. Each revision has at most one of them.
         on: what it is called for.
         methods: of the request or notification, or of the request that is answered. Empty for all.
@@ -67,10 +68,11 @@ class Rule(Struct, frozen=True):
         in_doubt: it holds if the message can be of a revision of the row, not only if it must be.
         any_revision: it holds for messages of every revision, such as a request of an earlier one
             that a server of the newest one rejects.
-        args: the function gets them last. Rules that differ in a word share a function.
     """
 
     check: Callable[..., Outcome]
+    # A field, not a method: each message is judged by some twenty rules.
+    judge: Callable[..., Outcome]
     rows: tuple[str, ...]
     on: On
     methods: tuple[str, ...] = ()
@@ -78,11 +80,6 @@ class Rule(Struct, frozen=True):
     needs_history: bool = False
     in_doubt: bool = False
     any_revision: bool = False
-    args: tuple[Any, ...] = ()
-
-    def judge(self, *facts: Any) -> Outcome:
-        """Return the outcome for a message or an exchange and the state, or for the state alone."""
-        return self.check(*facts, *self.args)
 
     def row_for(self, candidates: Revisions) -> str | None:
         """Return the row that holds in the revisions `candidates`, in all of them, or None."""
@@ -112,11 +109,22 @@ def rule(
 ) -> Callable[[F], F]:
     """Return a decorator that adds a rule to `RULES`. See `Rule` for the arguments.
 
-    A function can have several: they are judged from the first to the last.
+    A function can have several rules, which are judged from the first to the last. It gets a rule's
+    `args` after its other arguments, so that rules that differ in a word share a function.
     """
 
     def add(check: F) -> F:
-        added = Rule(check, rows, on, methods, sender, needs_history, in_doubt, any_revision, args)
+        added = Rule(
+            check=check,
+            judge=_with_args(check, on, args) if args else check,
+            rows=rows,
+            on=on,
+            methods=methods,
+            sender=sender,
+            needs_history=needs_history,
+            in_doubt=in_doubt,
+            any_revision=any_revision,
+        )
         # Decorators are called from the last to the first.
         place = len(RULES)
         while place and RULES[place - 1].check is check:
@@ -125,3 +133,11 @@ def rule(
         return check
 
     return add
+
+
+def _with_args(
+    check: Callable[..., Outcome], on: On, args: tuple[Any, ...]
+) -> Callable[..., Outcome]:
+    if on == "close":
+        return lambda state: check(state, *args)
+    return lambda subject, state: check(subject, state, *args)

@@ -93,13 +93,13 @@ def test_rules_are_each_judged_by_a_conversation() -> None:
     rules = list(RULES)
 
     def observed(number: int, each: Rule) -> Rule:
-        def check(*arguments: Any) -> Any:
-            outcome = each.check(*arguments)
+        def judge(*arguments: Any) -> Any:
+            outcome = each.judge(*arguments)
             if outcome is not None:
                 judged.add(number)
             return outcome
 
-        return replace(each, check=check)
+        return replace(each, judge=judge)
 
     def forget() -> None:
         judge_module._rules.cache_clear()
