@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from ._seen import Side
+    from ._sides import Side
     from .rows import Level
 
 __all__ = ["Finding"]

@@ -18,12 +18,24 @@ from . import (
     _utilities,
 )
 from ._registry import RULES as RULES
+from ._registry import On as On
 from ._registry import Outcome as Outcome
 from ._registry import Rule as Rule
 from ._registry import RuleFailure as RuleFailure
+from ._registry import rules_for as rules_for
+from ._registry import rules_for_message as rules_for_message
 from ._shapes import META_ROWS, SHAPE_ROWS
 
-__all__ = ["JUDGED_ROWS", "RULES", "Outcome", "Rule", "RuleFailure"]
+__all__ = [
+    "JUDGED_ROWS",
+    "RULES",
+    "On",
+    "Outcome",
+    "Rule",
+    "RuleFailure",
+    "rules_for",
+    "rules_for_message",
+]
 
 # Judged by the `Judge` itself, line by line.
 OF_LINES: Final = frozenset(

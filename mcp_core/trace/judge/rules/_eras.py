@@ -6,15 +6,16 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._message import MODERN_ERRORS
 from mcp_core.trace.judge._revisions import REVISIONS, is_known, is_later, is_modern, is_stateful
-from mcp_core.trace.judge._seen import CLIENT, MODERN_ERRORS, SERVER
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage
+    from mcp_core.trace.judge._message import SeenMessage
 
     from ._registry import Outcome
 
@@ -50,7 +51,7 @@ def answered_version_is_supported(message: SeenMessage, state: ConversationState
     lines = (message.request.line,)
     if is_revision(found) is False:
         return RuleFailure(f"the server selects {show(found)}, which is no revision", lines)
-    if wanted in state.server_versions and is_stateful(wanted):
+    if wanted in state.negotiation.server_versions and is_stateful(wanted):
         return RuleFailure(
             f"the server selects {show(found)}, and it supports the requested {show(wanted)}", lines
         )
@@ -59,24 +60,25 @@ def answered_version_is_supported(message: SeenMessage, state: ConversationState
 
 @rule("LIFE-5", on="notification", sender=CLIENT, methods=("notifications/initialized",))
 def client_leaves_unknown_version(message: SeenMessage, state: ConversationState) -> Outcome:
-    if not state.handshake_answered:
+    if not state.negotiation.handshake_answered:
         return None
-    if is_revision(state.answered_version) is False:
+    answered = state.negotiation.answered_version
+    if is_revision(answered) is False:
         return RuleFailure(
-            f"the client goes on with {show(state.answered_version)}, which is no revision",
-            (state.handshake_answered,),
+            f"the client goes on with {show(answered)}, which is no revision",
+            (state.negotiation.handshake_answered,),
         )
     return True
 
 
 @rule("VER-2", on="request", sender=CLIENT, any_revision=True)
 def rejected_version_is_not_used_again(message: SeenMessage, state: ConversationState) -> Outcome:
-    if not state.rejected:
+    if not state.negotiation.rejected:
         return None
     named = message.meta.get(META + "protocolVersion")
     if not isinstance(named, str):
         return None
-    known = state.rejected.get(named)
+    known = state.negotiation.rejected.get(named)
     if known is None:
         return True
     line, time, supported = known
@@ -89,11 +91,13 @@ def rejected_version_is_not_used_again(message: SeenMessage, state: Conversation
 @rule("VER-15", on="error", sender=SERVER, methods=("initialize",), any_revision=True)
 def modern_server_names_its_versions(message: SeenMessage, state: ConversationState) -> Outcome:
     assert message.error is not None
-    if not state.has_served_modern or state.handshake_answered:
+    if not state.negotiation.has_served_modern or state.negotiation.handshake_answered:
         return None
     found = set(_DATE.findall(f"{message.error.get('message')} {message.error.get('data')}"))
     # It may serve other clients with a handshake, and reject this one for another reason.
-    is_modern_only = bool(state.server_versions) and all(map(is_modern, state.server_versions))
+    is_modern_only = bool(state.negotiation.server_versions) and all(
+        map(is_modern, state.negotiation.server_versions)
+    )
     asked = message.request.params.get("protocolVersion") if message.request else None
     is_known = is_stateful(asked)
     return not found.isdisjoint(REVISIONS) or RuleFailure(
@@ -106,7 +110,11 @@ def modern_server_names_its_versions(message: SeenMessage, state: ConversationSt
 
 @rule("PROBE-1", on="request", sender=CLIENT, methods=("initialize",), any_revision=True)
 def client_of_both_eras_probes(message: SeenMessage, state: ConversationState) -> Outcome:
-    if message.exchange or not state.is_modern or state.initialize is not None:
+    if (
+        message.exchange
+        or not state.negotiation.is_modern
+        or state.negotiation.initialize is not None
+    ):
         return None
     # It can know the era of the server from an earlier process.
     return state.first_method == "server/discover" or RuleFailure(
@@ -118,7 +126,7 @@ def client_of_both_eras_probes(message: SeenMessage, state: ConversationState) -
 
 @rule("PROBE-2", on="request", sender=CLIENT, any_revision=True)
 def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationState) -> Outcome:
-    probe = state.probe_error
+    probe = state.negotiation.probe_error
     if probe is None or message.exchange or probe.code in MODERN_ERRORS:
         return None
     if message.method == "initialize":
@@ -135,7 +143,7 @@ def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationS
 
 @rule("PROBE-3", on="request", sender=CLIENT, any_revision=True)
 def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> Outcome:
-    probe = state.probe_error
+    probe = state.negotiation.probe_error
     if probe is None or message.exchange or probe.code not in MODERN_ERRORS:
         return None
     if message.method != "initialize":

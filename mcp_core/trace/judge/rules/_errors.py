@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.protocol.schema._json_schema import InvalidSchema
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, SERVER
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -180,7 +180,7 @@ def undeclared_method_is_not_found(message: SeenMessage, state: ConversationStat
     row = message.row
     if row is None or not row.needs:
         return None
-    declared = state.capabilities(SERVER, message)
+    declared = state.negotiation.capabilities(SERVER, message)
     if declared is None or declares(declared, row.needs):
         return None
     return message.code == _NOT_FOUND or RuleFailure(
@@ -191,7 +191,7 @@ def undeclared_method_is_not_found(message: SeenMessage, state: ConversationStat
 
 @rule("ROOT-5", on="error", sender=CLIENT, methods=("roots/list",), needs_history=True)
 def undeclared_roots_are_not_found(message: SeenMessage, state: ConversationState) -> Outcome:
-    declared = state.client_capabilities
+    declared = state.negotiation.client_capabilities
     if message.request is None or declared is None or declares(declared, ("roots",)):
         return None
     if message.code == _INTERNAL or not message.request.is_well_formed:
@@ -214,7 +214,7 @@ def _unknown(
     if not message.request.is_well_formed:
         return None  # the error can be about the message itself
     has_revision = META + "protocolVersion" in message.request.meta
-    if not has_revision and not state.handshake_answered:
+    if not has_revision and not state.negotiation.handshake_answered:
         return None  # or about the handshake that is missing
     if message.code == codes[0]:
         return True
@@ -231,16 +231,16 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
     cursor = request.params.get("cursor") if request is not None else None
     if request is None or not isinstance(cursor, str):
         return None
-    if state.is_given_cursor(request.method, cursor):
+    if state.lists.is_given_cursor(request.method, cursor):
         return None
-    if request.method not in state.lists and request.method not in state.cursors:
+    if request.method not in state.lists.complete and request.method not in state.lists.cursors:
         return None  # the list itself can be at fault
     return _unknown(message, state, f"the unknown cursor {show(cursor)}", (_INVALID_PARAMS,))
 
 
 @rule("PRM-4", on="error", sender=SERVER, methods=("prompts/get",), needs_history=True)
 def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
-    known, request = state.lists.get("prompts/list"), message.request
+    known, request = state.lists.complete.get("prompts/list"), message.request
     if known is None or request is None:
         return None
     name, given = request.params.get("name"), request.params.get("arguments", {})
@@ -258,7 +258,7 @@ def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationSt
 
 @rule("COMP-4", on="error", sender=SERVER, methods=("completion/complete",), needs_history=True)
 def unknown_reference_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
-    known, request = state.lists.get("prompts/list"), message.request
+    known, request = state.lists.complete.get("prompts/list"), message.request
     name = lookup(request.params, "ref", "name") if request is not None else None
     if known is None or not isinstance(name, str) or name in known.names:
         return None
@@ -268,8 +268,8 @@ def unknown_reference_is_invalid_params(message: SeenMessage, state: Conversatio
 
 
 def _is_unknown_resource(request: SeenRequest | None, state: ConversationState) -> bool:
-    known = state.lists.get("resources/list")
-    templates = state.lists.get("resources/templates/list")
+    known = state.lists.complete.get("resources/list")
+    templates = state.lists.complete.get("resources/templates/list")
     if request is None or known is None or templates is None or templates.names:
         return False
     uri = request.params.get("uri")
@@ -303,7 +303,7 @@ def unknown_resource_is_not_empty(message: SeenMessage, state: ConversationState
 
 @rule("TOOL-3", on="response", sender=SERVER, methods=("tools/list",), needs_history=True)
 def declared_tools_are_listed(message: SeenMessage, state: ConversationState) -> Outcome:
-    declared = state.capabilities(SERVER, message)
+    declared = state.negotiation.capabilities(SERVER, message)
     if declared is None or not declares(declared, ("tools",)):
         return None
     if message.result is not None:
@@ -321,7 +321,7 @@ def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, boo
     request = message.request
     if request is None or not request.has_all_params:
         return None
-    tool = state.tool_of(request)
+    tool = state.lists.tool_of(request)
     arguments = request.params.get("arguments", {})
     schema = lookup(tool, "inputSchema")
     if not isinstance(schema, dict) or not isinstance(arguments, dict):
@@ -382,7 +382,7 @@ def failure_of_a_tool_is_in_its_result(message: SeenMessage, state: Conversation
     if message.result is not None:
         return True if lookup(message.result, "isError") is True else None
     request, code = message.request, _code(message)
-    if request is None or code is None or state.tool_of(request) is None:
+    if request is None or code is None or state.lists.tool_of(request) is None:
         return None
     if code != _INTERNAL and -32768 <= code <= -32000:
         return None
@@ -399,7 +399,7 @@ def embedded_resources_are_declared(message: SeenMessage, state: ConversationSta
     blocks = objects(lookup(message.result, "content"))
     if not any(block.get("type") == "resource" for block in blocks):
         return None
-    declared = state.capabilities(SERVER, message)
+    declared = state.negotiation.capabilities(SERVER, message)
     if declared is None:
         return None
     return declares(declared, ("resources",)) or (
@@ -430,7 +430,7 @@ def refused_input_is_handled(message: SeenMessage, state: ConversationState) -> 
 @rule("MRTR-15", on="error", sender=SERVER, needs_history=True)
 def missing_input_is_asked_again(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    first = state.round_of(request.params) if request is not None else None
+    first = state.rounds.request_of(request.params) if request is not None else None
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if request is None or not isinstance(asked, dict) or not request.is_modern:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core._secret_patterns import is_secret_field
 from mcp_core.protocol.schema._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, SERVER
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, Side
+    from mcp_core.trace.judge._message import SeenMessage
+    from mcp_core.trace.judge._sides import Side
 
     from ._registry import Outcome
 
@@ -79,7 +80,7 @@ def structured_content_fits_schema(message: SeenMessage, state: ConversationStat
     result, request = message.result, message.request
     assert result is not None
     assert request is not None
-    tool = state.tool_of(request)
+    tool = state.lists.tool_of(request)
     if tool is None or result.get("isError") or not is_complete(message):
         return None
     schema = tool.get("outputSchema")
@@ -109,11 +110,11 @@ def compile_schema(schema: dict[str, Any], state: ConversationState) -> Untruste
     Raises:
         InvalidSchema: the schema cannot be used.
     """
-    known = state.compiled.get(id(schema))
+    known = state.lists.compiled.get(id(schema))
     if known is None or known[0] is not schema:
-        if len(state.compiled) >= _MAX_COMPILED:
-            state.compiled.clear()
-        known = state.compiled[id(schema)] = (schema, _compile(schema))
+        if len(state.lists.compiled) >= _MAX_COMPILED:
+            state.lists.compiled.clear()
+        known = state.lists.compiled[id(schema)] = (schema, _compile(schema))
     return known[1]
 
 
@@ -168,7 +169,7 @@ def unknown_tool_is_invalid_params(message: SeenMessage, state: ConversationStat
     request = message.request
     assert request is not None
     name = request.params.get("name")
-    if state.tools is None or not isinstance(name, str) or name in state.tools:
+    if state.lists.tools is None or not isinstance(name, str) or name in state.lists.tools:
         return None
     if message.error is not None and message.code != -32602:
         # The code of another error, such as a missing header or a limit, can come first.
@@ -196,7 +197,7 @@ def schemas_are_valid(message: SeenMessage, state: ConversationState) -> Outcome
     assert message.result is not None
     checked = False
     for tool in objects(message.result.get("tools")):
-        if tool == (state.tools or {}).get(str(tool.get("name"))):
+        if tool == (state.lists.tools or {}).get(str(tool.get("name"))):
             continue  # it was checked before
         for key in ("inputSchema", "outputSchema"):
             schema = tool.get(key)
@@ -223,10 +224,10 @@ def _find_schema_error(schema: dict[str, Any]) -> str | None:
 
 @rule("TOOL-5", on="result", sender=SERVER, methods=("tools/list",))
 def order_of_tools_stays(message: SeenMessage, state: ConversationState) -> Outcome:
-    before, now = state.lists.get("tools/list"), state.completed_list(message)
+    before, now = state.lists.complete.get("tools/list"), state.lists.completed_list(message)
     if before is None or now is None or set(before.names) != set(now.names):
         return None
-    if state.changed.get("tools/list", 0) > before.asked:
+    if state.lists.changed.get("tools/list", 0) > before.asked:
         return None  # one can have gone and come again
     return before.names == now.names or RuleFailure(
         "the same tools are listed in another order", (before.line,)
@@ -244,13 +245,14 @@ def changed_lists_are_notified(
     state: ConversationState, side: Side, capability: str, *methods: str
 ) -> Outcome:
     """Judge whether the lists of `methods` have changed without a notification."""
-    declared = state.server_capabilities if side == SERVER else state.client_capabilities
+    known = state.negotiation
+    declared = known.server_capabilities if side == SERVER else known.client_capabilities
     if declared is None or not declares(declared, (capability, "listChanged")):
         return None
     if not state.is_ordered:
         return None
     for method in methods:
-        change = state.silent_changes.get(method)
+        change = state.lists.silent_changes.get(method)
         if change is not None:
             before, now, time = change
             # The notification can come after the list.
@@ -260,7 +262,7 @@ def changed_lists_are_notified(
                 is_certain=state.last_time - time >= _NOTIFIED,
                 side=side,
             )
-    return True if any(method in state.changed for method in methods) else None
+    return True if any(method in state.lists.changed for method in methods) else None
 
 
 # -- Resources and prompts -------------------------------------------------------------------------
@@ -345,7 +347,7 @@ def tools_of_sampling_are_declared(message: SeenMessage, state: ConversationStat
     for params in sampling_requests(message):
         if "tools" not in params and "toolChoice" not in params:
             continue
-        declared = state.capabilities(CLIENT, message)
+        declared = state.negotiation.capabilities(CLIENT, message)
         if declared is None:
             return None
         if not declares(declared, ("sampling", "tools")):
@@ -360,7 +362,7 @@ def tools_of_sampling_are_declared(message: SeenMessage, state: ConversationStat
 def context_of_sampling_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.params.get("includeContext") not in ("thisServer", "allServers"):
         return None
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     if declared is None:
         return None
     return declares(declared, ("sampling", "context")) or (
@@ -432,7 +434,7 @@ def tool_results_name_a_tool_use(message: SeenMessage, state: ConversationState)
 
 @rule("ELIC-3", on="request", sender=SERVER, methods=("elicitation/create",), needs_history=True)
 def mode_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     elicitation = lookup(declared, "elicitation")
     if not isinstance(elicitation, dict):
         return None  # CAP-3
@@ -543,7 +545,7 @@ def sampled_message_follows_tool_choice(message: SeenMessage, state: Conversatio
 
 @rule("SAMP-10", on="request", sender=CLIENT)
 def nested_message_follows_tool_choice(message: SeenMessage, state: ConversationState) -> Outcome:
-    given, first = message.params.get("inputResponses"), state.round_of(message.params)
+    given, first = message.params.get("inputResponses"), state.rounds.request_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     outcome: Outcome = None
     for key, each in given.items() if isinstance(given, dict) else ():

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import SERVER
+from mcp_core.trace.judge._sides import SERVER
 
 from ._eras import is_revision
 from ._features import objects
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenExchange, SeenMessage
+    from mcp_core.trace.judge._http import SeenExchange
+    from mcp_core.trace.judge._message import SeenMessage
 
     from ._registry import Outcome
 
@@ -92,14 +93,14 @@ def _annotations(
     request = exchange.request
     if request is None or request.method != "tools/call" or request.redacted:
         return None
-    schema = lookup(state.tool(request.params.get("name")), "inputSchema")
+    schema = lookup(state.lists.tool(request.params.get("name")), "inputSchema")
     if not isinstance(schema, dict):
         return None
-    known = state.annotations.get(id(schema))
+    known = state.lists.annotations.get(id(schema))
     if known is None or known[0] is not schema:
-        if len(state.annotations) >= _MAX_KEPT:
-            state.annotations.clear()
-        known = state.annotations[id(schema)] = (schema, _read(schema))
+        if len(state.lists.annotations) >= _MAX_KEPT:
+            state.lists.annotations.clear()
+        known = state.lists.annotations[id(schema)] = (schema, _read(schema))
     found: tuple[list[_Annotation], str] = known[1]
     return found
 
@@ -248,7 +249,7 @@ def unsupported_version_is_an_error(exchange: SeenExchange, state: ConversationS
     wanted = request.meta.get(META + "protocolVersion") if request is not None else None
     if not isinstance(wanted, str) or exchange.headers.get(_VERSION) != wanted:
         return None
-    supported = lookup(state.discovered, "supportedVersions")
+    supported = lookup(state.negotiation.discovered, "supportedVersions")
     is_unknown = is_revision(wanted) is False
     if not is_unknown and (not isinstance(supported, list) or wanted in supported):
         return None

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
-from mcp_core.trace.judge._seen import CLIENT, SERVER
+from mcp_core.trace.judge._http import SESSION
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenExchange
+    from mcp_core.trace.judge._http import SeenExchange
 
     from ._registry import Outcome
 
-__all__ = ["SESSION", "decode_header", "mirrored_name", "receive_exchange"]
+__all__ = ["decode_header", "mirrored_name"]
 
-SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -35,44 +35,10 @@ _NAMES: Final = {
     "prompts/get": "name",
     "resources/read": "uri",
 }
-_MAX_SESSIONS: Final = 1_000
 _PORT: Final = re.compile(r":[0-9]*$")
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _PARSE_ERROR: Final = -32700
 _AFTER_BODY: Final = (200, 400, 404)  # statuses of a response to a request that was read
-
-
-def receive_exchange(exchange: SeenExchange, state: ConversationState) -> None:
-    """Change the state by the head of a request, or of a response if there is one."""
-    if not exchange.status:
-        return
-    request = exchange.request
-    given = exchange.response_headers.get(SESSION)
-    if given is not None and request is not None and request.method == "initialize":
-        state.session = given
-    is_authorized = "authorization" in exchange.headers
-    if is_authorized and 200 <= exchange.status < 300:
-        if len(state.is_authorized) < _MAX_SESSIONS or exchange.path in state.is_authorized:
-            state.is_authorized[exchange.path] = exchange.response_time
-    elif is_authorized and exchange.status in (401, 403):
-        state.is_authorized.pop(exchange.path, None)  # the token isn't a good any more
-    challenge = exchange.response_headers.get("www-authenticate", "").lower()
-    is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
-    if is_denied and request is not None and len(state.denied) < _MAX_SESSIONS:
-        state.denied.add(request.method)
-    if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
-        state.drop_request(request)
-    sent = exchange.headers.get(SESSION)
-    if sent is None:
-        return
-    if exchange.status == 404 and len(state.lost_sessions) < _MAX_SESSIONS:
-        state.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
-    # 202: it will be ended.
-    has_ended = exchange.method == "DELETE" and exchange.status < 300 and exchange.status != 202
-    if has_ended and len(state.ended_sessions) < _MAX_SESSIONS:
-        state.ended_sessions.setdefault(sent, exchange.response_line)
-    if sent == state.session and (exchange.method == "DELETE" or exchange.status == 404):
-        state.session = None
 
 
 def _is_post(exchange: SeenExchange) -> bool:
@@ -88,7 +54,7 @@ def _is_initialize(exchange: SeenExchange) -> bool:
 
 @rule("HTTP-6", on="http_request", needs_history=True)
 def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not _is_post(exchange) or state.has_endpoint:
+    if not _is_post(exchange) or state.http.has_endpoint:
         return None
     accept = exchange.headers.get("accept", "").lower()
     return (_JSON in accept and _EVENTS in accept) or f"`Accept` is {show(accept or None)}"
@@ -101,14 +67,14 @@ def _is_of_endpoint(exchange: SeenExchange, state: ConversationState) -> bool:
 
 @rule("SHL-22", on="http_request", needs_history=True)
 def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if state.session is None or not _is_post(exchange) or _is_initialize(exchange):
+    if state.http.session is None or not _is_post(exchange) or _is_initialize(exchange):
         return None
     if all(message.kind == "response" for message in exchange.messages):
         return None  # it can answer a request of the session before
     sent = exchange.headers.get(SESSION)
-    if sent in state.former_sessions:
+    if sent in state.http.former_sessions:
         return None  # it can have been on its way, or be of another client
-    return sent == state.session or (
+    return sent == state.http.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None
         else "the request has another `Mcp-Session-Id` than the server gave"
@@ -117,14 +83,13 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
 
 @rule("SHL-28", on="http_request", needs_history=True)
 def version_is_repeated(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.negotiated or state.negotiated not in exchange.revisions or state.has_endpoint:
+    selected = state.negotiation.selected
+    if not selected or selected not in exchange.revisions or state.http.has_endpoint:
         return None
     if _is_initialize(exchange) or not _is_post(exchange):
         return None
     found = exchange.headers.get(_VERSION)
-    return found == state.negotiated or (
-        f"`MCP-Protocol-Version` is {show(found)} after the handshake"
-    )
+    return found == selected or f"`MCP-Protocol-Version` is {show(found)} after the handshake"
 
 
 @rule("SHM-2", on="http_request")
@@ -200,14 +165,14 @@ def _content_type(exchange: SeenExchange) -> str:
 def request_is_answered_in_a_known_type(
     exchange: SeenExchange, state: ConversationState
 ) -> Outcome:
-    if exchange.request is None or not 200 <= exchange.status < 300 or state.has_endpoint:
+    if exchange.request is None or not 200 <= exchange.status < 300 or state.http.has_endpoint:
         return None
     if exchange.status != 200:
         # On the HTTP+SSE transport the response comes on another stream.
-        is_modern = exchange.is_modern and state.answers_modern(exchange.response)
+        is_modern = exchange.is_modern and state.negotiation.answers_modern(exchange.response)
         is_certain = is_modern or exchange.headers.get(SESSION) is not None
         key = id_key(exchange.request.id)
-        request = None if key is None else state.open[CLIENT].get(key)
+        request = None if key is None else state.requests.open[CLIENT].get(key)
         if (request is not None and request.cancelled) or _ends_session(exchange, state):
             return None  # there is no response that could be of a type
         return RuleFailure(
@@ -223,13 +188,13 @@ def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
     session = exchange.headers.get(SESSION)
     return session is not None and any(
         each.method == "DELETE" and each.headers.get(SESSION) == session
-        for each in state.exchanges.values()
+        for each in state.http.exchanges.values()
     )
 
 
 @rule("HTTP-9", on="http_response", needs_history=True)
 def notification_is_accepted_with_202(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if state.has_endpoint:
+    if state.http.has_endpoint:
         return None  # of the HTTP+SSE transport, which names no status
     kinds = {message.kind for message in exchange.messages}
     if not kinds or not kinds <= {"notification", "response"} or exchange.status >= 300:
@@ -264,7 +229,7 @@ def session_id_is_visible_ascii(exchange: SeenExchange, state: ConversationState
 @rule("SHL-24", on="http_response", needs_history=True)
 def ended_session_is_not_found(exchange: SeenExchange, state: ConversationState) -> Outcome:
     sent = exchange.headers.get(SESSION)
-    ended = state.ended_sessions.get(sent) if sent is not None else None
+    ended = state.http.ended_sessions.get(sent) if sent is not None else None
     if ended is None or ended > exchange.line or exchange.method == "DELETE":
         return None
     if exchange.status == 404:

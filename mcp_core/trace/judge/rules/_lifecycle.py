@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._conversation import KNOWN_METHODS, find_method
-from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
+from mcp_core.trace.judge._methods import KNOWN_METHODS, find_method
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, Side
+    from mcp_core.trace.judge._message import SeenMessage
+    from mcp_core.trace.judge._sides import Side
 
     from ._registry import Outcome
 
@@ -44,7 +45,11 @@ def _name(path: tuple[str, ...]) -> str:
 def initialize_is_first(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.method == "initialize":
         return True if state.first_line == message.line else None
-    if message.method == "ping" or state.initialize is not None or state.is_modern:
+    if (
+        message.method == "ping"
+        or state.negotiation.initialize is not None
+        or state.negotiation.is_modern
+    ):
         return None
     if META + "protocolVersion" in message.meta:
         return None
@@ -57,43 +62,43 @@ def initialize_is_first(message: SeenMessage, state: ConversationState) -> Outco
 
 @rule("LIFE-7", on="close", needs_history=True)
 def initialized_was_sent(state: ConversationState) -> Outcome:
-    if not state.handshake_answered or state.initialize is None:
+    if not state.negotiation.handshake_answered or state.negotiation.initialize is None:
         return None
-    if state.initialized:
+    if state.negotiation.initialized:
         return True
     if not state.work_requests:
         return None  # the client may have left
     return RuleFailure(
         "the client went on after initialize without notifications/initialized",
-        (state.handshake_answered,),
+        (state.negotiation.handshake_answered,),
         side=CLIENT,
     )
 
 
 @rule("LIFE-8", on="request", sender=CLIENT, needs_history=True)
 def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -> Outcome:
-    if state.initialize is None or message.method in ("ping", "initialize"):
+    if state.negotiation.initialize is None or message.method in ("ping", "initialize"):
         return None
     if not state.is_ordered:
         return None  # the end of the response can be recorded after the next request
-    if state.handshake_answered:
+    if state.negotiation.handshake_answered:
         return True
     return RuleFailure(
         f"{message.method or 'a request'} comes before the response to initialize",
-        (state.initialize.line,),
+        (state.negotiation.initialize.line,),
     )
 
 
 @rule("LIFE-9", on="request", sender=SERVER, needs_history=True)
 def server_waits_for_initialized(message: SeenMessage, state: ConversationState) -> Outcome:
-    if state.initialize is None or not state.is_ordered:
+    if state.negotiation.initialize is None or not state.is_ordered:
         return None
     if message.method == "ping":
         return None
-    if state.initialized:
+    if state.negotiation.initialized:
         return True
-    if state.open[CLIENT] and any(
-        request.method != "initialize" for request in state.open[CLIENT].values()
+    if state.requests.open[CLIENT] and any(
+        request.method != "initialize" for request in state.requests.open[CLIENT].values()
     ):
         return None  # part of a request of the client, which shows that it is ready
     return f"{message.method or 'a request'} comes before notifications/initialized"
@@ -104,7 +109,7 @@ def notification_exists_in_revision(message: SeenMessage, state: ConversationSta
     outcome = method_exists_in_revision(message, state)
     if outcome is not True or message.row is None or not message.row.needs:
         return outcome
-    declared = state.capabilities(message.sender, message)
+    declared = state.negotiation.capabilities(message.sender, message)
     if message.method == "notifications/message" or declared is None:
         return None if declared is None else True  # LOG-1
     return declares(declared, message.row.needs) or (
@@ -132,7 +137,7 @@ def needed_capability_is_declared(message: SeenMessage, state: ConversationState
     if row is None or not row.needs:
         return None
     receiver: Side = other_side(message.sender)
-    declared = state.capabilities(receiver, message)
+    declared = state.negotiation.capabilities(receiver, message)
     if declared is None:
         return None
     return declares(declared, row.needs) or (
@@ -186,7 +191,7 @@ def missing_capability_is_named(message: SeenMessage, state: ConversationState) 
 def feature_of_server_is_declared(
     message: SeenMessage, state: ConversationState, capability: str
 ) -> Outcome:
-    declared = state.capabilities(SERVER, message)
+    declared = state.negotiation.capabilities(SERVER, message)
     if declared is None:
         return None
     assert message.request is not None
@@ -212,7 +217,7 @@ def feature_of_server_is_declared(
     needs_history=True,
 )
 def logging_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    declared = state.capabilities(SERVER, message)
+    declared = state.negotiation.capabilities(SERVER, message)
     if declared is None:
         return None
     return declares(declared, ("logging",)) or (
@@ -247,7 +252,7 @@ def logging_is_declared(message: SeenMessage, state: ConversationState) -> Outco
 def feature_of_client_is_declared(
     message: SeenMessage, state: ConversationState, capability: str
 ) -> Outcome:
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     if declared is None or message.request is None or message.result is None:
         return None
     is_refused = message.result.get("action") in ("decline", "cancel")
@@ -281,9 +286,9 @@ def unsupported_version_names_versions(message: SeenMessage, state: Conversation
 
 def names_two_versions(named: Any, state: ConversationState) -> bool:
     """True if the header of the exchange names another version than `named`, that of the body."""
-    if state.exchange is None:
+    if state.http.exchange is None:
         return False
-    header = state.exchange.headers.get("mcp-protocol-version")
+    header = state.http.exchange.headers.get("mcp-protocol-version")
     return header is not None and header != named
 
 
@@ -291,7 +296,7 @@ def names_two_versions(named: Any, state: ConversationState) -> bool:
 def discover_is_implemented(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.result is not None:
         return True
-    if message.code != -32601 or not state.has_served_modern:
+    if message.code != -32601 or not state.negotiation.has_served_modern:
         return None
     return "server/discover is unknown to a server that serves its revision"
 

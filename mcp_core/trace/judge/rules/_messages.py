@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
-from mcp_core.trace.judge._conversation import KNOWN_METHODS
+from mcp_core.trace.judge._message import TASKS_EXTENSION
+from mcp_core.trace.judge._methods import KNOWN_METHODS
 from mcp_core.trace.judge._revisions import FACTS
-from mcp_core.trace.judge._seen import CLIENT, SERVER, TASKS_EXTENSION, other_side
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
+    from mcp_core.trace.judge._http import SeenExchange
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
     from mcp_core.trace.judge._revisions import RevisionFacts
-    from mcp_core.trace.judge._seen import SeenExchange, SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -54,16 +56,16 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
     key = id_key(message.id)
     if key is None:
         return None
-    if key not in state.used[message.sender]:
+    if key not in state.requests.used[message.sender]:
         return True
-    earlier = state.open[message.sender].get(key) or state.answered[message.sender].get(key)
+    earlier = state.requests.find(message.sender, key)
     if earlier is None and message.sender == CLIENT:
-        earlier = state.dropped.get(key)
-    if message.method == "initialize" and not state.handshake_answered:
+        earlier = state.requests.dropped.get(key)
+    if message.method == "initialize" and not state.negotiation.handshake_answered:
         return None  # a client may begin again, for example after a rejected revision
-    stream = state.exchange if message.sender == SERVER else None
+    stream = state.http.exchange if message.sender == SERVER else None
     is_repeated = earlier is not None and is_same(message, earlier)
-    first = state.exchanges.get(earlier.exchange) if earlier is not None else None
+    first = state.http.exchanges.get(earlier.exchange) if earlier is not None else None
     if is_repeated and first is not None and _is_rejected(first):
         return None
     if stream is not None and (stream.is_resumption or is_repeated):
@@ -95,7 +97,7 @@ def id_is_not_in_use(message: SeenMessage, state: ConversationState) -> Outcome:
     key = id_key(message.id)
     if key is None:
         return None
-    earlier = state.open[CLIENT].get(key)
+    earlier = state.requests.open[CLIENT].get(key)
     if earlier is None:
         return True
     if earlier.cancelled or not state.is_ordered:
@@ -114,14 +116,22 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
     if message.error is not None and key in state.invalid_ids[other]:
         return None  # the error of an invalid message can have no id
     twin = _other_type(key)
-    if twin is not None and twin in state.open[other] and key not in state.used[other]:
-        earlier = state.open[other][twin]
+    if (
+        twin is not None
+        and twin in state.requests.open[other]
+        and key not in state.requests.used[other]
+    ):
+        earlier = state.requests.open[other][twin]
         return RuleFailure(
             f"the response has the id {show(message.id)} and the request {show(twin)}",
             (earlier.line,),
         )
-    answered = state.answered[other].get(key)
-    if answered is not None and state.exchange is not None and state.exchange.is_resumption:
+    answered = state.requests.answered[other].get(key)
+    if (
+        answered is not None
+        and state.http.exchange is not None
+        and state.http.exchange.is_resumption
+    ):
         return None  # a message of a broken stream
     if answered is not None:
         # Over HTTP a stream that is resumed can repeat messages.
@@ -130,12 +140,12 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
             (answered.line, answered.answered),
             is_certain=state.is_one_stream(message, answered.answer_exchange),
         )
-    if key in state.used[other]:
+    if key in state.requests.used[other]:
         return RuleFailure(
             f"the request with the id {show(message.id)} was answered before",
             is_certain=state.is_ordered,
         )
-    if not state.used[other].is_complete or state.unreadable[other]:
+    if not state.requests.used[other].is_complete or state.unreadable[other]:
         return None  # what one parser cannot read, another one can
     return f"no request has the id {show(message.id)}"
 
@@ -148,7 +158,7 @@ def request_is_answered(message: SeenMessage, state: ConversationState) -> Outco
 @rule("RPC-35", on="close", needs_history=True)
 def every_request_is_answered(state: ConversationState) -> Outcome:
     doubtful: Outcome = None
-    for request in state.open[CLIENT].values():
+    for request in state.requests.open[CLIENT].values():
         if request.cancelled or not request.is_well_formed or request.earlier is not None:
             continue
         if request.method == "subscriptions/listen":
@@ -169,7 +179,7 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
         # It may shut down at any time; a process can also be ended by its user.
         what += "the server ended the conversation"
         return RuleFailure(what, (request.line,), is_certain=False, side=SERVER)
-    exchange = state.exchanges.get(request.exchange)
+    exchange = state.http.exchanges.get(request.exchange)
     if exchange is None or exchange.end != "complete" or exchange.ended_by != SERVER:
         return None
     if not 200 <= exchange.status < 300 or exchange.response is not None:
@@ -180,17 +190,19 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
             return None  # the client can resume it
         # A server ends its streams when it shuts down, which it may do at any time.
         is_certain = (
-            state.session is None and not state.ended_sessions and _serves_on(request, state)
+            state.http.session is None
+            and not state.http.ended_sessions
+            and _serves_on(request, state)
         )
     elif (
-        state.has_endpoint
+        state.http.has_endpoint
         or any(FACTS[each].http_sse for each in request.revisions)
         or request.method == "initialize"
     ):
         return None  # on the HTTP+SSE transport the response comes on another stream
     elif exchange.headers.get("mcp-session-id") is None:
         # It may be one.
-        is_certain = request.is_modern and state.answers_modern(None) and is_certain
+        is_certain = request.is_modern and state.negotiation.answers_modern(None) and is_certain
     return RuleFailure(
         what + f"the HTTP response with the status {exchange.status} is complete",
         (request.line, exchange.end_line),
@@ -201,10 +213,10 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
 
 def _serves_on(request: SeenRequest, state: ConversationState) -> bool:
     """True if the server has answered later on what had begun before a request's stream ended."""
-    end = state.exchanges[request.exchange]
+    end = state.http.exchanges[request.exchange]
     return any(
         each.line < end.end_line < each.response_line and 200 <= each.status < 300
-        for each in state.exchanges.values()
+        for each in state.http.exchanges.values()
     )
 
 
@@ -224,7 +236,7 @@ def error_without_id_answers_unreadable_message(
     other = other_side(message.sender)
     if state.id_less_errors[message.sender] < state.unreadable[other]:
         return True
-    if state.last_kind[other] == "notification" and not state.open[other]:
+    if state.last_kind[other] == "notification" and not state.requests.open[other]:
         return None  # RPC-14
     # Of a message over its limit a receiver can have read the beginning only.
     return RuleFailure(
@@ -240,7 +252,7 @@ def notification_is_not_answered(message: SeenMessage, state: ConversationState)
         return None
     if message.id is not None or message.error is None:
         return True
-    if message.code == _PARSE_ERROR or state.open[other]:
+    if message.code == _PARSE_ERROR or state.requests.open[other]:
         return None
     if state.id_less_errors[message.sender] < state.unreadable[other]:
         return None
@@ -335,7 +347,7 @@ def result_type_is_known(message: SeenMessage, state: ConversationState) -> Outc
         return None  # RPC-30
     if found in ("complete", "input_required"):
         return True
-    declared = state.capabilities(CLIENT, message) or {}
+    declared = state.negotiation.capabilities(CLIENT, message) or {}
     extensions = declared.get("extensions")
     if found == "task":
         return None  # TX-2
@@ -441,7 +453,7 @@ def task_only_if_declared(message: SeenMessage, state: ConversationState) -> Out
     assert message.result is not None
     if message.request is None or message.result.get("resultType") != "task":
         return None
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     if declared is None:
         return None
     extensions = declared.get("extensions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -11,9 +12,19 @@ from mcp_core.trace.judge.rows import ROWS
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._revisions import Revisions
-    from mcp_core.trace.judge._seen import Side
+    from mcp_core.trace.judge._sides import Side
+    from mcp_core.trace.judge.rows import Requirement
 
-__all__ = ["RULES", "On", "Outcome", "Rule", "RuleFailure", "rule"]
+__all__ = [
+    "RULES",
+    "On",
+    "Outcome",
+    "Rule",
+    "RuleFailure",
+    "rule",
+    "rules_for",
+    "rules_for_message",
+]
 
 
 class RuleFailure(NamedTuple):
@@ -141,3 +152,39 @@ def _with_args(
     if on == "close":
         return lambda state: check(state, *args)
     return lambda subject, state: check(subject, state, *args)
+
+
+@cache
+def rules_for(on: On, revisions: Revisions) -> list[tuple[Rule, Requirement]]:
+    """Return the rules for heads or for ends, with the row that each judges."""
+    rows = [(rule, rule.row_for(revisions)) for rule in RULES if rule.on == on]
+    return [(rule, ROWS[row]) for rule, row in rows if row is not None]
+
+
+@cache
+def rules_for_message(
+    kind: str, sender: Side, method: str, revisions: Revisions
+) -> list[tuple[Rule, Requirement]]:
+    """Return the rules for a kind of message, with the row that each judges.
+
+    Args:
+        kind: see `On`.
+        sender: the side that sent the message.
+        method: its method, or the method of the request that it answers.
+        revisions: the revisions that it can be of.
+    """
+    on = {"message", kind}
+    if kind in ("result", "error"):
+        on.add("response")
+    if kind == "invalid":
+        on.discard("message")
+    found = []
+    for rule in RULES:
+        if rule.on not in on or rule.sender not in (None, sender):
+            continue
+        if rule.methods and method not in rule.methods:
+            continue
+        row = rule.row_for(revisions)
+        if row is not None:
+            found.append((rule, ROWS[row]))
+    return found

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, SERVER, TASKS_EXTENSION
+from mcp_core.trace.judge._message import TASKS_EXTENSION
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -67,7 +68,7 @@ def round_has_requests_or_state(message: SeenMessage, state: ConversationState) 
 @rule("MRTR-5", on="result", sender=SERVER)
 def asked_input_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     requests = lookup(message.result, "inputRequests")
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     if not isinstance(requests, dict) or not requests or declared is None:
         return None
     for each in requests.values():
@@ -89,7 +90,7 @@ def asked_input_is_declared(message: SeenMessage, state: ConversationState) -> O
 
 @rule("MRTR-6", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = state.round_of(message.params)
+    first = state.rounds.request_of(message.params)
     asked = lookup(first.result, "inputRequests") if first is not None else None
     if first is None or not isinstance(asked, dict) or not asked:
         return None
@@ -102,7 +103,7 @@ def retry_has_all_responses(message: SeenMessage, state: ConversationState) -> O
 
 @rule("MRTR-7", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_repeats_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = state.round_of(message.params)
+    first = state.rounds.request_of(message.params)
     if first is None or not first.has_all_params:
         return None
     if first.method != message.method:
@@ -125,9 +126,9 @@ def state_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     if not isinstance(found, str):
         return None
     # A client can keep it, and go on in a conversation that isn't in the trace.
-    return found in state.given_states or RuleFailure(
+    return found in state.rounds.given or RuleFailure(
         "the requestState is none that the server has given",
-        is_certain=state.given_states.is_complete,
+        is_certain=state.rounds.given.is_complete,
     )
 
 
@@ -135,7 +136,7 @@ def state_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
 def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
     found = request.params.get("requestState") if request is not None else None
-    if request is None or not isinstance(found, str) or found in state.given_states:
+    if request is None or not isinstance(found, str) or found in state.rounds.given:
         return None
     # It can be of a conversation before the trace, and some states need no protection.
     return message.result is None or RuleFailure(
@@ -147,7 +148,7 @@ def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) ->
 
 @rule("MRTR-10", on="request", sender=CLIENT, methods=_ROUNDS, needs_history=True)
 def retry_has_a_new_id(message: SeenMessage, state: ConversationState) -> Outcome:
-    first = state.round_of(message.params)
+    first = state.rounds.request_of(message.params)
     if first is None or id_key(message.id) is None:
         return None
     return id_key(first.id) != id_key(message.id) or RuleFailure(
@@ -162,7 +163,7 @@ def _subscription(message: SeenMessage, state: ConversationState) -> SeenRequest
     key = id_key(message.meta.get(_SUBSCRIPTION))
     request = None
     if key is not None:
-        request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
+        request = state.requests.find(CLIENT, key)
     if request is None or request.method != "subscriptions/listen":
         return None
     return request if request.earlier is None else None  # it can be of either
@@ -181,7 +182,11 @@ def notification_names_its_subscription(message: SeenMessage, state: Conversatio
         return f"the subscription id is {show(found)}"
     if _subscription(message, state) is not None:
         return True
-    if state.gap or not state.used[CLIENT].is_complete or key in state.used[CLIENT]:
+    if (
+        state.gap
+        or not state.requests.used[CLIENT].is_complete
+        or key in state.requests.used[CLIENT]
+    ):
         return None
     if state.unreadable[CLIENT]:
         return None  # what one parser cannot read, another one can
@@ -266,7 +271,7 @@ def no_reports_on_subscriptions(message: SeenMessage, state: ConversationState) 
 
 @rule("TX-19", on="response", sender=SERVER, methods=("tasks/get", "tasks/update", "tasks/cancel"))
 def tasks_are_for_those_who_declared(message: SeenMessage, state: ConversationState) -> Outcome:
-    declared = state.capabilities(CLIENT, message)
+    declared = state.negotiation.capabilities(CLIENT, message)
     if declared is None:
         return None
     extensions = declared.get("extensions")

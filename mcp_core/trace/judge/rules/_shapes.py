@@ -14,7 +14,7 @@ from mcp_core.trace.judge._shapes import find_shape_error, has_shape
 from mcp_core.trace.judge.rows import ROWS
 
 if TYPE_CHECKING:
-    from mcp_core.trace.judge._seen import SeenMessage
+    from mcp_core.trace.judge._message import SeenMessage
     from mcp_core.trace.judge._shapes import ShapeError
 
 __all__ = ["META_ROWS", "SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._members import META
-from mcp_core.trace.judge._seen import CLIENT, SERVER
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._messages import is_same
 from ._registry import RuleFailure, rule
@@ -15,7 +15,8 @@ from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenExchange, SeenMessage, SeenRequest
+    from mcp_core.trace.judge._http import SeenExchange
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -38,7 +39,7 @@ _PROGRESS: Final = ("notifications/progress",)
 
 def _request_of_progress(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
     key = id_key(message.params.get("progressToken"))
-    request = None if key is None else state.tokens[CLIENT].get(key)
+    request = None if key is None else state.requests.tokens[CLIENT].get(key)
     if request is None or not request.exchange:
         return None
     # Messages of a task come on any stream.
@@ -48,12 +49,12 @@ def _request_of_progress(message: SeenMessage, state: ConversationState) -> Seen
 
 def _has_ends(state: ConversationState) -> bool:
     """True if the recorder writes where responses end, which not every tool does."""
-    return any(each.end for each in state.exchanges.values())
+    return any(each.end for each in state.http.exchanges.values())
 
 
 def _stream(state: ConversationState) -> SeenExchange | None:
     """Return the event stream of the message that is judged, None without one."""
-    found = state.exchange
+    found = state.http.exchange
     return found if found is not None and found.is_event_stream else None
 
 
@@ -76,7 +77,7 @@ def progress_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
     request, stream = _request_of_progress(message, state), _stream(state)
-    if request is None or stream is None or stream.is_resumption or state.has_endpoint:
+    if request is None or stream is None or stream.is_resumption or state.http.has_endpoint:
         return None
     return stream.method != "GET" or RuleFailure(
         f"progress of {request.method} on a stream that is of no request",
@@ -89,7 +90,7 @@ def response_is_not_on_the_general_stream(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
     stream = _stream(state)
-    if stream is None or stream.is_resumption or state.has_endpoint:
+    if stream is None or stream.is_resumption or state.http.has_endpoint:
         return None
     if message.request is None or not message.request.exchange:
         return None
@@ -103,12 +104,12 @@ def message_is_on_one_stream(message: SeenMessage, state: ConversationState) -> 
     key, stream = id_key(message.id), _stream(state)
     if key is None or stream is None or stream.is_resumption:
         return None
-    earlier = state.open[SERVER].get(key) or state.answered[SERVER].get(key)
+    earlier = state.requests.find(SERVER, key)
     if earlier is None:
         return True
     if earlier.exchange == message.exchange or not is_same(message, earlier):
         return None  # RPC-4
-    first = state.exchanges.get(earlier.exchange)
+    first = state.http.exchanges.get(earlier.exchange)
     return RuleFailure(
         f"{message.method} is on two streams",
         (earlier.line,),
@@ -149,13 +150,13 @@ def log_messages_are_on_no_subscription(message: SeenMessage, state: Conversatio
 
 @rule("SHL-8", on="http_request", needs_history=True)
 def client_waits_before_it_reconnects(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
+    known = state.http.events.get(text_key(exchange.headers.get("last-event-id", "")))
     if exchange.method != "GET" or known is None:
         return None
     # The stream itself, or the last that went on with it.
     ended = [
         each
-        for number, each in state.exchanges.items()
+        for number, each in state.http.exchanges.items()
         if each is not exchange
         and each.end
         and (number == known[1] or _root(each, state) == known[1])
@@ -172,7 +173,7 @@ def client_waits_before_it_reconnects(exchange: SeenExchange, state: Conversatio
 
 def _root(exchange: SeenExchange, state: ConversationState) -> int:
     """Return the number of the exchange that first carried a stream, 0 if it is unknown."""
-    known = state.events.get(text_key(exchange.headers.get("last-event-id", "")))
+    known = state.http.events.get(text_key(exchange.headers.get("last-event-id", "")))
     return known[1] if known is not None else 0
 
 
@@ -181,17 +182,17 @@ def resumed_event_was_received(exchange: SeenExchange, state: ConversationState)
     if not exchange.is_resumption:
         return None
     id = exchange.headers["last-event-id"]
-    return text_key(id) in state.events or RuleFailure(
+    return text_key(id) in state.http.events or RuleFailure(
         f"the event {show(id)}, of which no stream had the id",
-        is_certain=state.has_all_events and state.is_from_start,
+        is_certain=state.http.has_all_events and state.is_from_start,
     )
 
 
 @rule("SHL-25", on="http_request", needs_history=True)
 def lost_session_is_left(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.lost_sessions or exchange.method == "DELETE":
+    if not state.http.lost_sessions or exchange.method == "DELETE":
         return None
-    known = state.lost_sessions.get(exchange.headers.get(_SESSION, ""))
+    known = state.http.lost_sessions.get(exchange.headers.get(_SESSION, ""))
     if known is None:
         request = exchange.request
         return True if request is not None and request.method == "initialize" else None
@@ -208,20 +209,20 @@ def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationS
         return RuleFailure("an access token is in the query of the URL", is_certain=False)
     if "authorization" in exchange.headers:
         return True
-    if exchange.path not in state.is_authorized or exchange.method == "OPTIONS":
+    if exchange.path not in state.http.is_authorized or exchange.method == "OPTIONS":
         return None
     # A client whose token has expired has none.
     return RuleFailure(
         "a request without `Authorization` follows requests with it",
-        is_certain=exchange.time - state.is_authorized[exchange.path] < _LIFE_OF_TOKEN,
+        is_certain=exchange.time - state.http.is_authorized[exchange.path] < _LIFE_OF_TOKEN,
     )
 
 
 @rule("SSE-3", on="http_request", any_revision=True, needs_history=True)
 def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.endpoint or exchange.method != "POST" or not exchange.messages:
+    if not state.http.endpoint or exchange.method != "POST" or not exchange.messages:
         return None
-    wanted = state.endpoint.partition("?")[0]
+    wanted = state.http.endpoint.partition("?")[0]
     if "://" in wanted:
         wanted = "/" + wanted.partition("://")[2].partition("/")[2]
     # A relative reference is relative to the stream's own URL, and a proxy can add a prefix.
@@ -235,7 +236,7 @@ def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState
 
 @rule("SSE-4", on="http_response", any_revision=True, needs_history=True)
 def responses_come_as_events(exchange: SeenExchange, state: ConversationState) -> Outcome:
-    if not state.has_endpoint or exchange.method != "POST" or not exchange.messages:
+    if not state.http.has_endpoint or exchange.method != "POST" or not exchange.messages:
         return None
     if not 200 <= exchange.status < 300:
         return None
@@ -285,7 +286,7 @@ def _foreign_host(exchange: SeenExchange) -> str | None:
 @rule("SHL-23", on="http_response", needs_history=True)
 def missing_session_is_a_bad_request(exchange: SeenExchange, state: ConversationState) -> Outcome:
     request = exchange.request
-    if state.session is None or request is None or request.method == "initialize":
+    if state.http.session is None or request is None or request.method == "initialize":
         return None
     if exchange.headers.get(_SESSION) is not None or exchange.status < 400:
         return None  # the server may do without
@@ -328,7 +329,7 @@ def offline_access_is_not_challenged(exchange: SeenExchange, state: Conversation
 @rule("AR-13", on="http_response", needs_history=True)
 def each_request_is_authorized(exchange: SeenExchange, state: ConversationState) -> Outcome:
     request = exchange.request
-    if request is None or request.method not in state.denied:
+    if request is None or request.method not in state.http.denied:
         return None
     if "authorization" in exchange.headers or "access_token=" in exchange.target:
         return None
@@ -349,7 +350,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
     # The server can serve the request to everyone.
     return exchange.status >= 400 or RuleFailure(
         "a request with an access token in its URL is served",
-        is_certain=request.method in state.denied and "cookie" not in exchange.headers,
+        is_certain=request.method in state.http.denied and "cookie" not in exchange.headers,
     )
 
 
@@ -359,7 +360,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
 @rule("SHL-3", "SHM-10", on="close", needs_history=True)
 def stream_ends_with_its_response(state: ConversationState) -> Outcome:
     outcome: Outcome = None
-    for stream in state.exchanges.values():
+    for stream in state.http.exchanges.values():
         if not stream.answered or not stream.is_event_stream:
             continue
         if len([each for each in stream.messages if each.kind == "request"]) > stream.answered:
@@ -380,8 +381,8 @@ def stream_ends_with_its_response(state: ConversationState) -> Outcome:
 @rule("SHL-5", on="close", needs_history=True)
 def stream_ends_after_its_responses(state: ConversationState) -> Outcome:
     outcome: Outcome = None
-    for request in state.open[CLIENT].values():
-        stream = state.exchanges.get(request.exchange)
+    for request in state.requests.open[CLIENT].values():
+        stream = state.http.exchanges.get(request.exchange)
         if stream is None or not stream.is_event_stream or request.cancelled:
             continue
         if stream.end != "complete" or stream.ended_by != SERVER:
@@ -391,7 +392,7 @@ def stream_ends_after_its_responses(state: ConversationState) -> Outcome:
             each.line > stream.end_line
             and each.headers.get(_SESSION) == session
             and 200 <= each.status < 300
-            for each in state.exchanges.values()
+            for each in state.http.exchanges.values()
         )
         return RuleFailure(
             f"the stream of {request.method} ends before its response",
@@ -399,7 +400,7 @@ def stream_ends_after_its_responses(state: ConversationState) -> Outcome:
             is_certain=lives_on,
             side=SERVER,
         )
-    for stream in state.exchanges.values():
+    for stream in state.http.exchanges.values():
         if stream.answered and stream.is_event_stream and stream.end:
             outcome = True
     return outcome
@@ -408,7 +409,7 @@ def stream_ends_after_its_responses(state: ConversationState) -> Outcome:
 @rule("SUB-8", on="close", needs_history=True)
 def subscription_ends_with_its_result(state: ConversationState) -> Outcome:
     outcome: Outcome = None
-    for stream in state.exchanges.values():
+    for stream in state.http.exchanges.values():
         request = stream.request
         if request is None or request.method != "subscriptions/listen":
             continue

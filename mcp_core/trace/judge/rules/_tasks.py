@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, SeenTask
+    from mcp_core.trace.judge._message import SeenMessage
+    from mcp_core.trace.judge._tasks import SeenTask
 
     from ._registry import Outcome
 
@@ -53,7 +54,7 @@ _TIME: Final = re.compile(
 def receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
     if "task" not in message.params:
         return None
-    declared = state.capabilities(other_side(message.sender), message)
+    declared = state.negotiation.capabilities(other_side(message.sender), message)
     if declared is None:
         return None
     path = _AUGMENTED[message.method]
@@ -65,7 +66,7 @@ def receiver_runs_tasks(message: SeenMessage, state: ConversationState) -> Outco
 
 @rule("TSK-4", on="request", sender=CLIENT, methods=("tools/call",), needs_history=True)
 def tool_allows_tasks(message: SeenMessage, state: ConversationState) -> Outcome:
-    tool = state.tool(message.params.get("name"))
+    tool = state.lists.tool(message.params.get("name"))
     if tool is None or "task" not in message.params:
         return None
     support = lookup(tool, "execution", "taskSupport")
@@ -78,7 +79,7 @@ def tool_allows_tasks(message: SeenMessage, state: ConversationState) -> Outcome
 def tool_that_needs_a_task_is_called_as_one(
     message: SeenMessage, state: ConversationState
 ) -> Outcome:
-    tool = state.tool(message.params.get("name"))
+    tool = state.lists.tool(message.params.get("name"))
     if tool is None or lookup(tool, "execution", "taskSupport") != "required":
         return None
     return "task" in message.params or (f"the tool {show(tool['name'])} runs as a task only")
@@ -90,13 +91,13 @@ def accepted_task_is_the_only_result(message: SeenMessage, state: ConversationSt
     if request is None or result is None or "task" not in request.params:
         return None
     path = _AUGMENTED.get(request.method)
-    declared = state.capabilities(message.sender, message)
+    declared = state.negotiation.capabilities(message.sender, message)
     if path is None or declared is None or not declares(declared, path):
         return None  # TSK-8
     is_certain = True
     if request.method == "tools/call":
         # A tool without support for tasks can be served all the same (TSK-4).
-        tool = state.tool_of(request)
+        tool = state.lists.tool_of(request)
         is_certain = lookup(tool, "execution", "taskSupport") in ("optional", "required")
     return isinstance(result.get("task"), dict) or RuleFailure(
         f"{request.method} asked for a task and has another result",
@@ -121,7 +122,7 @@ def _view(message: SeenMessage) -> Mapping[str, Any] | None:
 
 def _known(message: SeenMessage, state: ConversationState) -> SeenTask | None:
     view = _view(message)
-    return None if view is None else state.task(message.sender, view.get("taskId"))
+    return None if view is None else state.tasks.find(message.sender, view.get("taskId"))
 
 
 @rule("TSK-10", "TX-23", on="result", needs_history=True)
@@ -132,7 +133,7 @@ def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome
     id = view.get("taskId")
     if not isinstance(id, str):
         return None
-    earlier = state.task(message.sender, id)
+    earlier = state.tasks.find(message.sender, id)
     if earlier is None:
         return True
     return RuleFailure(f"the task id {show(id)} was used before", (earlier.request.line,))
@@ -201,7 +202,7 @@ def final_task_is_not_cancelled(message: SeenMessage, state: ConversationState) 
     request = message.request
     if request is None:
         return None
-    task = state.task_of(request)
+    task = state.tasks.named_by(request)
     if message.result is not None:
         if task is not None and task.status in FINAL and task.line < request.line:
             return RuleFailure(
@@ -220,7 +221,7 @@ def unknown_task_is_invalid_params(message: SeenMessage, state: ConversationStat
     if request is None or message.result is not None:
         return None
     id = request.params.get("taskId")
-    if not isinstance(id, str) or state.task_of(request) is not None:
+    if not isinstance(id, str) or state.tasks.named_by(request) is not None:
         return None
     if message.code == -32602:
         return True
@@ -285,7 +286,7 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
     request = message.request
     assert request is not None
     id = request.params.get("taskId")
-    if state.task_of(request) is None:
+    if state.tasks.named_by(request) is None:
         return None
     # It can have expired.
     return RuleFailure(
@@ -298,7 +299,7 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
 
 @rule("TSK-13", "TX-24", on="request", methods=("tasks/get",), needs_history=True)
 def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message)
+    task = state.tasks.named_by(message)
     if task is None or task.status in FINAL:
         return None
     if task.polled is None or not task.interval or not message.time:
@@ -317,7 +318,7 @@ def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -
 
 @rule("TSK-16", on="request", methods=("tasks/get",), needs_history=True)
 def input_is_fetched(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message)
+    task = state.tasks.named_by(message)
     if task is None or task.status != "input_required":
         return None
     if task.result_asked:
@@ -337,7 +338,7 @@ def undeclared_task_is_ignored(message: SeenMessage, state: ConversationState) -
     if request is None or "task" not in request.params or message.result is None:
         return None
     path = _AUGMENTED.get(request.method)
-    declared = state.capabilities(message.sender, message)
+    declared = state.negotiation.capabilities(message.sender, message)
     if path is None or declared is None or declares(declared, path):
         return None  # TSK-7
     return not isinstance(message.result.get("task"), dict) or RuleFailure(
@@ -349,7 +350,7 @@ def undeclared_task_is_ignored(message: SeenMessage, state: ConversationState) -
 @rule("TSK-14", on="result", methods=("tasks/result",), needs_history=True)
 def result_has_the_shape_of_the_request(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request) if request is not None else None
+    task = state.tasks.named_by(request) if request is not None else None
     name = f"<{task.request.method}" if task is not None else ""
     if task is None or message.result is None or not has_shape(message.revision, name):
         return None
@@ -390,12 +391,12 @@ def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -
     id = view.get("taskId") if view is not None else None
     if not isinstance(id, str) or request is None or request.method in _VIEWS:
         return None
-    stream = state.exchange
+    stream = state.http.exchange
     # With an authorization the id alone opens nothing.
     is_bound = stream is not None and any(
         key in stream.headers for key in (*_CREDENTIALS, "mcp-session-id", "x-api-key")
     )
-    before = [_split(each) for each in state.task_ids[message.sender]]
+    before = [_split(each) for each in state.tasks.last_ids[message.sender]]
     prefix, number = _split(id)
     if number is not None and before == [(prefix, number - 2), (prefix, number - 1)]:
         return RuleFailure(f"the task ids are counted: {show(id)}", is_certain=not is_bound)
@@ -414,9 +415,9 @@ def _split(id: str) -> tuple[str, int | None]:
 @rule("TSK-24", "TX-23", on="result", methods=("tasks/get", "tasks/result", "tasks/cancel"))
 def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request) if request is not None else None
-    created = state.exchanges.get(task.request.exchange) if task is not None else None
-    stream = state.exchange
+    task = state.tasks.named_by(request) if request is not None else None
+    created = state.http.exchanges.get(task.request.exchange) if task is not None else None
+    stream = state.http.exchange
     if created is None or stream is None:
         return None
     before, now = (each.headers.get("authorization") for each in (created, stream))
@@ -432,7 +433,7 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
 
 def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
     """True if the exchange can be of another user than the one that created a task."""
-    created, stream = state.exchanges.get(task.request.exchange), state.exchange
+    created, stream = state.http.exchanges.get(task.request.exchange), state.http.exchange
     if stream is None:
         return False
     if created is None:
@@ -443,7 +444,7 @@ def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
 @rule("TX-7", on="response", sender=SERVER, methods=("tasks/get",), needs_history=True)
 def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request) if request is not None else None
+    task = state.tasks.named_by(request) if request is not None else None
     if task is None or task.has_view or not state.follows(message, task.created):
         return None
     if message.result is not None:
@@ -461,7 +462,7 @@ def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome
 @rule("TX-14", on="response", sender=SERVER, methods=("tasks/update",), needs_history=True)
 def unknown_keys_are_ignored(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
-    task = state.task_of(request) if request is not None else None
+    task = state.tasks.named_by(request) if request is not None else None
     responses = request.params.get("inputResponses") if request is not None else None
     if task is None or not isinstance(responses, dict) or responses.keys() <= task.keys:
         return None
@@ -473,7 +474,7 @@ def unknown_keys_are_ignored(message: SeenMessage, state: ConversationState) -> 
 
 @rule("TX-15", on="request", sender=CLIENT, methods=("tasks/update",), needs_history=True)
 def keys_are_answered_once(message: SeenMessage, state: ConversationState) -> Outcome:
-    task = state.task_of(message)
+    task = state.tasks.named_by(message)
     responses = message.params.get("inputResponses")
     if task is None or not isinstance(responses, dict) or not responses:
         return None

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._seen import CLIENT, SERVER, other_side
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
     from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._seen import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
     from ._registry import Outcome
 
@@ -62,9 +62,9 @@ def cancellation_names_own_request(message: SeenMessage, state: ConversationStat
     if key is None:
         return None
     # A request that was answered meanwhile is the race that the specification describes.
-    if key in state.used[message.sender]:
+    if key in state.requests.used[message.sender]:
         return True
-    if not state.used[message.sender].is_complete or state.unreadable[message.sender]:
+    if not state.requests.used[message.sender].is_complete or state.unreadable[message.sender]:
         return None  # what one parser cannot read, another one can
     return f"it cancels {show(message.params['requestId'])}, which the {message.sender} never sent"
 
@@ -77,12 +77,12 @@ def cancellation_names_own_request(message: SeenMessage, state: ConversationStat
     needs_history=True,
 )
 def initialize_is_not_cancelled(message: SeenMessage, state: ConversationState) -> Outcome:
-    if state.initialize is None:
+    if state.negotiation.initialize is None:
         return None
     key = id_key(message.params.get("requestId"))
-    if key is None or key != id_key(state.initialize.id):
+    if key is None or key != id_key(state.negotiation.initialize.id):
         return True if key is not None else None
-    return RuleFailure("it cancels initialize", (state.initialize.line,))
+    return RuleFailure("it cancels initialize", (state.negotiation.initialize.line,))
 
 
 @rule("CXL-5", "TX-18", on="notification", methods=("notifications/cancelled",), needs_history=True)
@@ -92,11 +92,11 @@ def task_is_not_cancelled_by_notification(
     key = id_key(message.params.get("requestId"))
     if key is None:
         return None
-    request = state.answered[message.sender].get(key)
+    request = state.requests.answered[message.sender].get(key)
     if request is None or request.task is None:
-        return key in state.open[message.sender] or None
+        return key in state.requests.open[message.sender] or None
     # The response can have crossed the cancellation, unless its sender has used the task's id.
-    task = state.task(other_side(request.sender), request.task)
+    task = state.tasks.find(other_side(request.sender), request.task)
     knows = task is not None and task.line > request.answered
     return RuleFailure(
         f"it cancels the request of task {show(request.task)}, which has its result",
@@ -111,7 +111,7 @@ def cancelled_request_is_not_answered(message: SeenMessage, state: ConversationS
     if request is None or not request.cancelled or request.method == "subscriptions/listen":
         return None
     # A response that crossed the cancellation is legal.
-    if state.has_read[message.sender] <= request.cancelled:
+    if state.requests.has_read[message.sender] <= request.cancelled:
         return True
     # Before 2026-07-28 a receiver may ignore the cancellation of what it cannot cancel (CXL-8).
     return RuleFailure(
@@ -132,7 +132,7 @@ def cancelled_request_has_no_progress(message: SeenMessage, state: ConversationS
     request = _request_of_token(message, state)
     if request is None or not request.cancelled or request.answered:
         return None
-    if state.has_read[SERVER] <= request.cancelled:
+    if state.requests.has_read[SERVER] <= request.cancelled:
         return True
     return RuleFailure(
         "progress of a request whose cancellation was read before",
@@ -151,9 +151,9 @@ def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationS
     key = id_key(message.params.get("requestId"))
     if key is None:
         return None
-    request = state.open[CLIENT].get(key) or state.answered[CLIENT].get(key)
+    request = state.requests.find(CLIENT, key)
     if request is None:
-        if key in state.used[CLIENT] or state.unreadable[CLIENT]:
+        if key in state.requests.used[CLIENT] or state.unreadable[CLIENT]:
             return None
         return f"it names {show(message.params['requestId'])}, which is no request of the client"
     return request.method == "subscriptions/listen" or RuleFailure(
@@ -166,7 +166,7 @@ def server_cancels_subscriptions_only(message: SeenMessage, state: ConversationS
 
 def _request_of_token(message: SeenMessage, state: ConversationState) -> SeenRequest | None:
     key = id_key(message.params.get("progressToken"))
-    request = None if key is None else state.tokens[other_side(message.sender)].get(key)
+    request = None if key is None else state.requests.tokens[other_side(message.sender)].get(key)
     return None if request is None or request.shares_token else request
 
 
@@ -178,7 +178,7 @@ def token_is_unique(message: SeenMessage, state: ConversationState) -> Outcome:
     key = id_key(token)
     if key is None:
         return f"the progress token is {show(token)}"
-    earlier = state.tokens[message.sender].get(key)
+    earlier = state.requests.tokens[message.sender].get(key)
     if earlier is None or earlier.answered or earlier.cancelled or earlier.task:
         return True
     if not state.is_ordered:
@@ -195,9 +195,9 @@ def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     if message.sender == CLIENT and message.is_modern:
         return None  # PROG-8
-    if id_key(token) in state.tokens[other_side(message.sender)]:
+    if id_key(token) in state.requests.tokens[other_side(message.sender)]:
         return True
-    if state.unreadable[other_side(message.sender)] or not state.has_all_tokens:
+    if state.unreadable[other_side(message.sender)] or not state.requests.has_all_tokens:
         return None  # what one parser cannot read, another one can
     return f"no request has the progress token {show(token)}"
 
@@ -227,7 +227,7 @@ def progress_ends_with_the_response(message: SeenMessage, state: ConversationSta
     if not state.is_one_stream(message, request.answer_exchange):
         return None
     if request.task is not None:
-        task = state.task(other_side(request.sender), request.task)
+        task = state.tasks.find(other_side(request.sender), request.task)
         if message.is_modern or task is None:
             return None  # PROG-7
         if task.status not in FINAL:
@@ -279,7 +279,9 @@ def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcom
     level = message.params.get("level")
     if state.log_level is None or level not in LEVELS or state.log_level[0] not in LEVELS:
         return None
-    if any(request.method == "logging/setLevel" for request in state.open[CLIENT].values()):
+    if any(
+        request.method == "logging/setLevel" for request in state.requests.open[CLIENT].values()
+    ):
         return None  # the level may be changing
     if not state.is_ordered:
         return None
@@ -308,8 +310,8 @@ def unknown_level_is_rejected(message: SeenMessage, state: ConversationState) ->
     needs_history=True,
 )
 def log_messages_are_requested(message: SeenMessage, state: ConversationState) -> Outcome:
-    if state.exchange is not None:
-        asked = state.exchange.request
+    if state.http.exchange is not None:
+        asked = state.http.exchange.request
         if asked is None or asked.method == "subscriptions/listen":
             return None  # LOG-9
         return _LOG_LEVEL in asked.meta or (
@@ -317,9 +319,9 @@ def log_messages_are_requested(message: SeenMessage, state: ConversationState) -
         )
     if not state.is_ordered:
         return None
-    if any(_LOG_LEVEL in request.meta for request in state.open[CLIENT].values()):
+    if any(_LOG_LEVEL in request.meta for request in state.requests.open[CLIENT].values()):
         return True
-    if any(_LOG_LEVEL in request.meta for request in state.answered[CLIENT].values()):
+    if any(_LOG_LEVEL in request.meta for request in state.requests.answered[CLIENT].values()):
         return None  # it can be a late one
     return f'a log message, and no open request has `_meta["{_LOG_LEVEL}"]`'
 
@@ -360,7 +362,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     cursor = message.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    if state.is_given_cursor(message.method, cursor):
+    if state.lists.is_given_cursor(message.method, cursor):
         return True
     # A client of 2026-07-28 can have it from another connection.
     return RuleFailure(
@@ -408,7 +410,7 @@ def pages_have_one_scope(message: SeenMessage, state: ConversationState) -> Outc
     cursor = message.request.params.get("cursor")
     if not isinstance(cursor, str):
         return None
-    earlier = state.cursor_scopes.get((message.request.method, text_key(cursor)))
+    earlier = state.lists.cursor_scopes.get((message.request.method, text_key(cursor)))
     scope = message.result.get("cacheScope")
     if not isinstance(earlier, str) or not isinstance(scope, str):
         return None

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from mcp_core.trace import HttpHead, Judge, TraceHeader, TraceLine
-from mcp_core.trace.judge import _conversation as conversation_module
+from mcp_core.trace.judge import _requests
 from tests.core.trace.judge.conversations import (
     META,
     C,
@@ -131,8 +131,7 @@ def test_server_that_has_not_read_the_id_of_a_large_message_is_not_accused(messa
 def test_server_is_not_accused_for_a_token_that_the_judge_forgot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conversation_module, "MAX_ENTRIES", 3)
-    monkeypatch.setattr(conversation_module.ConversationState._put, "__defaults__", (3,))
+    monkeypatch.setattr(_requests, "MAX_ENTRIES", 3)
     calls = [C(ask(id, "tools/list", _meta={"progressToken": id})) for id in range(1, 6)]
     assert certain([*calls, S(progress(1, 1))], start=Start("2025-11-25")) == []
     assert certain([*calls[:2], S(progress(1.5, 1)), S(progress(9, 1))], start=Start("2025-11-25"))

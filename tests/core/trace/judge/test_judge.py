@@ -21,8 +21,8 @@ from mcp_core.trace import (
     TraceLine,
     TruncatedMessage,
 )
-from mcp_core.trace.judge import _judge as judge_module
-from mcp_core.trace.judge._conversation import KNOWN_METHODS
+from mcp_core.trace.judge import _conversation_table
+from mcp_core.trace.judge._methods import KNOWN_METHODS
 from mcp_core.trace.judge._revisions import REVISIONS, STATEFUL
 from tests.core.trace.judge.conversations import (
     C,
@@ -202,7 +202,7 @@ def test_judge_conversations_are_apart() -> None:
 
 
 def test_judge_forgets_conversations_over_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge_module, "MAX_CONVERSATIONS", 1)
+    monkeypatch.setattr(_conversation_table, "MAX_CONVERSATIONS", 1)
     judged = Judge(from_start=True)
     for number in (1, 2, 1):
         text = json.dumps(ask(number, "ping"))
@@ -512,7 +512,7 @@ def test_judge_of_large_requests_without_a_response_does_not_grow() -> None:
 def test_judge_of_conversations_with_large_lists_does_not_grow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(judge_module, "MAX_KEPT_BYTES", 1_000_000)
+    monkeypatch.setattr(_conversation_table, "MAX_KEPT_BYTES", 1_000_000)
 
     def large_list(number: int) -> Iterator[TraceLine]:
         tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in range(1_000)]

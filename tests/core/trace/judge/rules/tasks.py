@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcp_core.trace.judge._seen import TASKS_EXTENSION
+from mcp_core.trace.judge._message import TASKS_EXTENSION
 from tests.core.trace.judge.conversations import C, S, Said, Start, ask, at, error, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.http import MIRRORED, SERVED_E, Headers, got, sent

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mcp_core.trace.judge import _judge as judge_module
 from mcp_core.trace.judge._revisions import REVISIONS
 from mcp_core.trace.judge.rows import ROWS
-from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule
+from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule, rules_for, rules_for_message
 from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
 from tests.core.trace.judge.conversations import judge
@@ -102,8 +101,8 @@ def test_rules_are_each_judged_by_a_conversation() -> None:
         return replace(each, judge=judge)
 
     def forget() -> None:
-        judge_module._rules.cache_clear()
-        judge_module._rules_on.cache_clear()
+        rules_for_message.cache_clear()
+        rules_for.cache_clear()
 
     try:
         RULES[:] = itertools.starmap(observed, enumerate(rules))

@@ -1,0 +1,108 @@
+"""The conversations of a trace that are remembered, as many as fit in constant memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from ._conversation import ConversationState
+
+if TYPE_CHECKING:
+    from mcp_core.trace._ids import GivenTexts
+
+    from ._message import SeenMessage
+
+__all__ = ["ConversationTable"]
+
+MAX_CONVERSATIONS: Final = 1_000
+MAX_KEPT_BYTES: Final = 32 * 1024 * 1024  # of lists that all conversations remember
+
+
+class ConversationTable:
+    """The last conversations of a trace.
+
+    Args:
+        observer: the side at which the trace was recorded, or "between".
+        is_from_start: the first message of each conversation is known to be in the trace.
+        server_versions: the revisions that the server is known to speak. All conversations add to
+            them.
+        given_states: the `requestState`s that were given out. All conversations add to them.
+    """
+
+    def __init__(
+        self,
+        observer: str,
+        *,
+        is_from_start: bool,
+        server_versions: set[str],
+        given_states: GivenTexts,
+    ) -> None:
+        self._observer = observer
+        self._is_from_start = is_from_start
+        self._server_versions = server_versions
+        self._given_states = given_states
+        self._states: OrderedDict[int, ConversationState] = OrderedDict()
+        self._highest = 0
+        self._spawned: set[int] = set()
+        self._lost = ""
+        self._kept_bytes = 0
+
+    def get(self, number: int) -> ConversationState | None:
+        """Return a conversation, or None if it isn't remembered."""
+        return self._states.get(number)
+
+    def find(self, number: int) -> ConversationState:
+        """Return a conversation, a new one if it isn't remembered."""
+        state = self._states.get(number)
+        if state is None:
+            state = ConversationState(
+                number,
+                observer=self._observer,
+                is_from_start=self._is_from_start or number in self._spawned,
+                server_versions=self._server_versions,
+                given_states=self._given_states,
+            )
+            if self._lost:
+                state.lose(self._lost)
+            if number <= self._highest:
+                state.lose("there are too many conversations to remember")
+            self._highest = max(self._highest, number)
+            self._states[number] = state
+            if len(self._states) > MAX_CONVERSATIONS:
+                self._forget(next(iter(self._states)))
+        return state
+
+    def begin_session(self, state: ConversationState) -> ConversationState:
+        """Put the state of a client's next session in place of the one before, and return it."""
+        following = self._states[state.number] = state.next_session()
+        self._kept_bytes -= state.lists.kept_bytes
+        return following
+
+    def receive(self, message: SeenMessage, state: ConversationState) -> None:
+        """Change the state by a message that was judged. Forget others if lists take too much."""
+        before = state.lists.kept_bytes
+        state.receive(message)
+        self._kept_bytes += state.lists.kept_bytes - before
+        while self._kept_bytes > MAX_KEPT_BYTES and len(self._states) > 1:
+            self._forget(next(each for each in self._states if each != state.number))
+
+    def spawn(self, number: int) -> None:
+        """Record that a server's process was started: its conversation begins anew."""
+        self._forget(number)
+        self._spawned.add(number)
+
+    def lose(self, reason: str) -> None:
+        """Record that lines of the trace are missing, of any conversation."""
+        self._lost = reason
+        for state in self._states.values():
+            state.lose(reason)
+
+    def pop(self) -> ConversationState | None:
+        """Forget the oldest conversation and return it, None if there isn't one."""
+        return self._forget(next(iter(self._states))) if self._states else None
+
+    def _forget(self, number: int) -> ConversationState | None:
+        state = self._states.pop(number, None)
+        if state is not None:
+            self._kept_bytes -= state.lists.kept_bytes
+        return state

@@ -1,0 +1,184 @@
+"""The judge of HTTP: heads, events and their ids, by the rules and line by line."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.trace._format import SseFields
+
+from ._message import MAX_PARAMS
+from ._revisions import STATEFUL
+from ._sides import CLIENT, SERVER
+from ._texts import has_http_message
+from .rows import ROWS
+from .rules import rules_for
+
+if TYPE_CHECKING:
+    from mcp_core.trace._format import TraceLine
+
+    from ._conversation import ConversationState
+    from ._http import SeenExchange
+    from ._message_judge import MessageJudge
+    from ._report import JudgeReport
+    from ._sides import Side
+    from .rules import On
+
+__all__ = ["ExchangeJudge"]
+
+MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that can be judged again
+
+
+class ExchangeJudge:
+    """The judge of the HTTP exchanges of a trace.
+
+    Args:
+        report: gets what is found.
+        messages: the judge of the exchanges' messages.
+    """
+
+    def __init__(self, report: JudgeReport, messages: MessageJudge) -> None:
+        self._report = report
+        self._messages = messages
+        self._large: deque[tuple[SeenExchange, int]] = deque()
+        self._large_bytes = 0
+
+    def judge_line(self, line: TraceLine, number: int, state: ConversationState) -> None:
+        """Judge a head, an event or a message of an exchange. `number` is the line's."""
+        state.is_ordered = False
+        exchange = state.http.exchanges.get(line.exchange)
+        if line.http is not None and line.http.status == 0:
+            exchange = state.http.add(line.exchange, line.http, number, line.t)
+        elif line.http is not None and exchange is not None:
+            has_body = bool(line.raw or line.data)
+            exchange.respond(line.http, number, line.t, has_body=has_body)
+        state.http.exchange = exchange
+        if exchange is not None and line.sse is not None:
+            self._judge_event(line, line.sse, exchange, state)
+        if has_http_message(line):
+            self._messages.judge_text(line, state)
+        elif line.http is not None and not line.http.status and (line.raw or line.data):
+            state.add_unreadable(CLIENT)
+        elif line.sender == SERVER and (line.raw or line.data):
+            state.rounds.given.is_complete = False  # a client can read it all the same
+        if exchange is not None and line.http is not None:
+            if not line.http.status:
+                revisions = {message.revisions for message in exchange.messages}
+                if not exchange.messages:
+                    exchange.set_revisions(state.negotiation.candidates(CLIENT))
+                elif len(revisions) == 1:
+                    exchange.set_revisions(revisions.pop())
+            self._judge_heads(exchange, state)
+            self._bound_exchanges(exchange)
+        state.http.exchange = None
+
+    def _bound_exchanges(self, exchange: SeenExchange) -> None:
+        """Forget messages that were judged with their response, and the oldest large ones."""
+        if exchange.status:
+            exchange.shrink()
+        elif exchange.size > MAX_PARAMS:
+            self._large.append((exchange, exchange.size))
+            self._large_bytes += exchange.size
+            while self._large_bytes > MAX_EXCHANGE_BYTES and len(self._large) > 1:
+                oldest, size = self._large.popleft()
+                oldest.shrink()
+                self._large_bytes -= size
+
+    def _judge_heads(self, exchange: SeenExchange, state: ConversationState) -> None:
+        """Judge a request's head, or the response's if there is one."""
+        revisions = exchange.revisions
+        lines: tuple[int, ...] = ()
+        on: On = "http_request"
+        side: Side = CLIENT
+        if exchange.status:
+            on, side, lines = "http_response", SERVER, (exchange.line,)
+            if exchange.is_modern and not state.negotiation.answers_modern(exchange.response):
+                revisions = STATEFUL + revisions  # of a server that may not know the revision
+        for rule, row in rules_for(on, revisions):
+            outcome = rule.judge(exchange, state)
+            if outcome is None:
+                continue
+            self._report.opportunities[row.id] += 1
+            if outcome is not True:
+                revision = revisions[0] if len(revisions) == 1 else ""
+                self._report.rule_failed(
+                    outcome, rule, row, state, side, revision=revision, lines=lines
+                )
+        if exchange.status:
+            state.receive_response_head(exchange)
+
+    def _judge_event(
+        self, line: TraceLine, fields: SseFields, exchange: SeenExchange, state: ConversationState
+    ) -> None:
+        if fields.retry is not None:
+            exchange.retry = fields.retry
+        if fields == SseFields(retry=fields.retry) and line.raw is None and line.data is None:
+            return  # a reconnection time that came without an event
+        exchange.events += 1
+        if fields.event == "endpoint":
+            self._judge_endpoint(line, exchange, state)
+        is_modern = exchange.is_modern and state.negotiation.answers_modern(None)
+        if fields.id:
+            exchange.has_event_ids = True
+            if is_modern:
+                revision = exchange.revisions[-1]
+                self._report.failed(
+                    "SHM-13", state, SERVER, "an event has an id", revision=revision
+                )
+            else:
+                self._judge_event_id(line, fields.id, exchange, state)
+        elif is_modern:
+            self._report.passed("SHM-13")
+
+    def _judge_endpoint(
+        self, line: TraceLine, exchange: SeenExchange, state: ConversationState
+    ) -> None:
+        endpoint, report = line.raw or "", self._report
+        state.http.has_endpoint, state.http.endpoint = True, endpoint
+        if exchange.events > 1:
+            report.failed("SSE-2", state, SERVER, "the event `endpoint` is not the first one")
+        elif not endpoint or any(each.isspace() for each in endpoint):
+            report.failed("SSE-2", state, SERVER, "the event `endpoint` has no URI")
+        else:
+            report.passed("SSE-2")
+
+    def _judge_event_id(
+        self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
+    ) -> None:
+        report, text = self._report, line.raw or line.data
+        revision = state.negotiation.selected
+        is_first = exchange.method == "POST" and exchange.events == 1
+        has_row = revision in ROWS["SHL-6"].revisions
+        if is_first and has_row and state.http.session is not None:
+            if text:
+                report.failed(
+                    "SHL-6",
+                    state,
+                    SERVER,
+                    "the first event of a stream has data",
+                    revision=revision,
+                    is_certain=not state.gap,
+                )
+            else:
+                report.passed("SHL-6")
+        earlier = state.http.add_event(id, text, exchange, line.exchange)
+        if earlier.is_on_its_stream:
+            report.passed("SHL-19")
+        elif earlier.is_on_its_stream is False:
+            report.failed(
+                "SHL-19",
+                state,
+                SERVER,
+                "a stream that is resumed has an event of another one",
+                is_certain=not state.gap,
+            )
+        if earlier.has_other_content:
+            report.failed(
+                "SHL-16",
+                state,
+                SERVER,
+                "two events of the session have one id",
+                is_certain=not state.gap,
+            )
+        else:
+            report.passed("SHL-16")

@@ -1,0 +1,275 @@
+"""The HTTP exchanges of a conversation: sessions, authorization and ids of events."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from mcp_core.trace._ids import text_key
+
+from ._revisions import Revisions, are_modern
+from ._sides import SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.trace._format import HttpHead
+
+    from ._message import SeenMessage
+
+__all__ = ["SESSION", "HttpState", "SeenExchange"]
+
+SESSION: Final = "mcp-session-id"
+MAX_EXCHANGES: Final = 1_000  # of one conversation
+MAX_EVENTS: Final = 10_000  # ids of events of one conversation
+_MAX_MESSAGES: Final = 100  # of a request
+_MAX_SESSIONS: Final = 1_000
+
+
+class HttpState:
+    """The sessions, authorization and event streams that a conversation's exchanges show.
+
+    Attributes:
+        exchanges: the last exchanges by number.
+        exchange: that of the line being judged, or None.
+        has_endpoint, endpoint: an event has named an endpoint, so that the transport is HTTP+SSE;
+            and its URL.
+        session: the id of the session that the server has given, or None.
+        former_sessions: the ids of sessions that began before it.
+        ended_sessions: the ids of the sessions that the client has ended, with the line.
+        lost_sessions: ids of sessions that were not found, with the line and the time.
+        is_authorized: when a request with `Authorization` was served last, by path.
+        denied: methods of requests without it that got the status 401 and asked for a token.
+        events: the ids of the last events, with a hash of their message and the number of the
+            exchange that first carried their stream; `has_all_events` is False if some are missing.
+    """
+
+    def __init__(self) -> None:
+        self.exchanges: OrderedDict[int, SeenExchange] = OrderedDict()
+        self.exchange: SeenExchange | None = None
+        self.has_endpoint = False
+        self.endpoint = ""
+        self.session: str | None = None
+        self.former_sessions: set[str] = set()
+        self.ended_sessions: dict[str, int] = {}
+        self.lost_sessions: dict[str, tuple[int, float]] = {}
+        self.is_authorized: dict[str, float] = {}
+        self.denied: set[str] = set()
+        self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self.has_all_events = True
+
+    def next_session(self) -> HttpState:
+        """Return the state of the session that the client begins in place of this one."""
+        following = HttpState()
+        following.exchanges, following.exchange = self.exchanges, self.exchange
+        following.former_sessions = self.former_sessions
+        if self.session is not None and len(self.former_sessions) < _MAX_SESSIONS:
+            self.former_sessions.add(self.session)
+        return following
+
+    def add(self, number: int, head: HttpHead, line: int, time: float) -> SeenExchange:
+        """Add the exchange that a request's head begins."""
+        exchange = self.exchanges[number] = SeenExchange(head, line, time)
+        if len(self.exchanges) > MAX_EXCHANGES:
+            self.exchanges.popitem(last=False)
+        return exchange
+
+    def receive_response(self, exchange: SeenExchange) -> None:
+        """Record what the head of an exchange's response shows."""
+        request = exchange.request
+        given = exchange.response_headers.get(SESSION)
+        if given is not None and request is not None and request.method == "initialize":
+            self.session = given
+        is_authorized = "authorization" in exchange.headers
+        if is_authorized and 200 <= exchange.status < 300:
+            if len(self.is_authorized) < _MAX_SESSIONS or exchange.path in self.is_authorized:
+                self.is_authorized[exchange.path] = exchange.response_time
+        elif is_authorized and exchange.status in (401, 403):
+            self.is_authorized.pop(exchange.path, None)  # the token isn't a good one any more
+        challenge = exchange.response_headers.get("www-authenticate", "").lower()
+        is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
+        if is_denied and request is not None and len(self.denied) < _MAX_SESSIONS:
+            self.denied.add(request.method)
+        sent = exchange.headers.get(SESSION)
+        if sent is None:
+            return
+        if exchange.status == 404 and len(self.lost_sessions) < _MAX_SESSIONS:
+            self.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
+        # 202: it will be ended.
+        has_ended = exchange.method == "DELETE" and exchange.status < 300 and exchange.status != 202
+        if has_ended and len(self.ended_sessions) < _MAX_SESSIONS:
+            self.ended_sessions.setdefault(sent, exchange.response_line)
+        if sent == self.session and (exchange.method == "DELETE" or exchange.status == 404):
+            self.session = None
+
+    def add_event(
+        self, id: str, text: str | bytes | None, exchange: SeenExchange, number: int
+    ) -> EarlierEvent:
+        """Add an event that has an id, and return what was known of the id.
+
+        An event without a text isn't a message: it moves the place at which a client resumes.
+        """
+        root = number
+        if exchange.is_resumption:
+            broken = self.events.get(text_key(exchange.headers["last-event-id"]))
+            root = broken[1] if broken is not None else 0
+        key, content = text_key(id), hash(text) if text else 0
+        known, first_root = self.events.setdefault(key, (content, root))
+        if not known and text:
+            self.events[key] = content, first_root
+        if len(self.events) > MAX_EVENTS:
+            self.events.popitem(last=False)
+            self.has_all_events = False
+        is_resumed = exchange.is_resumption and root and first_root
+        return EarlierEvent(
+            is_on_its_stream=first_root == root if is_resumed else None,
+            has_other_content=bool(known and text and known != content),
+        )
+
+
+class EarlierEvent(NamedTuple):
+    """How an event compares with an earlier one of the same id.
+
+    Attributes:
+        is_on_its_stream: the stream that is resumed is the one that had the id before; None if the
+            stream isn't resumed, or if that is unknown.
+        has_other_content: the earlier one had another message.
+    """
+
+    is_on_its_stream: bool | None
+    has_other_content: bool
+
+
+class SeenExchange:
+    """An HTTP exchange in a trace.
+
+    Attributes:
+        line, time, response_line, response_time: where its heads are in the trace, and the seconds.
+        method, target: of the request.
+        headers, response_headers: by name in lower case, the values joined by commas.
+        messages: the request's messages, at most a few.
+        request: the one request of a POST, or None. No receiver takes it for anything else.
+        status: of the response, 0 before it.
+        response: the message of a response that isn't an event stream, or None.
+        has_body: such a response has a body.
+        has_event_ids: an event of the response had an id, with which a client can resume it.
+        events: how many events the response had.
+        retry: the reconnection time of the last of them that had one, in milliseconds, or None.
+        answered, answered_time: how many of its requests were answered on it, and the last time.
+        ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
+            empty and 0 before.
+        revisions: the revisions that it can be of; see `set_revisions`.
+        is_modern: all of them are without a handshake.
+    """
+
+    __slots__ = (
+        "answered",
+        "answered_time",
+        "end",
+        "end_line",
+        "end_time",
+        "ended_by",
+        "events",
+        "has_body",
+        "has_event_ids",
+        "headers",
+        "is_modern",
+        "line",
+        "messages",
+        "method",
+        "request",
+        "response",
+        "response_headers",
+        "response_line",
+        "response_time",
+        "retry",
+        "revisions",
+        "status",
+        "target",
+        "time",
+    )
+
+    def __init__(self, head: HttpHead, line: int, time: float) -> None:
+        self.line = line
+        self.time = time
+        self.method = head.method
+        self.target = head.target
+        self.headers = _joined(head)
+        self.messages: list[SeenMessage] = []
+        self.request: SeenMessage | None = None
+        self.revisions: Revisions = ()
+        self.is_modern = False
+        self.status = 0
+        self.response_line = 0
+        self.response_time = 0.0
+        self.response_headers: Mapping[str, str] = {}
+        self.response: SeenMessage | None = None
+        self.has_body = False
+        self.has_event_ids = False
+        self.events = 0
+        self.retry: int | None = None
+        self.answered = 0
+        self.answered_time = 0.0
+        self.ended_by = ""
+        self.end = ""
+        self.end_line = 0
+        self.end_time = 0.0
+
+    def set_revisions(self, revisions: Revisions) -> None:
+        """Set the revisions that it can be of."""
+        self.revisions = revisions
+        self.is_modern = are_modern(revisions)
+
+    @property
+    def path(self) -> str:
+        """Its target's path, without the query."""
+        return self.target.partition("?")[0]
+
+    @property
+    def is_resumption(self) -> bool:
+        """True if it is a GET that goes on with a stream which was broken."""
+        return self.method == "GET" and "last-event-id" in self.headers
+
+    @property
+    def is_event_stream(self) -> bool:
+        """True if the response is a stream of server-sent events."""
+        found = self.response_headers.get("content-type", "")
+        return found.split(";")[0].strip().lower() == "text/event-stream"
+
+    @property
+    def size(self) -> int:
+        """Its messages' bytes."""
+        return sum(each.size for each in self.messages) + (
+            self.response.size if self.response else 0
+        )
+
+    def shrink(self) -> None:
+        """Forget the contents of its large messages."""
+        for each in self.messages:
+            each.shrink()
+        if self.response is not None:
+            self.response.shrink()
+
+    def add(self, message: SeenMessage) -> None:
+        """Add a message, unless it is an event."""
+        if message.sender == SERVER:
+            if self.status and self.has_body:
+                self.response = message
+        elif len(self.messages) < _MAX_MESSAGES:
+            self.messages.append(message)
+            is_request = message.kind == "request" and message.has_one_kind
+            self.request = message if is_request and len(self.messages) == 1 else None
+
+    def respond(self, head: HttpHead, line: int, time: float, *, has_body: bool) -> None:
+        """Record the response's head."""
+        self.status = head.status
+        self.response_line, self.response_time = line, time
+        self.response_headers = _joined(head)
+        self.has_body = has_body
+
+
+def _joined(head: HttpHead) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in head.headers:
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found

@@ -1,0 +1,219 @@
+"""The lists of a conversation: their pages, the tools, cursors and changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.trace._ids import text_key
+from mcp_core.trace._members import lookup
+
+from ._bounds import MAX_ENTRIES
+from ._message import holds_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ._message import SeenMessage, SeenRequest
+
+__all__ = ["CHANGES", "LISTS", "Lists", "SeenList"]
+
+MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
+MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
+# The member of the result of each list, and the member that names an entry.
+LISTS: Final = {
+    "tools/list": ("tools", "name"),
+    "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "roots/list": ("roots", "uri"),
+    "tasks/list": ("tasks", "taskId"),
+}
+# Lists by the notification that they have changed.
+CHANGES: Final = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+    "notifications/roots/list_changed": ("roots/list",),
+}
+
+
+class Lists:
+    """The lists of a conversation.
+
+    Attributes:
+        tools, tools_line: the tools of the last complete list by name, None before such a list, and
+            the line of its last page.
+        compiled, annotations: schemas of the tools with what a rule has made of them, by identity.
+        complete: the last complete lists, by method.
+        changed: the line of the last notification that a list has changed, by the list's method.
+        silent_changes: two lines and a time, by method: two lists that differ without such a
+            notification between them or since.
+        cursors: the cursors that were given out, by method.
+        cursor_scopes: the `cacheScope` of the page that gave a cursor, by method and cursor; None
+            if pages with different ones gave it.
+        kept_bytes: about how many bytes of lists are remembered.
+    """
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Mapping[str, Any]] | None = None
+        self.tools_line = 0
+        self.compiled: dict[int, tuple[Any, Any]] = {}
+        self.annotations: dict[int, tuple[Any, Any]] = {}
+        self.complete: dict[str, SeenList] = {}
+        self.changed: dict[str, int] = {}
+        self.silent_changes: dict[str, tuple[int, int, float]] = {}
+        self.cursors: dict[str, set[str]] = {}
+        self.cursor_scopes: dict[tuple[str, str], Any] = {}
+        self.kept_bytes = 0
+        self._tools_until = 0.0  # seconds
+        self._listed_tools: dict[str, Mapping[str, Any]] = {}
+        self._listed_bytes = 0
+        self._kept_tools = 0
+        self._pages: dict[str, list[Any]] = {}
+        self._page_bytes: dict[str, int] = {}
+        self._asked: dict[str, int] = {}  # the lines of the requests for the first pages
+
+    def is_given_cursor(self, method: str, cursor: str) -> bool:
+        """Return True if a page of a list had the cursor."""
+        return text_key(cursor) in self.cursors.get(method, ())
+
+    def tool(self, name: Any) -> Mapping[str, Any] | None:
+        """Return a tool by its name in the last complete list, or None if that is unknown."""
+        return self.tools.get(name) if self.tools is not None and isinstance(name, str) else None
+
+    def tool_of(self, request: SeenRequest) -> Mapping[str, Any] | None:
+        """Return the tool of a call in a list that came before it, or None if that is unknown."""
+        return self.tool(request.params.get("name")) if self.tools_line < request.line else None
+
+    def completed_list(self, message: SeenMessage) -> SeenList | None:
+        """Return the list whose last page `message` is, or None if its other pages are unknown."""
+        request, result = message.request, message.result
+        if request is None or result is None or request.method not in LISTS:
+            return None
+        pages = self._pages.get(request.method)
+        if result.get("nextCursor") is not None:
+            return None
+        if request.params.get("cursor") is None:
+            pages = []
+        elif pages is None:
+            return None
+        member, key = LISTS[request.method]
+        entries = result.get(member)
+        if not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
+            return None
+        asked = self._asked.get(request.method, 0) if pages else request.line
+        return SeenList([*pages, *entries], key, message.line, asked)
+
+    def expire(self, time: float) -> None:
+        """Forget the tools if another instance of the server can have other ones by now."""
+        if time > self._tools_until:
+            self.tools = None
+
+    def receive_change(self, message: SeenMessage) -> None:
+        """Record a notification that a list has changed."""
+        if message.method == "notifications/tools/list_changed":
+            self.tools = None
+            self._listed_tools = {}
+        for changed in CHANGES[message.method]:
+            self.changed[changed] = message.line
+            self.silent_changes.pop(changed, None)
+
+    def receive_page(
+        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
+    ) -> str:
+        """Record a page. Return why cursors are forgotten, "" if none are."""
+        gap = self._receive_cursor(request.method, result)
+        self._receive_list(message, request, result)
+        if request.method == "tools/list":
+            self._receive_tools(message, request, result)
+        page_bytes = sum(self._page_bytes.values())
+        self.kept_bytes = self._kept_tools + self._listed_bytes + page_bytes
+        return gap
+
+    def _receive_cursor(self, method: str, result: Mapping[str, Any]) -> str:
+        following = result.get("nextCursor")
+        if not isinstance(following, str):
+            return ""
+        following = text_key(following)
+        cursors = self.cursors.setdefault(method, set())
+        if len(cursors) >= MAX_ENTRIES:
+            return "there are too many cursors to remember"
+        scope = result.get("cacheScope")
+        is_one = following not in cursors or self.cursor_scopes[method, following] == scope
+        cursors.add(following)
+        self.cursor_scopes[method, following] = scope if is_one else None  # of two listings
+        return ""
+
+    def _receive_list(
+        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
+    ) -> None:
+        """Remember a page, and the list if it is the last one."""
+        method = request.method
+        found, previous = self.completed_list(message), self.complete.get(method)
+        if found is not None:
+            self._pages.pop(method, None)
+            self._page_bytes.pop(method, None)
+            self.complete[method] = found
+            # The response that is under way when the list changes can be an old one.
+            is_known = previous is not None and self.changed.get(method, 0) < previous.asked
+            if previous is not None and is_known and set(previous.names) != set(found.names):
+                self.silent_changes[method] = previous.line, message.line, message.time
+            return
+        entries = result.get(LISTS[method][0])
+        if request.params.get("cursor") is None:
+            self._pages[method], self._page_bytes[method] = [], 0
+            self._asked[method] = request.line
+        self._page_bytes[method] = self._page_bytes.get(method, 0) + message.size
+        if self._page_bytes[method] > MAX_LIST_BYTES or not isinstance(entries, list):
+            self._pages.pop(method, None)
+        elif method in self._pages:
+            self._pages[method] += entries
+
+    def _receive_tools(
+        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
+    ) -> None:
+        is_first = request.params.get("cursor") is None
+        if is_first:
+            self._listed_tools, self._listed_bytes = {}, 0
+        self._listed_bytes += message.size
+        if self._listed_bytes > MAX_TOOL_BYTES:
+            self._listed_tools, self.tools = {}, None
+            return
+        tools = result.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
+            name = lookup(tool, "name")
+            if isinstance(name, str) and len(self._listed_tools) < MAX_ENTRIES:
+                self._listed_tools[name] = tool
+        is_last = result.get("nextCursor") is None
+        if is_last and (is_first or self._listed_tools):
+            self.tools, self.tools_line = dict(self._listed_tools), message.line
+            self._tools_until = holds_until(message)
+            self._kept_tools = self._listed_bytes
+
+
+class SeenList:
+    """The entries of a list of which all pages were seen, as far as rules need them.
+
+    Attributes:
+        names: of the entries, or their URIs, in their order.
+        required: the names of the required arguments of each prompt.
+        line, asked: of the last page, and of the request for the first one.
+    """
+
+    __slots__ = ("asked", "line", "names", "required")
+
+    def __init__(self, entries: list[Any], key: str, line: int, asked: int) -> None:
+        found = [each for each in entries if isinstance(lookup(each, key), str)]
+        self.names: tuple[str, ...] = tuple(each[key] for each in found)
+        self.line, self.asked = line, asked
+        self.required: dict[str, frozenset[str]] = {
+            each[key]: frozenset(_required(each["arguments"]))
+            for each in found
+            if isinstance(each.get("arguments"), list)
+        }
+
+
+def _required(arguments: list[Any]) -> Iterator[str]:
+    for each in arguments:
+        if lookup(each, "required") is True and isinstance(lookup(each, "name"), str):
+            yield each["name"]

@@ -1,0 +1,169 @@
+"""The revisions and capabilities that a conversation shows of its two sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core.trace._members import META, lookup
+
+from ._message import MODERN_ERRORS, holds_until
+from ._methods import needs_modern
+from ._revisions import FACTS, MODERN, STATEFUL, Revisions, is_known, is_stateful
+from ._sides import CLIENT, SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._message import SeenMessage, SeenRequest
+    from ._sides import Side
+
+__all__ = ["Negotiation", "revisions_of_initialize"]
+
+_UNSUPPORTED_VERSION: Final = -32022
+_MAX_REJECTED: Final = 100  # versions
+
+
+class Negotiation:
+    """The revisions and capabilities of a conversation.
+
+    Attributes:
+        selected: the revision that a handshake selected, empty before.
+        modern: the revisions without a handshake that the client has sent requests of.
+        has_served_modern: the server has sent a result for one of them.
+        has_client_message: a message of the client was seen.
+        opened_otherwise: the first one wasn't a request of the revision without a handshake, by
+            which a server of both kinds can choose how it serves the conversation.
+        initialize: the request that began the handshake, or None.
+        handshake_answered, initialized: the lines of its response and of `initialized`, 0 before.
+        answered_version: the version that the server has selected in the handshake.
+        client_capabilities, server_capabilities: those of the handshake, None if unknown.
+        discovered: the last result of `server/discover`, or None.
+        probe_error: the error of the last `server/discover`, or None.
+        rejected: of each version that the server rejected: the line, the time and `data.supported`.
+        server_versions: the versions that this server is known to support, in all conversations.
+    """
+
+    def __init__(self, server_versions: set[str]) -> None:
+        self.server_versions = server_versions
+        self.selected = ""
+        self.modern: Revisions = ()
+        self.has_served_modern = False
+        self.has_client_message = False
+        self.opened_otherwise = False
+        self.initialize: SeenRequest | None = None
+        self.handshake_answered = 0
+        self.initialized = 0
+        self.answered_version: Any = None
+        self.client_capabilities: Mapping[str, Any] | None = None
+        self.server_capabilities: Mapping[str, Any] | None = None
+        self.discovered: Mapping[str, Any] | None = None
+        self.probe_error: SeenMessage | None = None
+        self.rejected: dict[str, tuple[int, float, list[Any]]] = {}
+        self._discovered_until = 0.0  # seconds
+
+    @property
+    def is_modern(self) -> bool:
+        """True if the client has sent a request of a revision without a handshake."""
+        return bool(self.modern)
+
+    def candidates(self, sender: Side) -> Revisions:
+        """Return the revisions that a message without a sign of its own can be of.
+
+        A client that speaks a revision without a handshake may be asking whether the server does.
+        """
+        is_modern = bool(self.modern) if sender == CLIENT else self.has_served_modern
+        if self.modern and not is_modern and self.initialize is None:
+            return STATEFUL + self.modern
+        modern = self.modern if is_modern else ()
+        if self.selected:
+            return (self.selected, *modern)
+        if self.initialize is not None:
+            return STATEFUL + modern
+        return modern or STATEFUL + MODERN
+
+    def answers_modern(self, response: SeenMessage | None) -> bool:
+        """Return True if the server certainly speaks a revision without a handshake.
+
+        A server of an earlier one can serve its requests, too: it ignores what it doesn't know.
+        A server of both can choose by how a client opens the conversation. `response` can show it
+        itself.
+        """
+        if self.has_served_modern:
+            return True
+        if not self.opened_otherwise and not self.server_versions.isdisjoint(MODERN):
+            return True
+        if response is None:
+            return False
+        if response.error is not None:
+            return response.code in MODERN_ERRORS
+        asked = response.request.method if response.request is not None else ""
+        return needs_modern(asked) or isinstance(lookup(response.result, "resultType"), str)
+
+    def capabilities(self, side: Side, message: SeenMessage) -> Mapping[str, Any] | None:
+        """Return what `side` has declared at the time of `message`, or None if that is unknown."""
+        if message.is_modern:
+            if side == SERVER:
+                found = lookup(self.discovered, "capabilities")
+            else:
+                request = message.request
+                meta = message.meta if request is None else request.meta
+                found = meta.get(META + "clientCapabilities")
+            return found if isinstance(found, dict) else None
+        if not all(FACTS[each].handshake for each in message.revisions):
+            return None
+        return self.server_capabilities if side == SERVER else self.client_capabilities
+
+    def open(self, *, is_modern: bool) -> None:
+        """Record how the first text of the client opens the conversation."""
+        self.has_client_message, self.opened_otherwise = True, not is_modern
+
+    def receive_modern_request(self, message: SeenMessage) -> None:
+        """Record a request of a revision without a handshake."""
+        self.modern = tuple(each for each in MODERN if each in self.modern + message.revisions)
+        if message.time > self._discovered_until:
+            self.discovered = None
+
+    def receive_initialize(self, request: SeenRequest) -> None:
+        """Record a client's request for a handshake."""
+        if self.initialize is None or not self.handshake_answered:
+            self.initialize = request
+
+    def receive_result(
+        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
+    ) -> None:
+        """Record the result of `initialize` or `server/discover`."""
+        if request.method == "server/discover":
+            self.discovered, self._discovered_until = result, holds_until(message)
+            self.probe_error = None
+            versions = result.get("supportedVersions")
+            for version in versions if isinstance(versions, list) else ():
+                self._add_version(version)
+        elif not self.handshake_answered:
+            self.handshake_answered = message.line
+            self.selected = message.revision
+            self.answered_version = result.get("protocolVersion")
+            self._add_version(self.answered_version)
+            found = result.get("capabilities")
+            self.server_capabilities = found if isinstance(found, dict) else None
+            found = request.params.get("capabilities")
+            self.client_capabilities = found if isinstance(found, dict) else None
+
+    def receive_error(self, message: SeenMessage, request: SeenRequest) -> None:
+        """Record an error, which can be about a version."""
+        if request.method == "server/discover":
+            self.probe_error = message
+        version = request.meta.get(META + "protocolVersion")
+        if message.code == _UNSUPPORTED_VERSION and isinstance(version, str):
+            supported = lookup(message.error, "data", "supported")
+            if isinstance(supported, list) and len(self.rejected) < _MAX_REJECTED:
+                self.rejected[version] = message.line, message.time, supported
+
+    def _add_version(self, version: Any) -> None:
+        if is_known(version):
+            self.server_versions.add(version)
+
+
+def revisions_of_initialize(members: Mapping[str, Any] | None) -> Revisions:
+    """Return the revisions that the params or the result of `initialize` can be of."""
+    version = lookup(members, "protocolVersion")
+    return (version,) if is_stateful(version) else STATEFUL
