@@ -1,6 +1,8 @@
 """A program for which MCP has one revision more. `test_sixth_revision.py` runs it.
 
-    python -m tests.sixth_revision serve|connect|judge|fuzz [PATH]
+    python -m tests.sixth_revision NAME ARGUMENT...
+
+`NAME` is one of its functions without an underscore, such as `serve`.
 
 It adds the revision to the two tables of the engine while they are imported, as a new revision
 would be added to the files. Nothing else is changed.
@@ -103,15 +105,20 @@ def serve() -> None:
     mcp_trio.run(server)
 
 
-def connect(path: str) -> None:
-    """Call the tool of the server, record that to a file, and print what the judge says of it."""
+def connect(path: str, *server: str) -> None:
+    """Call the tool of a server, record that to a file, and print what the judge says of it.
+
+    Args:
+        path: the file.
+        server: the server's command line, by default of `serve`.
+    """
     import trio
 
     from mcp_core.trace import Judge, read_trace
     from mcp_trio import connect as connect_server
 
     async def call() -> dict[str, Any]:
-        async with connect_server(command("serve"), record=path) as client:
+        async with connect_server(server or command("serve"), record=path) as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             return {"revision": client.peer.dialect.version, "answer": result.structured_content}
 
@@ -123,6 +130,21 @@ def connect(path: str) -> None:
     findings += judge.close()
     rows = {"findings": [each.row for each in findings], "judged": [*judge.opportunities]}
     print(json.dumps({**found, **rows}))
+
+
+def client(*server: str) -> None:
+    """Call the tool of a server that may do anything."""
+    import trio
+
+    from mcp_core import McpError
+    from mcp_trio import connect as connect_server
+
+    async def call() -> None:
+        async with connect_server(server) as client:
+            for name in [each.name for each in await client.list_tools()]:
+                await client.call_tool(name, {})
+
+    trio.run(call)
 
 
 def judge() -> None:
@@ -169,12 +191,11 @@ def _verdict(said: Sequence[Said], revision: str) -> tuple[Any, ...]:
     return texts, sorted(judge.opportunities.items())
 
 
-def fuzz(folder: str) -> None:
-    """Fuzz the server."""
+def mcp(*arguments: str) -> None:
+    """Run the command `mcp-trio`."""
     from mcp_trio.cli import main
 
-    words = ["fuzz", "--cases", "30", "--seed", "1", "--era", "modern", "--allow-all"]
-    sys.exit(main([*words, "--output", folder, "--", *command("serve")]))
+    sys.exit(main(arguments))
 
 
 if __name__ == "__main__":
