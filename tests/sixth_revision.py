@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
+    from mcp_trio import Server
     from tests.core.trace.judge.conversations import Said
 
 __all__ = ["NEW", "NEWEST", "ROOT", "command"]
@@ -90,8 +91,7 @@ class _Finder:
 # -- What is played --------------------------------------------------------------------------------
 
 
-def serve() -> None:
-    """Serve a tool on stdin and stdout."""
+def _server() -> Server:
     import mcp_trio
     from mcp_core import types as t
 
@@ -102,7 +102,28 @@ def serve() -> None:
         """Add two numbers."""
         return a + b
 
-    mcp_trio.run(server)
+    return server
+
+
+def serve() -> None:
+    """Serve a tool on stdin and stdout."""
+    import mcp_trio
+
+    mcp_trio.run(_server())
+
+
+def serve_http() -> None:
+    """Serve the tool over HTTP, and print the URL on stderr."""
+    import trio
+
+    import mcp_trio
+
+    async def run() -> None:
+        async with trio.open_nursery() as nursery:
+            address = await nursery.start(mcp_trio.serve_http, _server())
+            print(address.url, file=sys.stderr, flush=True)
+
+    trio.run(run)
 
 
 def connect(path: str, *server: str) -> None:
@@ -110,15 +131,17 @@ def connect(path: str, *server: str) -> None:
 
     Args:
         path: the file.
-        server: the server's command line, by default of `serve`.
+        server: the server's URL, or its command line; by default of `serve`.
     """
     import trio
 
     from mcp_core.trace import Judge, read_trace
     from mcp_trio import connect as connect_server
 
+    target = server[0] if len(server) == 1 else server or command("serve")
+
     async def call() -> dict[str, Any]:
-        async with connect_server(server or command("serve"), record=path) as client:
+        async with connect_server(target, record=path) as client:
             result = await client.call_tool("add", {"a": 1, "b": 2})
             return {"revision": client.peer.dialect.version, "answer": result.structured_content}
 
@@ -130,21 +153,6 @@ def connect(path: str, *server: str) -> None:
     findings += judge.close()
     rows = {"findings": [each.row for each in findings], "judged": [*judge.opportunities]}
     print(json.dumps({**found, **rows}))
-
-
-def client(*server: str) -> None:
-    """Call the tool of a server that may do anything."""
-    import trio
-
-    from mcp_core import McpError
-    from mcp_trio import connect as connect_server
-
-    async def call() -> None:
-        async with connect_server(server) as client:
-            for name in [each.name for each in await client.list_tools()]:
-                await client.call_tool(name, {})
-
-    trio.run(call)
 
 
 def judge() -> None:

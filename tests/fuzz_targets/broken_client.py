@@ -140,7 +140,7 @@ class HttpWire:
         }
         if self._session and client.fault != "no-session-header":
             headers["mcp-session-id"] = self._session
-        if client.revision == MODERN and isinstance(message, dict):
+        if client.revision >= MODERN and isinstance(message, dict):
             headers["mcp-method"] = message["method"]
             if message["method"] == "tools/call":
                 headers["mcp-name"] = message["params"]["name"]
@@ -200,7 +200,7 @@ class Client:
     def __init__(self, wire: Any, revision: str, fault: str) -> None:
         self.fault = fault
         self.revision = revision
-        self.is_open = revision == MODERN
+        self.is_open = revision >= MODERN
         self._wire = wire
         self._ids = 0
 
@@ -215,7 +215,7 @@ class Client:
         method, id = message.get("method"), message.get("id")
         if not isinstance(method, str) or isinstance(id, bool):
             return
-        if self.revision == MODERN:
+        if self.revision >= MODERN:
             return  # its servers send no requests
         if not isinstance(id, int | str):
             known = "list_changed" in method or method in _NOTIFICATIONS
@@ -258,7 +258,7 @@ class Client:
         for _ in range(MAX_ROUNDS):
             result = self._exchange(method, params)
             kind = result.get("resultType", "complete")
-            if self.revision != MODERN or kind == "complete":
+            if self.revision < MODERN or kind == "complete":
                 return result
             if kind != "input_required" or method != "tools/call":
                 raise Ended
@@ -275,7 +275,7 @@ class Client:
         if self.fault != "reuses-id" or not self._ids:
             self._ids += 1
         id = self._ids
-        if self.revision == MODERN:
+        if self.revision >= MODERN:
             params = {**params, "_meta": {**params.get("_meta", {}), **self._meta()}}
         request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
         if self.fault == "batch" and method == "tools/call":
@@ -292,7 +292,7 @@ class Client:
 
     def run(self) -> None:
         """Have the conversation."""
-        if self.revision == MODERN:
+        if self.revision >= MODERN:
             self.request("server/discover", {})
         else:
             self._initialize()
@@ -305,7 +305,7 @@ class Client:
             params = {"cursor": cursor + "x" if self.fault == "invents-cursor" else cursor}
         if self.fault == "cancels-unknown":
             note = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-            meta = {"_meta": self._meta()} if self.revision == MODERN else {}
+            meta = {"_meta": self._meta()} if self.revision >= MODERN else {}
             self._send({**note, "params": {"requestId": 77, **meta}})
         arguments: Json = {"name": "sum", "arguments": {"a": 1}}
         self.request("tools/call", {**arguments, "_meta": {"progressToken": "p"}})
