@@ -1,10 +1,10 @@
-"""Play a case on a client: start it, follow the script, end the connection, and collect the faults.
+"""The player of a case: start the client, follow the script, end the connection, collect faults.
 
 1. A client may give up, close and exit with any status. What it sends is judged.
-2. After the script, and when the client has nothing more to say, its connection is closed. A client
-   that neither ends nor sends anything after that hangs. Over HTTP it may be waiting for a timeout
-   of its own, since no connection is the conversation: that is advice.
-3. An end by a signal is a crash. A traceback with an exit status is a note.
+2. The connection is closed once the script is over and the client sends nothing more. A client that
+   then neither ends nor sends anything hangs. Over HTTP that is advice only: the client can't see
+   the end, and may be waiting for its own timeout.
+3. A client that a signal kills has crashed. A traceback with an exit status is a note.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ OPEN_TIMEOUT: Final = 30.0  # seconds for the first message of a process
 STUCK_TIMEOUT: Final = 0.3  # seconds for a client that waits for a response it doesn't get
 MAX_SECONDS: Final = 30.0  # of one case
 LAST_BYTES_TIMEOUT: Final = 0.5  # seconds for what is on its way when the process has ended
-EXIT_FACTOR: Final = 2.5  # times the response timeout, for an exit after the end of the connection
+EXIT_FACTOR: Final = 2.5  # times the response timeout, for an exit after the connection has ended
 MIN_EXIT_TIMEOUT: Final = 2.0  # seconds
 UNJUDGED_TIMEOUT: Final = 0.3  # seconds for an exit if a hang isn't a finding
 HANG: Final = "hang"
-# Ends that a system or a user brings about. SIGPIPE is what a plain program gets for writing.
+# Signals that a system or a user sends. A plain program gets SIGPIPE when it writes.
 _HARMLESS_SIGNALS: Final = (1, 2, 13, 15)
-_CRASH_STATUSES: Final = (132, 134, 135, 136, 139)  # of a shell, for a signal
+_CRASH_STATUSES: Final = (132, 134, 135, 136, 139)  # a shell adds the signal's number
 _TROUBLE: Final = re.compile(
     rb"Traceback \(most recent call last\)|panicked at|[Uu]nhandled\b|Uncaught\b"
 )
@@ -48,12 +48,12 @@ _ERROR_NAME: Final = re.compile(r"[\w.]*(?:Error|Exception|Group|Failed|Closed\w
 
 
 class ClientPlayer:
-    """A player of cases, each on a process of its own.
+    """A player of cases. Each case starts a process.
 
     Args:
         response_timeout: seconds for the response to a ping.
         echo: measures how slow the machine is; None to trust it.
-        wanted: the cause of a fault, with which a play ends.
+        wanted: the cause of a fault. A play ends when it is found.
         judges_hangs: False for a client that doesn't end when its connection ends.
         on_note: gets notes.
     """
@@ -74,7 +74,7 @@ class ClientPlayer:
         self._on_note = on_note
 
     async def play(self, case: Case, session: ClientSession) -> Outcome:
-        """Play `case` on `session`, and return what became of it.
+        """Play `case` on `session`, and return its outcome.
 
         Raises:
             ConnectFailed: the program cannot be started.
@@ -153,7 +153,7 @@ class ClientPlayer:
         )
 
     def _note_trouble(self, session: ClientSession) -> None:
-        """Add the fault of a crash, or a note of a traceback."""
+        """Add a fault for a crash, or a note for a traceback."""
         status = session.exit_status or 0
         number = -status if status < 0 else 0
         lines = session.stderr.decode(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""One start of the client: the case's server, the judge, and what both have sent.
+"""One run of the client process: the case's server, the judge, and what both have sent.
 
 The links (`_lines`, `_http`) carry bytes. They call `receive` with what the client has sent, and
 `record` with what they send.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case
     from mcp_trio.streams._child import ChildProcess
 
-    from ._odd import Act
     from ._script import Reaction
+    from ._wrong_answers import Action
 
 __all__ = ["ClientSession", "LinkLike"]
 
@@ -40,11 +40,11 @@ PING: Final = "PING-2"
 
 
 class LinkLike(Protocol):
-    """A connection of the client to the server. `has_ended` is True after its end."""
+    """A connection between the client and the case's server."""
 
     @property
     def has_ended(self) -> bool:
-        """True after its end."""
+        """True once it has ended."""
 
     async def close(self) -> None:
         """End the connection."""
@@ -54,17 +54,17 @@ class ClientSession:
     """The conversations of one process of the client.
 
     Args:
-        header: of its trace.
-        keep: whether the lines are kept.
+        header: the header of its trace.
+        keep: True to keep the lines.
 
     Attributes:
         transport: stdio or http.
-        server: follows the case; set by `begin_case`.
-        last_activity: when the client has sent something last.
-        acting: how many reactions are being carried out.
-        is_closed: the connection was ended by the player, and none is accepted any more.
-        messages: that the client has sent.
-        exit_status: of the process, None while it runs.
+        server: the server that follows the case; set by `begin_case`.
+        last_activity: when the client last sent something.
+        acting: how many of the server's reactions are under way.
+        is_closed: the player has ended the connection. No other one is accepted.
+        messages: how many the client has sent.
+        exit_status: the process's exit status, None while it runs.
     """
 
     # What `Campaign` reads of a session.
@@ -104,16 +104,16 @@ class ClientSession:
         self.server = ScriptedServer(case, is_http=self.transport == "http")
 
     def note(self, text: str) -> None:
-        """Note something that is strange, and no fault."""
+        """Note something that is strange but isn't a fault."""
         if len(self.notes) < MAX_KEPT:
             self.notes.append(text)
 
     def trouble(self) -> str:
-        """Return "": the player has notes of what stderr says."""
+        """Return "": the player notes what stderr says."""
         return ""
 
     def memory(self) -> int:
-        """Return 0: a process of a client is there for one case."""
+        """Return 0: a client's process lives for one case only."""
         return 0
 
     async def aclose(self) -> None:
@@ -136,14 +136,14 @@ class ClientSession:
     # -- Recording ---------------------------------------------------------------------------------
 
     def begin_conversation(self) -> int:
-        """Return the number of another conversation."""
+        """Return the number of the next conversation."""
         self._conversations += 1
         if self.transport != "http":
             self.server.begin_conversation()
         return self._conversations
 
     def record(self, line: TraceLine, method: str = "") -> None:
-        """Hand a line to the judge. What it finds about the client becomes faults."""
+        """Hand a line to the judge, and add a fault for each finding about the client."""
         if self.lines is not None:
             self.lines.append(line)
         if self.recording is not None:
@@ -151,7 +151,7 @@ class ClientSession:
         self._add_findings(self.judge.receive(line), method)
 
     def close_judge(self) -> None:
-        """Judge the conversations' ends."""
+        """Let the judge judge how the conversations ended."""
         self._add_findings(self.judge.close(), "")
 
     def _add_findings(self, found: list[Finding], method: str) -> None:
@@ -183,7 +183,7 @@ class ClientSession:
         return found
 
     def report_silence(self, method: str, timeout: float) -> None:
-        """Add the fault of a ping that got no response, unless there can be a reason."""
+        """Add a fault for a ping without a response, unless the case can be the reason."""
         if self.server.disturbed - {"tasks", "pages", "rounds"}:
             return
         row = ROWS[PING]
@@ -227,7 +227,7 @@ class ClientSession:
         return found
 
     def note_sent(self, data: bytes) -> None:
-        """Note a message of the server before it is sent."""
+        """Note a message that the server is about to send."""
         self.last_activity = trio.current_time()
         for each in _members(data.decode("utf-8", "replace")) if len(data) < LINE_LIMIT else ():
             if "method" not in each:
@@ -235,21 +235,21 @@ class ClientSession:
 
     @property
     def is_over_limits(self) -> bool:
-        """True if the client has sent more than a case is worth."""
+        """True if the client has sent more than the limits of a case."""
         return self.server.requests > MAX_REQUESTS or self._received > MAX_INPUT
 
-    async def wait_for_response(self, act: Act, timeout: float) -> None:
-        """Wait for the response to a request of the server."""
-        seconds = min(act.seconds, timeout)
+    async def wait_for_response(self, action: Action, timeout: float) -> None:
+        """Wait for the client's response to a request of the server."""
+        seconds = min(action.seconds, timeout)
         deadline = trio.current_time() + seconds
-        while act.id not in self.server.responses and not self.is_closed:
+        while action.id not in self.server.responses and not self.is_closed:
             left = deadline - trio.current_time()
             if left <= 0 or self.exit_status is not None:
                 break
             await self._wait_some(min(left, 0.05))
-        method = self.server.asked.get(act.id, "")
-        is_late = act.id not in self.server.responses and trio.current_time() >= deadline
-        if is_late and method == "ping" and act.seconds > timeout and self.exit_status is None:
+        method = self.server.asked.get(action.id, "")
+        is_late = action.id not in self.server.responses and trio.current_time() >= deadline
+        if is_late and method == "ping" and action.seconds > timeout and self.exit_status is None:
             self.report_silence(method, timeout)
 
     async def _wait_some(self, seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""A command that starts a client, and how it reaches the case's server.
+"""A command that starts a client, and how the client reaches the case's server.
 
 - `{server}` in the command is replaced by the command line of a relay, which the client starts as
-  its server. Where `{server}` is a word of its own it becomes several words; inside of a word, such
-  as `--server={server}`, it becomes one text that a shell can split.
-- `{url}` is replaced by a URL of this machine, where the server speaks Streamable HTTP.
+  its server. `{server}` as a word of its own becomes several words. Inside a word, such as
+  `--server={server}`, it becomes one text that a shell can split.
+- `{url}` is replaced by a URL on 127.0.0.1, where the server speaks Streamable HTTP.
 - Without either the client speaks on its own stdin and stdout.
 """
 
@@ -41,7 +41,7 @@ __all__ = ["ClientTarget"]
 
 RELAY: Final = Path(__file__).with_name("_relay.py")
 TOKEN_TIMEOUT: Final = 10.0  # seconds for the first line of a relay
-MAX_CONNECTIONS: Final = 20  # of the relay in one case; more are refused
+MAX_CONNECTIONS: Final = 20  # connections of the relay in one case; more are refused
 
 
 class ClientTarget:
@@ -53,7 +53,7 @@ class ClientTarget:
 
     Attributes:
         name: the command as one text.
-        way: relay, http or pipes.
+        way: how the client reaches the server: relay, http or pipes.
     """
 
     kind = "client"
@@ -149,7 +149,7 @@ class ClientTarget:
 
 
 def relay_command(port: int, token: str) -> list[str]:
-    """Return the command of a relay to a port of this machine."""
+    """Return the command of a relay to a port on 127.0.0.1."""
     return [sys.executable, "-I", "-S", str(RELAY), str(port), token]
 
 

@@ -1,7 +1,7 @@
-"""The HTTP side of a scripted server: Streamable HTTP on a port of this machine, HTTP/1.1.
+"""The HTTP side of a scripted server: Streamable HTTP over HTTP/1.1, on a port of 127.0.0.1.
 
-A response is a JSON body if it is one message and the place of its request is even, else a stream
-of events. Requests for another path than the endpoint get 404, and are no part of the trace.
+A response is a JSON body if it is one message and its request has an even number, else an event
+stream. Requests for other paths than the endpoint get 404, and aren't in the trace.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mcp_trio._simple_http import SimpleHttpConnection, SimpleHttpLimits, Unread
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_session import LINE_LIMIT
-from ._http_odd import STATUSES, TYPES, raw_response
+from ._wrong_http import STATUSES, TYPES, raw_response
 
 if TYPE_CHECKING:
     from mcp_core.http import RequestHead
 
     from ._client_session import ClientSession
-    from ._odd import Act
     from ._script import Reaction
+    from ._wrong_answers import Action
 
 __all__ = ["HttpServerLink"]
 
@@ -39,10 +39,10 @@ _EVENTS: Final = "text/event-stream"
 
 
 class HttpServerLink:
-    """The server of one session, on a port of its own.
+    """The HTTP server of one session, on a port of its own.
 
     Args:
-        session: of the client.
+        session: the client's session.
         timeout: seconds for the response to a ping.
     """
 
@@ -51,7 +51,7 @@ class HttpServerLink:
         self.timeout = timeout
         self.session_id = ""
         self.lost: set[str] = set()  # ids of sessions that have ended
-        self.resumable: dict[str, list[Act]] = {}
+        self.resumable: dict[str, list[Action]] = {}
         self.active = 0
         self.exchanges = 0
         self._sessions = 0
@@ -71,11 +71,11 @@ class HttpServerLink:
             await serve_connections(self._serve, listeners, MAX_CONNECTIONS)
 
     async def close(self) -> None:
-        """End all connections, and accept none."""
+        """End all connections, and accept no more."""
         self._scope.cancel()
 
     def new_session_id(self) -> str:
-        """Return another session's id."""
+        """Return the id of a new session."""
         self._sessions += 1
         self.session_id = f"session-{self._sessions}"
         return self.session_id
@@ -91,7 +91,7 @@ class HttpServerLink:
 
 
 class _ScriptedConnection:
-    """A connection with its requests, one after the other."""
+    """A TCP connection. Its requests are answered one after the other."""
 
     def __init__(self, server: HttpServerLink, stream: trio.SocketStream) -> None:
         self._server = server
@@ -179,12 +179,12 @@ class _ScriptedConnection:
         if not has_streams or _EVENTS not in headers.get("accept", ""):
             await self._respond(405, {}, b"")
             return
-        acts = server.resumable.pop(headers.get("last-event-id", ""), None)
+        actions = server.resumable.pop(headers.get("last-event-id", ""), None)
         await self._begin_events({})
-        if acts is None:
+        if actions is None:
             await trio.sleep_forever()
-        for act in acts or ():
-            await self._do(act)
+        for action in actions or ():
+            await self._do(action)
         await self._end_events()
 
     async def _post(self, reactions: list[Reaction]) -> None:
@@ -192,45 +192,47 @@ class _ScriptedConnection:
             await self._respond(202, {}, b"")
             return
         reaction = reactions[0]
-        acts = [act for each in reactions for act in each.acts]
+        actions = [action for each in reactions for action in each.actions]
         headers: dict[str, str] = {}
         if reaction.opens:
             headers["mcp-session-id"] = self._server.new_session_id()
         if reaction.http:
-            await self._odd(reaction, acts, headers)
+            await self._send_wrong(reaction, actions, headers)
             return
-        sends = sum(act.kind == "send" for act in acts)
-        if sends == 1 and len(acts) <= 2 and not reaction.lasts and reaction.place % 2 == 0:
-            await self._post_json(acts, headers)
+        sends = sum(action.kind == "send" for action in actions)
+        if sends == 1 and len(actions) <= 2 and not reaction.lasts and reaction.place % 2 == 0:
+            await self._post_json(actions, headers)
             return
-        if not acts:
+        if not actions:
             await self._stay_open()
         await self._begin_events(headers)
-        for act in acts:
-            if not await self._do(act):
+        for action in actions:
+            if not await self._do(action):
                 return
-        if reaction.lasts or not any(act.kind == "send" for act in acts):
+        if reaction.lasts or not any(action.kind == "send" for action in actions):
             await self._stay_open()
         await self._end_events()
 
     async def _stay_open(self) -> None:
-        """Do nothing more until the connection ends."""
+        """Wait until the connection ends."""
         self._session.acting -= 1
         try:
             await trio.sleep_forever()
         finally:
             self._session.acting += 1
 
-    async def _post_json(self, acts: list[Act], headers: dict[str, str]) -> None:
-        for act in acts:
-            if act.kind == "pause":
-                await trio.sleep(act.seconds)
-            elif act.kind == "send":
-                await self._respond(200, {"content-type": _JSON, **headers}, act.data)
+    async def _post_json(self, actions: list[Action], headers: dict[str, str]) -> None:
+        for action in actions:
+            if action.kind == "pause":
+                await trio.sleep(action.seconds)
+            elif action.kind == "send":
+                await self._respond(200, {"content-type": _JSON, **headers}, action.data)
 
-    async def _odd(self, reaction: Reaction, acts: list[Act], headers: dict[str, str]) -> None:
+    async def _send_wrong(
+        self, reaction: Reaction, actions: list[Action], headers: dict[str, str]
+    ) -> None:
         number, server = reaction.number, self._server
-        body = next((act.data for act in reversed(acts) if act.kind == "send"), b"{}")
+        body = next((action.data for action in reversed(actions) if action.kind == "send"), b"{}")
         match reaction.http:
             case "status":
                 status = STATUSES[number % len(STATUSES)]
@@ -246,17 +248,17 @@ class _ScriptedConnection:
                 await self._respond(200, {**types, **headers}, body)
             case "resume":
                 id = f"place-{reaction.place}"
-                server.resumable[id] = acts
+                server.resumable[id] = actions
                 await self._begin_events(headers)
                 await self._event(b"", SseFields(id=id, retry=10))
                 await self._end_events()
             case "session":
-                odd = ("session-other", "", "a b", "\u00e4", "x" * 4_000)
+                wrong = ("session-other", "", "a b", "\u00e4", "x" * 4_000)
                 if number % 6 == 5:
                     server.lost.add(server.session_id)
                     await self._respond(404, {}, b"")
                 else:
-                    headers["mcp-session-id"] = odd[number % 6]
+                    headers["mcp-session-id"] = wrong[number % 6]
                     await self._respond(200, {"content-type": _JSON, **headers}, body)
             case _:
                 await self._raw(raw_response(reaction.http, number, body), body)
@@ -268,17 +270,17 @@ class _ScriptedConnection:
 
     # -- Responses ---------------------------------------------------------------------------------
 
-    async def _do(self, act: Act) -> bool:
-        """Carry out an act on a stream of events. Return False at the end of the connection."""
-        match act.kind:
+    async def _do(self, action: Action) -> bool:
+        """Carry out an action on an event stream. Return False if it ended the connection."""
+        match action.kind:
             case "pause":
-                await trio.sleep(act.seconds)
+                await trio.sleep(action.seconds)
             case "await":
-                await self._session.wait_for_response(act, self._server.timeout)
+                await self._session.wait_for_response(action, self._server.timeout)
             case "send":
-                await self._event(act.data, SseFields())
+                await self._event(action.data, SseFields())
             case "raw":
-                await self._http.send_bytes(b"data: " + act.data)
+                await self._http.send_bytes(b"data: " + action.data)
             case _:
                 self._record(end="reset")
                 await self._stream.aclose()

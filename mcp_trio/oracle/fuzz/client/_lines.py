@@ -1,4 +1,4 @@
-"""Conversations over a stream of lines: the pipes of the client, or those of its relay."""
+"""Conversations over a stream of lines: the client's pipes, or its relay's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from trio.abc import Stream
 
     from ._client_session import ClientSession
-    from ._odd import Act
     from ._script import Reaction
+    from ._wrong_answers import Action
 
 __all__ = ["LineConversation"]
 
@@ -26,8 +26,9 @@ class LineConversation:
     """A conversation over a stream of lines.
 
     Args:
-        session: of the client.
-        stream: to the client. It is closed at the end, or only its sending half if it has halves.
+        session: the client's session.
+        stream: the stream to the client. At the end it is closed: only its sending half if it has
+            halves.
         timeout: seconds for the response to a ping.
     """
 
@@ -64,29 +65,29 @@ class LineConversation:
     async def _react(self, reaction: Reaction) -> None:
         session = self._session
         try:
-            for act in reaction.acts:
+            for action in reaction.actions:
                 if self.has_ended or session.is_closed:
                     break
-                await self._do(act)
+                await self._do(action)
         finally:
             session.acting -= 1
             session.notify()
 
-    async def _do(self, act: Act) -> None:
+    async def _do(self, action: Action) -> None:
         session = self._session
-        match act.kind:
+        match action.kind:
             case "pause":
-                await trio.sleep(act.seconds)
+                await trio.sleep(action.seconds)
             case "await":
-                await session.wait_for_response(act, self._timeout)
+                await session.wait_for_response(action, self._timeout)
             case "end":
                 await self.close()
             case _:
-                data = act.data + (b"\n" if act.kind == "send" else b"")
+                data = action.data + (b"\n" if action.kind == "send" else b"")
                 async with self._writing:
                     for line in self._channel.server_data(session.time(), data):
                         session.record(line)
-                    session.note_sent(act.data)
+                    session.note_sent(action.data)
                     await self._write(data)
 
     async def _write(self, data: bytes) -> None:

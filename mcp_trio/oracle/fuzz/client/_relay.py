@@ -1,9 +1,9 @@
-"""Join stdin and stdout to a socket: the server that a client starts, as far as the client sees.
+"""The program that a client starts as its server: it joins stdin and stdout to a socket.
 
     python _relay.py PORT TOKEN
 
-It connects to this machine's port, sends the token and a line feed, and passes bytes both ways
-until one side ends. It needs the standard library alone, and no package, so that it starts fast.
+It connects to the port on 127.0.0.1, sends the token and a line feed, and passes bytes both ways
+until one side ends. It imports the standard library only, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
             write_all(data)
         except OSError:
             break
-    # The client may wait for the end of this process, and another thread reads stdin.
+    # Exit at once, though another thread reads stdin: the client may wait for this process.
     os._exit(0)
 
 
@@ -46,7 +46,7 @@ def pass_input(server: socket.socket) -> None:
 
 
 def receive(server: socket.socket) -> bytes:
-    """Return some bytes of the server, none at its end."""
+    """Return bytes from the server, b"" once it has ended."""
     try:
         return server.recv(CHUNK)
     except OSError:

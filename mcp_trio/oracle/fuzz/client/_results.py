@@ -1,4 +1,4 @@
-"""Results of a correct server, by method and revision. The script of a case changes it."""
+"""A correct server's results, by method and revision. A case's script makes them wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "task_view",
 ]
 
-# The newest revision in which the sender of a request asks for a task.
+# The newest revision in which a request's sender asks for a task.
 WITH_REQUESTED_TASKS: Final = next(each for each in ALL if DIALECTS[each].tasks == "requested")
 TASK_ID: Final = "f2b0c1d4-7a55-4a41-9c68-0f5d1e6b7a90"
 _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
@@ -37,7 +37,7 @@ _CACHED: Final = (
 
 
 def capabilities_of(revision: str) -> dict[str, Any]:
-    """Return the capabilities of a server of a revision that has everything."""
+    """Return all capabilities that a server can declare in a revision."""
     found: dict[str, Any] = {
         "tools": {"listChanged": True},
         "resources": {"subscribe": True, "listChanged": True},
@@ -85,11 +85,11 @@ def server_result(
     """Return a request's result, or None if the revision doesn't have the method.
 
     Args:
-        method: of the request.
-        params: of the request.
-        revision: of the conversation.
-        tools: the tools' names.
-        revisions: those of the server.
+        method: the request's method.
+        params: the request's params.
+        revision: the conversation's revision.
+        tools: the names of the server's tools.
+        revisions: the revisions that the server speaks.
     """
     found = _result(method, params, revision, tools)
     is_stateful = dialect_of(revision).stateful
@@ -167,7 +167,7 @@ def _call_result(params: Mapping[str, Any], revision: str) -> dict[str, Any]:
 
 
 def task_view(revision: str, status: str) -> dict[str, Any]:
-    """Return the task's state."""
+    """Return the members that describe the server's task."""
     is_extension = dialect_of(revision).tasks == "extension"
     return {
         "taskId": TASK_ID,

@@ -1,4 +1,4 @@
-"""A case's server: it answers as a correct one does, but where the case says otherwise."""
+"""The server that follows a case: a correct server, except where the case says otherwise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from mcp_trio.oracle.fuzz._session import META, dialect_of
 
-from ._odd import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Act, encoded, send
 from ._results import TASK_ID, error_of, open_result, server_result, task_view
+from ._wrong_answers import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Action, encoded, send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 __all__ = ["PUSHES", "Reaction", "ScriptedServer"]
 
-PING_TIMEOUT: Final = 3_600.0  # seconds; the player has its own
+PING_TIMEOUT: Final = 3_600.0  # seconds; the player has its own timeout
 ASK_TIMEOUT: Final = 0.2  # seconds for code of the client's author
 _HUGE: Final = (100_000, 1_100_000, 6_000_000)
 _OPENING: Final = ("initialize", "server/discover")
 _UNSUPPORTED: Final = -32022
-# Seconds before the response to `initialize`: what is sent too early shall be seen as early.
+# Seconds before the response to `initialize`, so that the client reads early messages first.
 OPENING_DELAY: Final = 0.015
 MAX_METHODS: Final = 100
 FLOODS: Final = (1, 30, 1_000)
 
 
 class Reaction(Struct, kw_only=True):
-    """The acts of the server about a request.
+    """The server's actions for one message of the client.
 
     Attributes:
-        acts: in their order.
-        place: the number of the request.
-        method: of the request.
-        http: over HTTP, how the response is damaged; "" for not at all. `number` is its variant.
-        opens: it answers `initialize` with a result.
-        lasts: the response is a stream that doesn't end.
+        actions: in their order.
+        place: the request's number in the case.
+        method: the request's method.
+        http: over HTTP, how the response is made wrong; "" if it isn't. `number` is the variant.
+        opens: True if it answers `initialize` with a result.
+        lasts: True if the response is a stream that doesn't end.
     """
 
-    acts: list[Act] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
     place: int = 0
     method: str = ""
     http: str = ""
@@ -53,17 +53,17 @@ class Reaction(Struct, kw_only=True):
 class ScriptedServer:
     """A server that follows a case.
 
-    Call `receive` with each message of the client, and do what it returns.
+    Call `receive` with each message of the client, and carry out the reaction that it returns.
 
     Attributes:
-        revision: of the conversation; empty before the first request.
+        revision: the conversation's revision; empty before the first request.
         disturbed: what the server has done wrong; see `EXCUSED`.
         requests: how many requests the client has sent.
         asked: the methods of the server's requests, by id. `responses` has what came back.
         declared: the client's capabilities.
         called: the names of the tools that the client has called.
-        methods: of the first requests of the client.
-        client_info: name and version of the client, as it says.
+        methods: the methods of the client's first requests.
+        client_info: the client's name and version, as it gives them.
     """
 
     def __init__(self, case: Case, *, is_http: bool = False) -> None:
@@ -98,16 +98,16 @@ class ScriptedServer:
 
     @property
     def is_over(self) -> bool:
-        """True if no step of the case is left."""
+        """True if each step of the case was played."""
         return self.requests > self._last
 
     def begin_conversation(self) -> None:
-        """Forget what belongs to an earlier connection of the client."""
+        """Forget the state of the client's connection before this one."""
         self.revision = ""
         self.declared = {}
 
     def receive(self, message: Mapping[str, Any]) -> Reaction | None:
-        """Return what the server does about a message, None for nothing."""
+        """Return the server's reaction to a message, None if it does nothing."""
         id, method = message.get("id"), message.get("method")
         if not isinstance(method, str):
             if isinstance(id, int | str) and id in self.asked:
@@ -123,7 +123,7 @@ class ScriptedServer:
         how, number = self._answers.get(place, ("right", 0))
         reaction = Reaction(place=place, method=method)
         for name, variant in self._pushes.get(place, ()):
-            reaction.acts += self._push(name, variant, message)
+            reaction.actions += self._push(name, variant, message)
         if self._is_http and place in self._http:
             reaction.http, reaction.number = self._http[place]
             self._disturb(method, "session", "pairing")
@@ -138,13 +138,13 @@ class ScriptedServer:
             self.disturbed.add("handshake")
         if method == "subscriptions/listen" and "result" in response and how == "right":
             reaction.lasts = True
-            reaction.acts += self._acknowledge(message)
+            reaction.actions += self._acknowledge(message)
             return reaction
         if "result" not in response and how not in _ALSO_FOR_ERRORS:
             answer = ANSWERS["right"]
         if method == "initialize":
-            reaction.acts.append(Act(kind="pause", seconds=OPENING_DELAY))
-        reaction.acts += answer(response, message, number)
+            reaction.actions.append(Action(kind="pause", seconds=OPENING_DELAY))
+        reaction.actions += answer(response, message, number)
         reaction.opens = method == "initialize" and "result" in response
         return reaction
 
@@ -173,7 +173,7 @@ class ScriptedServer:
             return {"jsonrpc": "2.0", "id": id, "result": result}
         revision = self.revision
         if version is None and not revision and any(each.startswith(META) for each in meta):
-            # The judge says what is missing. A client that is refused would show nothing else.
+            # The judge says what is missing. A client that is refused would show no other faults.
             stateless = (each for each in self.revisions if not dialect_of(each).stateful)
             revision = self.revision = next(stateless, "")
         if isinstance(version, str):
@@ -201,7 +201,7 @@ class ScriptedServer:
         data = {"supported": list(self.revisions), "requested": str(version)}
         return error_of(id, _UNSUPPORTED, "unsupported protocol version", data)
 
-    def _acknowledge(self, message: Mapping[str, Any]) -> list[Act]:
+    def _acknowledge(self, message: Mapping[str, Any]) -> list[Action]:
         params = message.get("params")
         wanted = params.get("notifications") if isinstance(params, dict) else None
         note = {
@@ -216,21 +216,21 @@ class ScriptedServer:
 
     # -- Before an answer --------------------------------------------------------------------------
 
-    def _push(self, name: str, number: int, request: Mapping[str, Any]) -> list[Act]:
+    def _push(self, name: str, number: int, request: Mapping[str, Any]) -> list[Action]:
         push = PUSHES.get(name)
         if push is None or (request.get("method") == "initialize" and name in _NOT_BEFORE):
             return []
         return list(push(self, number, request))
 
-    def ask(self, method: str, params: Any, seconds: float, number: int = 0) -> list[Act]:
-        """Return the acts that send a request to the client and wait for its response."""
+    def ask(self, method: str, params: Any, seconds: float, number: int = 0) -> list[Action]:
+        """Return the actions that send a request to the client and wait for its response."""
         self._next_id += 1
         id: int | str = f"server-{self._next_id}" if number % 5 == 4 else self._next_id
         self.asked[id] = method
         message = {"jsonrpc": "2.0", "id": id, "method": method}
         if params is not None:
             message["params"] = params
-        return [send(message), Act(kind="await", id=id, seconds=seconds)]
+        return [send(message), Action(kind="await", id=id, seconds=seconds)]
 
 
 # Over HTTP there is no session before the response to `initialize`, and no stream.
@@ -248,7 +248,7 @@ def _place(step: tuple[Any, ...]) -> int:
     return step[2] if len(step) == 4 and isinstance(step[2], int) else -1
 
 
-def _note(method: str, params: Any = None) -> Act:
+def _note(method: str, params: Any = None) -> Action:
     return send(
         {"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params})
     )
@@ -258,7 +258,7 @@ def _variant(values: Any, number: int) -> Any:
     return values[number % len(values)]
 
 
-def _ping(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _ping(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     if not server.revision or not dialect_of(server.revision).stateful:
         server.disturbed |= {"era", "pairing"}
         return server.ask("ping", None, ASK_TIMEOUT)
@@ -303,7 +303,7 @@ _ASKS: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def _asking(method: str) -> Any:
-    def push(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+    def push(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
         server.disturbed.add("tasks")
         if not server.revision or not dialect_of(server.revision).stateful:
             server.disturbed |= {"era", "pairing"}
@@ -314,20 +314,22 @@ def _asking(method: str) -> Any:
     return push
 
 
-def _odd_request(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _unknown_request(
+    server: ScriptedServer, number: int, request: Mapping[str, Any]
+) -> list[Action]:
     return list(_asking(_variant(("acme/unknown", "tools/list", ""), number))(server, 0, request))
 
 
 def _request_and_cancel(
     server: ScriptedServer, number: int, request: Mapping[str, Any]
-) -> list[Act]:
-    """A request of the server that is cancelled at once."""
-    acts = _asking("roots/list")(server, 0, request)
-    note = _note("notifications/cancelled", {"requestId": acts[1].id, "reason": "no"})
-    return [acts[0], note, acts[1]]
+) -> list[Action]:
+    """Send a request and cancel it at once."""
+    actions = _asking("roots/list")(server, 0, request)
+    note = _note("notifications/cancelled", {"requestId": actions[1].id, "reason": "no"})
+    return [actions[0], note, actions[1]]
 
 
-def _list_changed(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _list_changed(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     if not dialect_of(server.revision).stateful:
         server.disturbed.add("era")
     name = _variant(("tools", "prompts", "resources"), number)
@@ -335,7 +337,7 @@ def _list_changed(server: ScriptedServer, number: int, request: Mapping[str, Any
     return [note] * _variant(FLOODS, number // 3)
 
 
-def _progress(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _progress(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
@@ -356,7 +358,7 @@ def _progress(server: ScriptedServer, number: int, request: Mapping[str, Any]) -
     return [_note("notifications/progress", each) for each in told]
 
 
-def _log(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _log(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     told: Any = _variant(
         (
             {"level": "info", "data": "one"},
@@ -374,7 +376,9 @@ def _log(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> lis
     return [_note("notifications/message", told)]
 
 
-def _odd_note(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _wrong_notification(
+    server: ScriptedServer, number: int, request: Mapping[str, Any]
+) -> list[Action]:
     told: tuple[tuple[str, Any], ...] = (
         ("notifications/acme", {"a": 1}),
         ("notifications/acme", None),
@@ -396,12 +400,14 @@ def _odd_note(server: ScriptedServer, number: int, request: Mapping[str, Any]) -
         ("tools/list", {}),
         ("", {}),
     )
-    if number % len(told) > 1:  # one of an unknown method is legal
+    if number % len(told) > 1:  # a notification with an unknown method is legal
         server.disturbed |= {"pairing", "tasks"}
     return [_note(*_variant(told, number))]
 
 
-def _odd_response(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _response_to_nothing(
+    server: ScriptedServer, number: int, request: Mapping[str, Any]
+) -> list[Action]:
     server.disturbed.add("pairing")
     told: tuple[dict[str, Any], ...] = (
         {"jsonrpc": "2.0", "id": 424_242, "result": {}},
@@ -414,22 +420,22 @@ def _odd_response(server: ScriptedServer, number: int, request: Mapping[str, Any
     return [send(_variant(told, number))]
 
 
-def _junk(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _junk(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     server.disturbed |= {"pairing", "framing"}
-    return [Act(kind="send", data=_variant(JUNK, number))]
+    return [Action(kind="send", data=_variant(JUNK, number))]
 
 
-def _empty_line(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
-    return [Act(kind="send", data=_variant((b"", b"  ", b"\t"), number))]
+def _empty_line(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
+    return [Action(kind="send", data=_variant((b"", b"  ", b"\t"), number))]
 
 
-def _note_batch(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Act]:
+def _note_batch(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
     server.disturbed |= {"pairing", "framing"}
     note = {"jsonrpc": "2.0", "method": "notifications/message"}
     note["params"] = {"level": "info", "data": "one"}  # type: ignore[assignment]
     ping = {"jsonrpc": "2.0", "id": 4_999, "method": "ping"}
     told = _variant(([note], [note, ping], [5], [[note]], [note] * 500), number)
-    return [Act(kind="send", data=encoded(told))]
+    return [Action(kind="send", data=encoded(told))]
 
 
 PUSHES: Final[dict[str, Any]] = {
@@ -437,13 +443,13 @@ PUSHES: Final[dict[str, Any]] = {
     "sampling": _asking("sampling/createMessage"),
     "elicitation": _asking("elicitation/create"),
     "roots": _asking("roots/list"),
-    "unknown-request": _odd_request,
+    "unknown-request": _unknown_request,
     "cancelled-request": _request_and_cancel,
     "list-changed": _list_changed,
     "progress": _progress,
     "log": _log,
-    "notification": _odd_note,
-    "response": _odd_response,
+    "notification": _wrong_notification,
+    "response": _response_to_nothing,
     "junk": _junk,
     "empty-line": _empty_line,
     "batch": _note_batch,

@@ -1,16 +1,16 @@
-"""Cases for clients. A place is the number of a request of the client in the case, from 0; the
-handshake counts. A step whose place doesn't come does nothing.
+"""Cases for clients. A place is the number of one of the client's requests, from 0; the handshake
+counts. A step does nothing if the client sends no request with its place.
 
     serve revisions tools          the first step: the server's revisions, and its tools
-    answer how place number        answer the request so. How, see `_odd`: never, late, twice, ...
+    answer how place number        answer like this: never, late, twice, ... See `_wrong_answers`
     push what place number         send this before the answer: ping, sampling, progress, junk, ...
-    http how place number          over HTTP, answer so: status, type, cut, resume, session, ...
+    http how place number          over HTTP, answer like this: status, type, cut, resume, ...
 
-`number` chooses among the variants, modulo their number.
+`number` chooses a variant, modulo the number of variants.
 
-What the server does wrong can be a reason for what the client does then. So each step disturbs
-something, and `EXCUSED` names the rows that aren't judged after that. An excuse is wide: a missed
-finding is found by another case, and a false one costs trust.
+A wrong server can be the reason for what its client does. So each step says what it disturbs, and
+`EXCUSED` names the rows that aren't judged after that. Excuses are wide: another case finds what
+one misses, but a false finding costs trust.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HANDSHAKE: Final = frozenset(
         *("META-6", "CAP-2"),
     }
 )
-# By what is disturbed. "shape" stands for all rows whose level is "schema".
+# Rows by what is disturbed. "shape" stands for all rows whose level is "schema".
 EXCUSED: Final[dict[str, frozenset[str]]] = {
     "pairing": frozenset({"RPC-7", "RPC-8", "RPC-14"}),
     "handshake": _HANDSHAKE,
@@ -38,7 +38,7 @@ EXCUSED: Final[dict[str, frozenset[str]]] = {
 
 
 def is_excused(row: str, level: str, disturbed: set[str]) -> bool:
-    """Return True if what the server has done can be a reason for a fault of the client."""
+    """Return True if what the server has done can be the reason for the client's fault."""
     if "tasks" in disturbed and row.startswith(("TSK-", "TX-", "CXL-5")):
         return True
     if level == "schema" and disturbed & {"handshake", "session"}:

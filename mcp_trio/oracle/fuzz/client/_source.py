@@ -1,4 +1,4 @@
-"""Draw cases for clients from a seed, and find out what the client does with a correct server."""
+"""Draw cases for clients from a seed, and probe what a client does with a correct server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_play import HANG, ClientPlayer
-from ._http_odd import HTTP_WAYS
 from ._results import SCHEMA_TOOL
+from ._wrong_http import HTTP_WAYS
 
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case, Step
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientOffers", "ScriptChoices", "ScriptSource", "probe_client"]
 
-MAX_PLACE: Final = 12  # later requests are rarely of another kind
+MAX_PLACE: Final = 12  # later requests are mostly like earlier ones
 _NUMBERS: Final = 1_000
-_FIRST_NUMBERS: Final = 2  # the plainest variants
+_FIRST_NUMBERS: Final = 2  # only the first variants, which are the plainest
 # Probabilities.
-_AVOIDED: Final = 0.05  # that a step is drawn which has shown a fault
+_AVOIDED: Final = 0.05  # of drawing a step that has already shown a fault
 _AT_FIRST: Final = 0.15
 _OF_HTTP: Final = 0.35
 _OF_PUSHES: Final = 0.4
 _OF_MODERN: Final = 0.25
 _OF_REFUSED: Final = 0.05
 _WHERE_WANTED: Final = 0.8
-# The end of the method to which a kind of answer belongs.
+# The suffix of the methods that a kind of answer is for.
 _WANTED: Final = {
     "page": "/list",
     "cursor": "/list",
@@ -58,14 +58,13 @@ _PUSHES: Final = (
 
 
 class ClientOffers(Offers, kw_only=True):
-    """The facts about a client that has a correct server.
+    """What a client does with a correct server.
 
     Attributes:
-        servers: the sets of revisions of a server with which it has a conversation, and the
-            methods of its requests.
-        refused: further sets, with which it gives up.
+        servers: the methods of its requests, by the revisions of a server that it talks to.
+        refused: the revisions of a server that it gives up on.
         called: the names of the tools that it calls.
-        ends: it ends when its connection ends.
+        ends: True if it ends when its connection ends.
     """
 
     servers: dict[tuple[str, ...], list[str]] = field(default_factory=dict)
@@ -80,15 +79,15 @@ class ClientOffers(Offers, kw_only=True):
 
 
 class ScriptChoices:
-    """The choices that cases are drawn from.
+    """The choices for drawing cases.
 
     Args:
-        offers: of the client.
-        http: whether it speaks HTTP.
+        offers: what the client does with a correct server.
+        http: True if it speaks HTTP.
 
     Attributes:
-        avoided: names of steps that are drawn rarely, because they were found already.
-        names: none; a campaign asks which tools may be called.
+        avoided: names of steps that are drawn rarely, because they have shown a fault already.
+        names: empty; a campaign asks which tools may be called.
     """
 
     def __init__(self, offers: ClientOffers, *, http: bool) -> None:
@@ -106,8 +105,8 @@ class ScriptChoices:
 class ScriptSource:
     """A source of cases. The same choices and seed give the same cases on every machine.
 
-    First come a correct server, and a case for each kind of step: what shows then has the smallest
-    case. Combinations follow.
+    It begins with a correct server and one case for each kind of step: the smallest case finds a
+    fault first. Combinations follow.
     """
 
     def __init__(self, choices: ScriptChoices, seed: int) -> None:
@@ -117,7 +116,7 @@ class ScriptSource:
         self._first = self._single_steps()
 
     def draw(self, count: int) -> list[Case]:
-        """Return so many cases."""
+        """Return `count` cases."""
         found, self._first = self._first[:count], self._first[count:]
         return found + [self._draw_one() for _ in range(count - len(found))]
 
@@ -128,7 +127,7 @@ class ScriptSource:
         kinds += [("push", what) for what in sorted(set(_PUSHES))]
         kinds += [("http", way) for way in HTTP_WAYS if self._choices.http]
         single: list[Case] = []
-        # The first two differ most: a server of all revisions, and one of a part of them.
+        # The first two differ most: a server with all revisions, and one with some of them.
         for revisions in list(offers.servers)[:2]:
             for kind, how in kinds:
                 place = self._place(how, offers.servers[revisions], first=_AT_FIRST / 3)
@@ -168,7 +167,7 @@ class ScriptSource:
         return (kind, how, self._place(how, methods), random.randrange(_NUMBERS))
 
     def _place(self, how: str, methods: list[str], first: float = _AT_FIRST) -> int:
-        """Return a place where a step makes sense, the handshake rarely."""
+        """Return a place where a step makes sense. The handshake is rare."""
         wanted = _WANTED.get(how)
         places = [
             place
@@ -188,7 +187,7 @@ async def probe_client(
 
     Args:
         target: the client.
-        revisions: of the server.
+        revisions: the server's revisions.
         timeout: seconds for the response to a ping, and for what the client does next.
 
     Raises:
@@ -212,7 +211,7 @@ async def probe_client(
         if not session.messages:
             reason = f"it has sent no message{session.describe()}"
             if candidate == tuple(revisions):
-                break  # it would not with fewer revisions
+                break  # it would not talk to one with fewer revisions either
         elif not server.revision:
             reason = f"it speaks no revision of the server{session.describe()}"
             offers.refused.append(candidate)
@@ -246,7 +245,7 @@ _CURES: Final = {
 async def _control(
     target: ClientTarget, revisions: tuple[str, ...], offers: ClientOffers, timeout: float
 ) -> tuple[ClientSession, bool]:
-    """Play a correct server. Return the session, and True if the client did not end with it."""
+    """Play a correct server. Return the session, and True if the client didn't end after it."""
     session = await target.open()
     case: Any = [("serve", list(revisions), [SCHEMA_TOOL, *offers.called])]
     outcome = await ClientPlayer(timeout).play(case, session)

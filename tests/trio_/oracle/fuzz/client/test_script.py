@@ -10,9 +10,9 @@ import pytest
 from mcp_core import ALL
 from mcp_core.trace import Judge, TraceHeader, TraceLine
 from mcp_trio.oracle.fuzz._session import META, dialect_of
-from mcp_trio.oracle.fuzz.client._http_odd import HTTP_WAYS, raw_response
-from mcp_trio.oracle.fuzz.client._odd import ANSWERS, JUNK
 from mcp_trio.oracle.fuzz.client._script import PUSHES, Reaction, ScriptedServer
+from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK
+from mcp_trio.oracle.fuzz.client._wrong_http import HTTP_WAYS, raw_response
 
 Json = dict[str, Any]
 
@@ -52,7 +52,7 @@ def opening(revision: str) -> Json:
 def sent(reaction: Reaction | None) -> list[Any]:
     """Return the messages of a reaction."""
     assert reaction is not None
-    return [json.loads(act.data) for act in reaction.acts if act.kind == "send"]
+    return [json.loads(action.data) for action in reaction.actions if action.kind == "send"]
 
 
 def server(revision: str, *steps: tuple[Any, ...]) -> ScriptedServer:
@@ -105,7 +105,7 @@ def test_each_answer_has_acts_for_all_numbers(how: str, revision: str) -> None:
         played.receive(opening(revision))
         reaction = played.receive(request(2, "tools/call", revision, **PARAMS["tools/call"]))
         assert reaction is not None
-        assert all(b"\n" not in act.data for act in reaction.acts)
+        assert all(b"\n" not in action.data for action in reaction.actions)
 
 
 @pytest.mark.parametrize("what", PUSHES)
@@ -116,12 +116,12 @@ def test_each_push_comes_before_the_answer(what: str, revision: str) -> None:
         played.receive(opening(revision))
         reaction = played.receive(request(2, "tools/list", revision))
         assert reaction is not None
-        assert len(reaction.acts) > 1
-        assert json.loads(reaction.acts[-1].data)["id"] == 2
+        assert len(reaction.actions) > 1
+        assert json.loads(reaction.actions[-1].data)["id"] == 2
 
 
 @pytest.mark.parametrize("way", HTTP_WAYS)
-def test_each_odd_response_is_bytes(way: str) -> None:
+def test_each_response_to_nothing_is_bytes(way: str) -> None:
     assert all(isinstance(raw_response(way, number, b"{}"), bytes) for number in range(20))
 
 
@@ -141,7 +141,7 @@ def test_server_waits_for_the_response_to_a_ping() -> None:
     played.receive(opening(STATEFUL[0]))
     reaction = played.receive(request(2, "tools/list", STATEFUL[0]))
     assert reaction is not None
-    ping, wait, answer = reaction.acts
+    ping, wait, answer = reaction.actions
     assert (ping.kind, wait.kind, answer.kind) == ("send", "await", "send")
     played.receive({"jsonrpc": "2.0", "id": wait.id, "result": {}})
     assert wait.id in played.responses

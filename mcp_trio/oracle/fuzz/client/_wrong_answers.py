@@ -1,6 +1,6 @@
-"""How an answer can be made wrong, as data: each name has a function from a right response to acts.
+"""Wrong answers as data: each name has a function that turns a right response into actions.
 
-Nothing here is random: a variant is chosen by its number, so that a case is a literal.
+Nothing here is random: a case names a variant by its number.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ._results import WITH_REQUESTED_TASKS, task_view
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["ANSWERS", "JUNK", "LAWFUL", "LAWFUL_ROUNDS", "ROUNDS", "Act", "encoded", "send"]
+__all__ = ["ANSWERS", "JUNK", "LAWFUL", "LAWFUL_ROUNDS", "ROUNDS", "Action", "encoded", "send"]
 
 LATE: Final = 0.1  # seconds
 _HUGE: Final = (100_000, 1_100_000, 6_000_000)  # characters
 _DEEP: Final = (100, 5_000, 100_000)  # levels
 
 
-class Act(Struct, frozen=True, kw_only=True):
-    """One thing that the server does.
+class Action(Struct, frozen=True, kw_only=True):
+    """One action of the server.
 
     Attributes:
-        kind: "send" a message, "raw" bytes without a line feed, "pause", "await" the response to
-            a request of the server, or "end" the connection.
-        data: of "send", without a line feed, and of "raw".
-        seconds: of "pause", and at most for "await".
-        id: of the request for "await".
+        kind: "send" a message, send "raw" bytes without a line feed, "pause", "await" the response
+            to one of the server's requests, or "end" the connection.
+        data: for "send" and "raw": the bytes, without a line feed.
+        seconds: for "pause"; for "await" the timeout.
+        id: for "await": the request's id.
     """
 
     kind: Literal["send", "raw", "pause", "await", "end"]
@@ -49,50 +49,52 @@ def encoded(message: Any) -> bytes:
     )
 
 
-def send(message: Any) -> Act:
-    """Return the act that sends a message."""
-    return Act(kind="send", data=encoded(message))
+def send(message: Any) -> Action:
+    """Return the action that sends a message."""
+    return Action(kind="send", data=encoded(message))
 
 
-# Names of answers that no client has a reason to complain about.
+# Names of answers that are correct: no client may complain.
 LAWFUL: Final = frozenset({"right", "late", "error", "page", "unknown-members", "spaced"})
-# So many of the variants of "input" are correct.
+# The first variants of "input" are correct: so many.
 LAWFUL_ROUNDS: Final = 3
 ROUNDS: Final = 10
-_END: Final = Act(kind="end")
+_END: Final = Action(kind="end")
 
 
 def _variant(values: Any, number: int) -> Any:
     return values[number % len(values)]
 
 
-def _late(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    return [Act(kind="pause", seconds=LATE), send(response)]
+def _late(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    return [Action(kind="pause", seconds=LATE), send(response)]
 
 
-def _twice(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _twice(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     other = {**response, "result": {}} if number % 2 else response
     return [send(response), send(other)]
 
 
-def _with_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _with_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     id = response["id"]
     other = str(id) if isinstance(id, int) else 0
     return [send({**response, "id": _variant((other, None, [id], {"id": id}, True, 1.5), number)})]
 
 
-def _other_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _other_id(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     id = response["id"]
     after = id + 1 if isinstance(id, int) else id + "1"
     return [send({**response, "id": _variant((after, 987_654, "none"), number)})]
 
 
-def _without(*names: str) -> Callable[..., list[Act]]:
-    def act(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _without(*names: str) -> Callable[..., list[Action]]:
+    def action(
+        response: Mapping[str, Any], request: Mapping[str, Any], number: int
+    ) -> list[Action]:
         name = _variant(names, number)
         return [send({key: value for key, value in response.items() if key != name})]
 
-    return act
+    return action
 
 
 _ERRORS: Final = (
@@ -105,14 +107,14 @@ _ERRORS: Final = (
 )
 
 
-def _error(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _error(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     code, text = _variant(_ERRORS, number)
     return [
         send({"jsonrpc": "2.0", "id": response["id"], "error": {"code": code, "message": text}})
     ]
 
 
-_ODD_ERRORS: Final[tuple[Any, ...]] = (
+_WRONG_ERRORS: Final[tuple[Any, ...]] = (
     {"code": "-32603", "message": "text"},
     {"code": -32603},
     {"message": "no code"},
@@ -128,28 +130,32 @@ _ODD_ERRORS: Final[tuple[Any, ...]] = (
 )
 
 
-def _odd_error(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    error = _variant(_ODD_ERRORS, number)
+def _wrong_error(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Action]:
+    error = _variant(_WRONG_ERRORS, number)
     return [send({"jsonrpc": "2.0", "id": response["id"], "error": error})]
 
 
-def _both(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _both(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     return [send({"result": {}, "error": {"code": 1, "message": "x"}, **response})]
 
 
-_ODD_RESULTS: Final[tuple[Any, ...]] = (None, [], 82, "text", True, {})
+_WRONG_RESULTS: Final[tuple[Any, ...]] = (None, [], 82, "text", True, {})
 
 
-def _odd_result(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    found = _variant(_ODD_RESULTS, number)
+def _wrong_result(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Action]:
+    found = _variant(_WRONG_RESULTS, number)
     return [send({"jsonrpc": "2.0", "id": response["id"], "result": found})]
 
 
 _REPLACED: Final[tuple[Any, ...]] = (None, 82, "text", [], {}, True, [None], {"a": {"b": []}})
 
 
-def _shape(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    """A result with one value of another type, or one member less."""
+def _shape(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Give one value of a result another type, or leave out one member."""
     result = response.get("result")
     places = list(_places(result))
     if not places:
@@ -177,14 +183,16 @@ def _places(value: Any, depth: int = 0) -> Iterator[tuple[Any, ...]]:
                 yield (key, *rest)
 
 
-def _result_type(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _result_type(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Action]:
     result = response.get("result", {})
     found = _variant(("acme", "", 5, None, "task", "input_required"), number)
     return [send({**response, "result": {**result, "resultType": found}})]
 
 
-def _cursor(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    """A page with a further cursor: for ever another one, always the same, or of a wrong type."""
+def _cursor(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Answer with a page that has a cursor: each time another one, always the same, or no text."""
     result = response.get("result", {})
     params = request.get("params")
     before = str(params.get("cursor", "")) if isinstance(params, dict) else ""
@@ -193,8 +201,8 @@ def _cursor(response: Mapping[str, Any], request: Mapping[str, Any], number: int
     return [send({**response, "result": {**result, "nextCursor": found}})]
 
 
-def _page(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    """The first of two pages, if the request is for the first one."""
+def _page(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Answer a request for the first page with the first of two pages."""
     result = response.get("result", {})
     params = request.get("params")
     has_cursor = isinstance(params, dict) and "cursor" in params
@@ -203,40 +211,40 @@ def _page(response: Mapping[str, Any], request: Mapping[str, Any], number: int) 
     return [send({**response, "result": {**result, "nextCursor": "second"}})]
 
 
-def _members(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _members(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     result = response.get("result", {})
     more = {"acme": [1], "_meta": {**result.get("_meta", {}), "example.com/a": {"b": None}}}
     return [send({**response, "result": {**result, **more}})]
 
 
-def _spaced(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    return [Act(kind="send", data=b" " + json.dumps(response, indent=None).encode() + b"  ")]
+def _spaced(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    return [Action(kind="send", data=b" " + json.dumps(response, indent=None).encode() + b"  ")]
 
 
-def _batch(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _batch(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info"}}
     return [send(_variant(([response], [response, response], [response, note], []), number))]
 
 
-def _huge(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _huge(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     result = response.get("result", {})
     return [send({**response, "result": {**result, "acme": "x" * _variant(_HUGE, number)}})]
 
 
-def _deep(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _deep(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     levels = _variant(_DEEP, number)
     start, end = encoded({**response, "result": {"acme": 0}}).split(b'"acme":0')
-    return [Act(kind="send", data=start + b'"acme":' + b"[" * levels + b"]" * levels + end)]
+    return [Action(kind="send", data=start + b'"acme":' + b"[" * levels + b"]" * levels + end)]
 
 
-def _half(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
+def _half(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
     data = encoded(response)
-    return [Act(kind="raw", data=data[: _variant((1, len(data) // 2, len(data)), number)]), _END]
+    return [Action(kind="raw", data=data[: _variant((1, len(data) // 2, len(data)), number)]), _END]
 
 
 def _progress_after(
     response: Mapping[str, Any], request: Mapping[str, Any], number: int
-) -> list[Act]:
+) -> list[Action]:
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     token = meta.get("progressToken", 1) if isinstance(meta, dict) else 1
@@ -250,8 +258,8 @@ def _progress_after(
 
 def _input_required(
     response: Mapping[str, Any], request: Mapping[str, Any], number: int
-) -> list[Act]:
-    """An `input_required` result, unless the request is the retry of one."""
+) -> list[Action]:
+    """Answer with an `input_required` result, unless the request is a retry."""
     params = request.get("params")
     if not isinstance(params, dict) or {"inputResponses", "requestState"} & params.keys():
         return [send(response)] if number % 8 else [_required(response, {}, "again")]
@@ -275,7 +283,7 @@ def _input_required(
     return [_required(response, *_variant(found, number))]
 
 
-def _required(response: Mapping[str, Any], requests: Any, state: Any) -> Act:
+def _required(response: Mapping[str, Any], requests: Any, state: Any) -> Action:
     members = {"inputRequests": requests, "requestState": state}
     given = {key: value for key, value in members.items() if value is not None}
     result = {"resultType": "input_required", **given}
@@ -300,8 +308,8 @@ _VIEWS: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
-def _task(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Act]:
-    """A task in place of a result, or an odd state of it."""
+def _task(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Answer with a task in place of a result, or with a wrong state of the task."""
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
@@ -320,8 +328,8 @@ def _task(response: Mapping[str, Any], request: Mapping[str, Any], number: int) 
 
 def _acknowledged(
     response: Mapping[str, Any], request: Mapping[str, Any], number: int
-) -> list[Act]:
-    """Acknowledgements of a subscription: late, twice, of another one, or more than requested."""
+) -> list[Action]:
+    """Acknowledge a subscription: late, twice, for another one, or for more than was requested."""
     changed = "notifications/tools/list_changed"
     ack = "notifications/subscriptions/acknowledged"
     meta = {"_meta": {META + "subscriptionId": response["id"]}}
@@ -341,7 +349,7 @@ def _acknowledged(
     ]
 
 
-ANSWERS: Final[dict[str, Callable[..., list[Act]]]] = {
+ANSWERS: Final[dict[str, Callable[..., list[Action]]]] = {
     "right": lambda response, request, number: [send(response)],
     "never": lambda response, request, number: [],
     "close": lambda response, request, number: [_END],
@@ -352,9 +360,9 @@ ANSWERS: Final[dict[str, Callable[..., list[Act]]]] = {
     "without": _without("id", "jsonrpc", "result"),
     "version": lambda response, request, number: [send({**response, "jsonrpc": "1.0"})],
     "error": _error,
-    "odd-error": _odd_error,
+    "odd-error": _wrong_error,
     "both": _both,
-    "odd-result": _odd_result,
+    "odd-result": _wrong_result,
     "shape": _shape,
     "result-type": _result_type,
     "cursor": _cursor,

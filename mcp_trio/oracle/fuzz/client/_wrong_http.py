@@ -1,4 +1,4 @@
-"""Odd HTTP responses, as data."""
+"""Wrong HTTP responses as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATUSES: Final = (
     *(400, 401, 403, 404, 405, 406, 409, 413, 415, 421, 429, 500, 501, 502, 503, 504),
     *(200, 201, 202, 204, 206, 226, 300, 301, 302, 303, 304, 305, 307, 308, 299, 599, 999),
 )
-"""Redirects go to the endpoint itself if they are odd, else to a path that does not exist."""
+"""A redirect with an odd status leads to the endpoint itself, others to a missing path."""
 
 TYPES: Final = (
     None,
@@ -32,7 +32,7 @@ _STREAM: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 
 def raw_response(way: str, number: int, body: bytes) -> bytes:
-    """Return the bytes of an odd response with `body`, after which the connection ends."""
+    """Return the bytes of a wrong response with `body`, after which the connection ends."""
     length = b"content-length: %d\r\n\r\n" % len(body)
     variants: dict[str, tuple[bytes, ...]] = {
         "cut": (
