@@ -3,15 +3,15 @@
 How the parts join, from the bottom up:
 
 - `_case`: a case is a literal list of steps. It can be cut anywhere, stored, and played without
-  hypothesis; a step that makes no sense at its time does nothing.
-- `_session`: one conversation with the target as the player sees it: the requests that are open,
-  what the server has given out, and the judge, which gets each line that crosses.
-- `_stdio`, `_http`: a target, which opens such sessions: `CommandTarget` and `UrlTarget`.
+  hypothesis. A step that makes no sense when its turn comes does nothing.
+- `_session`: one conversation with the target: the open requests, what the server has given out
+  (cursors, tasks, ...), and the judge, which gets each line that is sent or received.
+- `_stdio`, `_http`: the targets `CommandTarget` and `UrlTarget`, which open such sessions.
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
-- `_steps`: draws cases for these offers. It and the strategies are all that needs hypothesis.
-- `_campaign`: draws in a worker thread, plays in the event loop, confirms what was found on a
-  fresh target and shrinks it (`_shrink`).
+- `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
+- `_campaign`: draws cases in a worker thread, and plays them in the event loop. It confirms each
+  fault on a fresh target and shrinks its case (`_shrink`).
 - `_report`: writes traces, a pytest file and the reports.
 
 To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.

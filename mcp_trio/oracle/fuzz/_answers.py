@@ -1,4 +1,4 @@
-"""The parts of messages that a client sends in its turn: results, and altered values."""
+"""A client's answers to a server: results of the server's requests, and altered values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN: Final = 80  # characters of a name
 
 
 def client_result(method: str, params: Any) -> dict[str, Any] | None:
-    """Return the result that a client gives for a request of the server, None for an error."""
+    """Return a client's result for a server's request, None if it answers with an error."""
     match method:
         case "ping":
             return {}
@@ -36,7 +36,7 @@ def client_result(method: str, params: Any) -> dict[str, Any] | None:
 
 
 def result_of_input(request: Any) -> dict[str, Any]:
-    """Return the response to one of the `inputRequests` of a result."""
+    """Return the input response to one of a result's `inputRequests`."""
     if not isinstance(request, dict):
         return {}
     return client_result(str(request.get("method")), request.get("params")) or {}
@@ -59,7 +59,7 @@ def _filled(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def altered_state(state: str) -> str:
-    """Return a `requestState` with one character in the middle exchanged."""
+    """Return a `requestState` with another character in the middle."""
     if not state:
         return "x"
     place = len(state) // 2
@@ -67,7 +67,7 @@ def altered_state(state: str) -> str:
 
 
 def name_of(message: Mapping[str, Any]) -> str:
-    """Return the beginning of the name or URI of what a request is for, or ""."""
+    """Return the name or URI in a request's params, shortened, or ""."""
     params = message.get("params")
     if not isinstance(params, dict):
         return ""

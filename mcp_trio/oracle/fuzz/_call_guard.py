@@ -1,10 +1,10 @@
-"""Which messages may be sent, when some tools may not be called.
+"""The guard that lets no message through which calls a tool that may not be called.
 
-1. Stored cases come from a file that others may have written. So a message is sent only if it can
-   be proven that no server reads a call of a denied tool in it, however lenient the server is.
-2. A text that cannot spell `tools/call` in any way calls nothing. Escapes, other encodings, bytes
-   that a reader may skip, case and spaces are taken away before it is searched.
-3. A text that can has to be JSON that all readers read alike, and name a tool that may be called.
+1. Others may have written a stored case. So a message is sent only if no server, however lenient,
+   can read a call of a denied tool in it.
+2. A text that doesn't spell `tools/call` in any way calls nothing. Before the search, the guard
+   undoes escapes and other encodings, and removes bytes that a reader may skip, case and spaces.
+3. A text that does spell it must be JSON that all readers read alike, and name an allowed tool.
 4. In the same way a stored case reads no resource that the server doesn't list.
 """
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN_TOOLS", "UNKNOWN_URI", "CallGuard", "calls_in", "completes_call", "folded_tail"]
 
-# The names of tools that cases are drawn with, although no server has them.
+# Tool names in drawn cases that no server has.
 UNKNOWN_TOOLS: Final = ("mcp-trio-fuzz-none", "", "a" * 300)
 UNKNOWN_URI: Final = "mcp-trio-fuzz://none"
-# The same, made shorter, and the text that is drawn in place of params.
+# Shorter forms of them, and a text that is drawn in place of params.
 _INVENTED: Final = re.compile(r"mcp-trio-fuzz-none|a*|x")
 _CALL: Final = "toolscall"
 _READS: Final = ("resourcesread", "resourcessubscribe")
-# `\u0074` of JSON, and of others: `\x74`, `\u{74}`.
+# JSON's `\u0074`, and what other languages write: `\x74`, `\u{74}`.
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{0*([0-9a-fA-F]{1,5})\})")
-# Letters of ASCII in two or three bytes, which UTF-8 forbids and old readers accept.
+# ASCII letters in two or three bytes: UTF-8 forbids them, and old readers accept them.
 _OVERLONG: Final = re.compile(rb"(?:[\xc0\xc1]|\xe0[\x80\x81])[\x80-\xbf]")
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 
 
 class _Ambiguous(ValueError):
-    """Readers differ in what this JSON says."""
+    """JSON that readers understand differently."""
 
 
 class CallGuard:
-    """Says which messages call no tool that may not be called.
+    """The judgement of which messages may be sent.
 
     Args:
         allowed: the names of the tools that may be called; the caller may change it.
-        known: returns the names of all tools of the server.
-        listed: the URIs of its resources.
+        known: returns the names of all the server's tools.
+        listed: the URIs of the server's resources.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CallGuard:
         self._listed = listed
 
     def allows_message(self, message: Mapping[str, Any]) -> bool:
-        """Return True if a message that we encode may be sent."""
+        """Return True if a message may be sent that was encoded here."""
         return not _is_call(message) or self._may_call(message)
 
     def allows_data(self, data: bytes) -> bool:
@@ -93,7 +93,7 @@ class CallGuard:
         return True
 
     def _allows_stored(self, data: bytes) -> bool:
-        # No drawn bytes read a resource.
+        # A case is never drawn with bytes that read a resource.
         return self.allows_data(data) and not any(
             "uri" in text and any(each in text for each in _READS) for text in _readings(data)
         )
@@ -115,7 +115,7 @@ class CallGuard:
         return self.allows_message(value) and all(map(self._allows_value, value.values()))
 
     def _may_call(self, message: Mapping[str, Any]) -> bool:
-        """Return True if a message may be sent that calls a tool."""
+        """Return True if a message that calls a tool may be sent."""
         params = [value for key, value in message.items() if _folded(key) == "params"]
         names = [name for each in params for name in _names_in(each)]
         is_plain = len(params) == 1 and isinstance(params[0], dict) and len(names) == 1
@@ -123,7 +123,7 @@ class CallGuard:
             return True
         denied = [name for name in self._known() if name not in self._allowed]
         return all(
-            # A tool that isn't listed may be there all the same.
+            # A server can have tools that it doesn't list.
             (not isinstance(each, str) or _INVENTED.fullmatch(each) is not None)
             and not any(_spells(str(each), name) for name in denied)
             for name in names
@@ -137,7 +137,7 @@ def calls_in(data: bytes) -> bool:
 
 
 def folded_tail(tail: str, data: bytes) -> str:
-    """Return the last letters of what was sent, which a split `tools/call` could begin with."""
+    """Return the last letters that were sent: the beginning of a `tools/call` that is split."""
     return (tail + next(_readings(data)))[1 - len(_CALL) :]
 
 
@@ -147,9 +147,9 @@ def completes_call(tail: str, data: bytes) -> bool:
 
 
 def _readings(data: bytes) -> Iterator[str]:
-    """Yield what readers could read in bytes, folded."""
+    """Yield each text that a reader could decode bytes to, folded."""
     data = _OVERLONG.sub(lambda found: _shortest(found[0]), data)
-    # Without zeros each encoding of Unicode has the same letters of ASCII.
+    # Without zero bytes, ASCII letters are the same in each encoding of Unicode.
     yield _fold(data.replace(b"\0", b"").decode("utf-8", "ignore"))
     for encoding in _ENCODINGS:
         yield _fold(data.decode(encoding, "ignore"))
@@ -160,7 +160,7 @@ def _shortest(overlong: bytes) -> bytes:
 
 
 def _fold(text: str) -> str:
-    """Return the letters and digits of a text, without escapes and case."""
+    """Return a text's letters and digits in lower case, with escapes undone."""
     text = _ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
@@ -175,14 +175,14 @@ def _is_call(message: Mapping[str, Any]) -> bool:
 
 
 def _names_in(params: Any) -> list[Any]:
-    """Return what a server could take for a tool's name: any of params that aren't members."""
+    """Return all that a server could take for a tool's name. Params that aren't an object count."""
     if not isinstance(params, dict):
         return [params]
     return [value for key, value in params.items() if "name" in _folded(key)]
 
 
 def _spells(text: str, name: str) -> bool:
-    """Return True if a server could find the name of a tool in a text."""
+    """Return True if a server could find a tool's name in a text."""
     return (_folded(name) or name) in (_fold(text) if _folded(name) else text)
 
 
@@ -202,7 +202,7 @@ def _parse(line: bytes) -> Any:
     """Return a line's value.
 
     Raises:
-        ValueError: it isn't JSON, or not for all readers the same.
+        ValueError: it isn't JSON, or readers understand it differently.
     """
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""One run of the fuzzer: draw cases, play them, confirm and shrink what was found.
+"""A run of the fuzzer: draw cases, play them, confirm faults and shrink their cases.
 
-1. Cases are drawn in batches in a worker thread, one batch ahead. What is avoided in a batch
-   follows from the batches before, so that a seed gives the same cases on every machine.
-2. Cases share a process, because a start takes longer than a case. What they find is played again
-   on fresh processes: the step that shows it, three times; or else the whole case, three times; and
-   if that shows nothing, after the cases before it.
-3. Cancel `run` at any time: `findings` has what was found and confirmed.
+1. Cases are drawn in batches in a worker thread, one batch ahead. A batch avoids only what earlier
+   batches have found, so that a seed gives the same cases on every machine.
+2. Cases share a process, because a start takes longer than a case. A fault is confirmed on fresh
+   processes: three plays of the step that shows it, else three plays of the whole case, else the
+   case after the cases before it.
+3. `run` can be cancelled at any time: `findings` has the faults that were confirmed.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ CONFIRMATIONS: Final = 3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
 TRIES: Final = 2  # plays of a smaller case
-MAX_SHRINKS: Final = 3  # of a finding whose smallest case isn't shown again
-MAX_SESSIONS: Final = 6  # that wait for another case
+MAX_SHRINKS: Final = 3  # plays of a finding whose smallest case doesn't show it again
+MAX_SESSIONS: Final = 6  # faults that wait for another case
 # How many cases of a session are played again with the last one.
 HISTORIES: Final = (8, 64)
 MAX_HISTORY: Final = HISTORIES[-1]
 MAX_FAILED_STARTS: Final = 5
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
-MAX_SEEN: Final = 10  # cases of a flaky finding that are confirmed, in search of one that is solid
-MAX_SLOW: Final = 100  # calls of a tool that took too long, after which it isn't called any more
+MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
+MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
-_CANCELLATION: Final = "CXL-"  # begins its rows' names
+_CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
-_MAX_CANCELLED: Final = 8  # requests that are cancelled alone
-_MANY_STEPS: Final = 4  # of a case whose single steps are tried first
+_MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
+_MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which a process's memory is compared
 _GROWTH: Final = 2.0
-_SHOWN: Final = 80  # characters of a method, which can be a word of the peer
+_SHOWN: Final = 80  # characters of a method, which the peer can choose
 
 
 class CampaignOptions(Struct, kw_only=True, frozen=True):
-    """How long and how a run goes on.
+    """The options of a run.
 
     Attributes:
-        seconds: of drawing; None for no limit.
-        cases: at most so many; None for no limit.
+        seconds: how long cases are drawn; None for no limit.
+        cases: how many at most; None for no limit.
         response_timeout: seconds for a response.
         shrinks: whether findings are shrunk.
         keep_going: whether the run goes on after the first finding.
-        known: row and method of findings that are left out.
+        known: the row and method of each finding that is left out.
     """
 
     seconds: float | None = 60.0
@@ -90,20 +90,20 @@ class SourceLike(Protocol):
     """A source of cases."""
 
     def draw(self, count: int) -> list[Case]:
-        """Return so many cases. It is called in a thread."""
+        """Return `count` cases. It is called in a thread."""
 
 
 class FuzzFinding(Struct, kw_only=True):
-    """A fault that was played again on a fresh target.
+    """A fault that was confirmed on a fresh target.
 
     Attributes:
         fault: what is wrong.
-        case: shows it, as small as it was made.
-        number: its place among the findings, from 1.
+        case: the smallest case that shows it.
+        number: its number among the findings, from 1.
         hits, plays: how often the fault was seen when the case was played again.
         steps_before: the steps of the case that found it.
-        shrink_plays: how many plays made it smaller.
-        methods: others that show a fault of the same row.
+        shrink_plays: how many plays the shrinking took.
+        methods: other methods that show a fault of the same row.
         seen: how many cases have shown it.
         header, lines: the trace of one play.
     """
@@ -127,7 +127,7 @@ class FuzzFinding(Struct, kw_only=True):
 
     @property
     def is_failure(self) -> bool:
-        """True if it isn't an advice, and every play has shown it."""
+        """True if it is more than advice, and every play has shown it."""
         return self.is_solid and not self.fault.is_advice
 
     @property
@@ -143,18 +143,20 @@ class Campaign:
     """A run against one target.
 
     Attributes:
-        side: of the target; `find_faults` is the function of `mcp_trio.testing` for its tests.
-        findings: those that were confirmed.
-        unplayed: stored cases that `run` hasn't played to their end, and the one whose fault it
-            was confirming when it was cancelled.
-        unconfirmed: how often each row and method was seen that no further play has shown.
+        side: the target's side, "server" or "client".
+        find_faults: the function of `mcp_trio.testing` that written tests call.
+        findings: the confirmed faults.
+        unplayed: stored cases that `run` hasn't finished, and the case whose fault it was
+            confirming when it was cancelled.
+        unconfirmed: how often each row and method was seen that no further play has confirmed.
         opportunities: how often each row was judged.
-        cases: that were played. `messages` of the server were judged.
-        notes: what is strange, and no fault.
-        slow: how often each tool did not answer in time.
+        cases: how many cases were played.
+        messages: how many messages of the target were judged.
+        notes: strange things that aren't faults.
+        slow: how often each tool didn't answer in time.
         activity: what the run does at the moment.
-        is_away: it has ended because the server at the URL doesn't answer any more.
-        is_lost: it has ended because the target could not be started any more.
+        is_away: the run ended because the server at the URL stopped answering.
+        is_lost: the run ended because the target could no longer be started.
     """
 
     side = "server"
@@ -234,7 +236,7 @@ class Campaign:
     def _allowed_part(self, case: Case) -> Case:
         """Return a stored case without steps that do more than a drawn case may.
 
-        They aren't played, and so they must not be in the tests that are written.
+        Those steps aren't played, so they must not be in the tests that are written either.
         """
         found = [step for step in case if self._guard.allows_step(step)]
         if len(found) < len(case):
@@ -308,7 +310,7 @@ class Campaign:
                 if not is_found and case not in self.unplayed:
                     self.unplayed.append(case)  # the next run confirms it
                 raise
-        # A call that still runs at a URL would look like a hang to the next client.
+        # A call that still runs at the URL would look like a hang to the next session.
         is_blocked = outcome.is_blocked and self.target.kind == "http" and not self.is_away
         if is_blocked and not await self._recovers():
             self.is_away = True
@@ -426,19 +428,19 @@ class Campaign:
         )
         try:
             last = await self._make_small(finding, last)
-        finally:  # it is confirmed, also if the run is cancelled meanwhile
+        finally:  # it was confirmed, even if the run is cancelled now
             self._add_finding(finding, last, known)
 
     async def _confirm_drawn(
         self, fault: TargetFault, case: Case, before: list[Case]
     ) -> tuple[Case, int, Outcome | None]:
-        """Look for a case that shows a fault on a fresh target: `case`, or what was added to it.
+        """Confirm a fault on fresh targets: by `case`, by a part of it, or with earlier cases.
 
-        Return it, how often it showed the fault, and the last such play, or None.
+        Return the case, how often it showed the fault, and the last such play if there was one.
         """
         last: Outcome | None
         if 0 < fault.cases_back <= HISTORIES[0]:
-            # It is about a request of an earlier case: without that no play would show it.
+            # It is about a request of an earlier case, without which no play would show it.
             case = _joined(before[-fault.cases_back :], case)
             before = before[: -fault.cases_back]
         for few in self._few_steps(fault, case) if self._options.shrinks else ():
@@ -449,7 +451,7 @@ class Campaign:
                 return few, hits, last
         hits, last = await self._confirm(case, fault)
         if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
-            # The response to the probe can be what is wrong: the case sends it itself.
+            # The response to the probe can be the fault: then the case itself sends that request.
             case = [*case, ("request", fault.method, {}, "int", "whole")]
             hits, last = await self._confirm(case, fault)
         if hits < CONFIRMATIONS:
@@ -463,11 +465,11 @@ class Campaign:
         return case, hits, last
 
     def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
-        """Return smaller cases that are likely to show a fault of `case`.
+        """Return smaller cases that are likely to show the fault of `case`.
 
-        One that does saves most of the time for shrinking. For a fault of cancelling, it is a
-        request that is cancelled: which one a `cancel` of a whole case meets depends on the times
-        of those before it, so that such a case is seldom the same when it is played again.
+        If one does, most of the shrinking is done. For a fault of cancelling it is one request with
+        its cancellation: in a whole case the timing decides which request a `cancel` meets, so
+        another play of that case seldom does the same.
         """
         if fault.row.startswith(_CANCELLATION):
             # Without capabilities no call becomes a task, whose first response comes at once.
@@ -481,7 +483,7 @@ class Campaign:
         return [[case[0], step] for step in steps[-_MAX_ALONE:]]
 
     async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
-        """Shrink the case of a finding. Return the last play of its case that has shown it."""
+        """Shrink a finding's case. Return the last play of the case that has shown the fault."""
         fault = finding.fault
         if self._may_shrink(finding):
             opening = await self._play_fresh(
@@ -512,10 +514,10 @@ class Campaign:
     async def _confirm_smaller(
         self, smaller: list[Case], finding: FuzzFinding
     ) -> tuple[int, Case, int, Outcome] | None:
-        """Return the smallest case that shows a fault as often as the case of its finding, or None.
+        """Return the smallest case that shows a fault as often as its finding's case, or None.
 
-        Before it stands its place from the end of `smaller`, and after it how often it did, and
-        the last such play. What depends on the time can be lost on the way to the smallest case.
+        It comes in a tuple: its place from the end of `smaller`, the case, how often it showed the
+        fault, and the last such play. A fault that depends on timing can get lost by shrinking.
         """
         for place in (1, 2, 4, 8, 16, 32):
             if place > len(smaller):
@@ -570,7 +572,7 @@ class Campaign:
     async def _confirm(
         self, case: Case, fault: TargetFault, plays: int = CONFIRMATIONS
     ) -> tuple[int, Outcome | None]:
-        """Play a case on fresh targets. Return how often it showed the fault, and the last such."""
+        """Play a case on fresh targets. Return how often it showed the fault, and the last time."""
         hits, last = 0, None
         for _ in range(plays):
             outcome = await self._play_fresh(case, fault, self._options.response_timeout)
@@ -581,9 +583,9 @@ class Campaign:
     async def _confirm_slower(
         self, case: Case, fault: TargetFault, hits: int, last: Outcome | None
     ) -> tuple[Case, int, Outcome | None]:
-        """Play a case that was seen `hits` times with waits. Return it if they show the fault more.
+        """Play a case with waits between its steps. Return it if it shows the fault more often.
 
-        Responses that overtake each other can hide what one of them shows.
+        Without waits it did so `hits` times. A response that overtakes another can hide a fault.
         """
         slower = self._with_waits(case)
         if slower != case:
@@ -606,8 +608,8 @@ class Campaign:
     async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
         """Return the part of a case after which it has shown a finding's fault, or None.
 
-        Two plays must show a solid one: what a slow moment of the machine has shown once is no
-        smaller case. One of two must show a flaky one.
+        Two of two plays must show a solid fault, since a slow machine can show it once by chance.
+        One of two must show a flaky fault.
         """
         timeout = min(SHRINK_TIMEOUT, self._options.response_timeout)
         found: Case | None = None
@@ -621,7 +623,7 @@ class Campaign:
         return found
 
     def _is_spoken(self, case: Case) -> bool:
-        """Return False for a case that takes another revision without a handshake for granted."""
+        """Return False if a case opens a revision without a handshake that the target lacks."""
         return all(
             step[0] != "open" or dialect_of(step[1]).stateful or step[1] in self._choices.revisions
             for step in case
@@ -633,7 +635,7 @@ class Campaign:
 
     @property
     def unjudged(self) -> str:
-        """Why this run shows nothing of the target, empty if it shows something."""
+        """Why this run says nothing about the target, empty if it does."""
         if self.findings:
             return ""
         if not self.cases and not self.rows_seen():
@@ -644,7 +646,7 @@ class Campaign:
 
     @property
     def incomplete(self) -> str:
-        """Why this run doesn't show what it was to show, empty if it does."""
+        """Why this run is incomplete, empty if it isn't."""
         if self.is_lost or self.is_away:
             return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
         return self.unjudged
@@ -653,11 +655,11 @@ class Campaign:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the begin of the run."""
+        """Seconds since the run began."""
         return self.seconds or time.monotonic() - self._began
 
     def rows_seen(self) -> int:
-        """Return how many rows had an opportunity."""
+        """Return how many rows were judged at least once."""
         seen: set[str] = {row for row, count in self.opportunities.items() if count}
         for session in self._sessions.values():
             seen |= session.judge.opportunities.keys()
@@ -670,12 +672,12 @@ def _joined(before: Iterable[Case], case: Case) -> Case:
 
 
 def _method_of(step: Step) -> Any:
-    """Return the method of what a step sends, or something else for other steps."""
+    """Return the method that a step sends; for other steps their second word, or None."""
     return "tools/call" if step[0] == "call" else step[1] if len(step) > 1 else None
 
 
 def _cancellable(case: Case) -> list[Step]:
-    """Return requests of a case, calls first, and of a call also one without arguments."""
+    """Return a case's requests, calls first; each call also without its arguments."""
     calls = [step for step in case if step[0] == "call"]
     requests = [step for step in case if step[0] == "request" and step != AFTER_CANCEL]
     simple: list[Step] = [("call", step[1], {}, ()) for step in calls]

@@ -1,4 +1,4 @@
-"""How slow the machine is at the moment: the time to start a program and to get its answer."""
+"""A measure of how slow the machine is now: the time until a started program answers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TIMEOUT: Final = 20.0
 
 
 class Echo:
-    """A measured echo. Without a measurement no machine is slow.
+    """The time that a small program takes. Before `begin` no machine counts as slow.
 
     Attributes:
-        slow_times: how often the machine was slow when that mattered.
+        slow_times: how often the machine was found to be slow.
     """
 
     def __init__(self) -> None:

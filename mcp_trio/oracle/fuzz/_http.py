@@ -1,4 +1,4 @@
-"""A target that is a URL: each session is a client of its own, over HTTP/1.1.
+"""A target that is a URL: each session is a new client, over HTTP/1.1.
 
 1. Heads and bodies are written as bytes here, because a fuzzer sends what no client would.
    Responses are read by h11.
@@ -50,17 +50,17 @@ CONNECT_TIMEOUT: Final = 10.0
 
 
 def is_loopback(url: str) -> bool:
-    """Return True if a URL is of this machine."""
+    """Return True if a URL's host is this machine."""
     return is_local_host(Url.parse(url).host)
 
 
 class _ResponseState:
-    """The state of a response that is read.
+    """The state of a response that is being read.
 
     Attributes:
         status: 0 before its head.
-        is_complete: it has ended in order.
-        may_follow: the message that it lacks can come on another stream, or was too large to read.
+        is_complete: it ended as HTTP says.
+        may_follow: the missing message can come on another stream, or was too large to read.
     """
 
     def __init__(self) -> None:
@@ -69,14 +69,14 @@ class _ResponseState:
         self.may_follow = False
 
     def add(self, lines: Iterable[TraceLine]) -> None:
-        """Add lines of the trace for a part of it."""
+        """Add a part of it to the trace."""
         for line in lines:
             has_id = line.sse is not None and bool(line.sse.id)  # the stream can be resumed
             self.may_follow |= has_id or line.truncated is not None or line.kind == "lost"
 
 
 class _HttpLine:
-    """A connection, for one exchange after the other."""
+    """A connection. It carries one exchange after the other."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self.stream = stream
@@ -84,7 +84,7 @@ class _HttpLine:
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
 
     async def send(self, head: RequestHead, body: bytes, interval: float = 0.0) -> None:
-        """Send a request as it is, or byte by byte with `interval` seconds between two of them."""
+        """Send a request at once, or byte by byte, one every `interval` seconds."""
         # h11 learns only what it needs to read the response.
         method = head.method if head.method in (b"GET", b"DELETE") else b"POST"
         self._h11.send(h11.Request(method=method, target=b"/", headers=[(b"host", b"a")]))
@@ -113,7 +113,7 @@ class _HttpLine:
                 return None
 
     async def finish(self) -> None:
-        """Close the connection after the server has seen its end, if it shows that in time."""
+        """Close the connection once the server has closed its side, or after a timeout."""
         # What the server does about the end comes before the next request, so a case that is
         # played again does the same.
         try:
@@ -127,7 +127,7 @@ class _HttpLine:
                 await trio.aclose_forcefully(self.stream)
 
     def can_continue(self) -> bool:
-        """Make ready for another exchange. Return False if the connection is over."""
+        """Prepare for the next exchange. Return False if the connection has ended."""
         try:
             self._h11.start_next_cycle()
         except h11.LocalProtocolError:
@@ -140,11 +140,11 @@ class UrlTarget:
 
     Args:
         url: an `http` or `https` URL.
-        nursery: for the exchanges.
+        nursery: the nursery of the exchanges.
         headers: sent with each request.
         rate: requests a second; None for no limit.
-        unexpanded: the URL as a configuration file has it, as the only word, if it is from there.
-        secrets: values of that file that must not be written.
+        unexpanded: the URL as its configuration file has it, as the only word, if it has one.
+        secrets: values from that file, which must not be written.
 
     Attributes:
         mirrored: for each tool, which of its arguments headers repeat.
@@ -255,9 +255,9 @@ class HttpSession(TargetSession):
     """A conversation over HTTP.
 
     Attributes:
-        session_id: that the server has given, or None.
-        event_id: of the last event that had one, or None.
-        last_status: of the last response, 0 before.
+        session_id: the id that the server has given, or None.
+        event_id: the id of the last event that had one, or None.
+        last_status: the last response's status, 0 before one.
     """
 
     transport = "http"
@@ -339,7 +339,7 @@ class HttpSession(TargetSession):
         headers: list[tuple[bytes, bytes]],
         interval: float = 0.0,
     ) -> None:
-        """POST a body. A request is waited for later, anything else now.
+        """POST a body, and wait for the response unless the body is a request.
 
         With an `interval` it is sent byte by byte.
         """
@@ -358,7 +358,7 @@ class HttpSession(TargetSession):
         request: SentRequest | None = None,
         interval: float = 0.0,
     ) -> None:
-        """Send a request of HTTP. Wait for its end if no request of JSON-RPC is in it."""
+        """Send an HTTP request. Wait for its response if it carries no JSON-RPC request."""
         if request is not None:
             begun = trio.Event()
             self.target.nursery.start_soon(
@@ -426,7 +426,7 @@ class HttpSession(TargetSession):
             self.wake()
 
     def _is_excused(self, request: SentRequest, response: _ResponseState) -> bool:
-        """Return True if there can be a reason that a request has no response."""
+        """Return True if a request can lack its response for a good reason."""
         if request.cancelled or not request.is_owed or not request.was_open:
             return True
         if self.ended or self._is_deleted:  # its streams end with a session
@@ -443,7 +443,7 @@ class HttpSession(TargetSession):
         interval: float,
         begun: trio.Event | None,
     ) -> _HttpLine:
-        """Send a request on a connection. One that was idle can be over; then take another one."""
+        """Send a request on a connection, on another one if the server has closed it."""
         for fresh in (False, True):
             line = await self.target.acquire(fresh=fresh)
             if not fresh:  # before it is sent: another exchange can show at once what it does
@@ -516,7 +516,7 @@ class HttpSession(TargetSession):
         return self.session_id is not None
 
     async def cancel_exchange(self, request: SentRequest) -> bool:
-        """Cancel a request by the end of its response, if the revision has it."""
+        """Cancel a request by closing its response, if the revision cancels like that."""
         scope = self._scopes.get(request.id)
         if scope is None or not dialect_of(self.revision).http.disconnect_cancels:
             return False
@@ -525,7 +525,7 @@ class HttpSession(TargetSession):
         return True
 
     def encode_post(self, message: Mapping[str, Any], *headers: tuple[bytes, bytes]) -> bytes:
-        """Return the bytes of a POST of a message, with further headers."""
+        """Return the bytes of a POST that carries a message, with more headers."""
         body = json.dumps(message, separators=(",", ":")).encode()
         given = [
             *self.headers_for(message),
@@ -536,7 +536,7 @@ class HttpSession(TargetSession):
         return encode_head(RequestHead(b"POST", self.target.path, given)) + body
 
     def encode_get(self) -> bytes:
-        """Return the bytes of a GET of a standalone stream."""
+        """Return the bytes of a GET that opens a standalone stream."""
         headers = [each for each in self.headers_for(None) if each[0] != b"accept"]
         headers.append((b"accept", b"text/event-stream"))
         return encode_head(RequestHead(b"GET", self.target.path, headers))
@@ -544,8 +544,8 @@ class HttpSession(TargetSession):
     async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
         """Send requests on a connection of its own, which stays open until `release`.
 
-        Nothing of it is recorded or read. Return False if the server has closed the connection, or
-        takes no more of them: it may.
+        Neither requests nor responses are recorded. Return False if the server has closed or
+        refused the connection, which it may.
 
         Args:
             requests: the bytes of each. Each is sent once the rate allows it.
@@ -567,7 +567,7 @@ class HttpSession(TargetSession):
     async def begin_beside(self) -> bool:
         """Begin another client's session, which stays open until `release`.
 
-        Return False if the server gives none: it may.
+        Return False if the server refuses it, which it may.
         """
         other = await self.target.open()
         self._beside.append(other)
@@ -631,7 +631,7 @@ class HttpSession(TargetSession):
                 await self.delete()
 
     def describe(self) -> str:
-        """Return what is known of a server that doesn't speak MCP."""
+        """Return what is known about a server that doesn't speak MCP."""
         if self._error:
             return f" ({self._error})"
         where = self._location.decode("latin-1")[:200]

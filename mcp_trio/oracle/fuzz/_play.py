@@ -1,9 +1,9 @@
-"""Play a case on a session: send what its steps say, wait, and collect the faults.
+"""The player of a case: send what its steps say, wait, and collect the faults.
 
-1. A step that makes no sense at its time, or calls a tool that may not be called, does nothing. So
-   any part of a case is a case.
-2. A request that isn't answered is a fault only if no code of the server's author decides how long
-   it takes, and if the machine isn't slow at that moment.
+1. A step that makes no sense when its turn comes, or calls a denied tool, does nothing. So any part
+   of a case is a case.
+2. A missing response is a fault only if the server's author has no code that runs for the request,
+   such as a tool, and if the machine isn't slow at that moment.
 3. After each case the target must answer a request, and its process must run.
 """
 
@@ -53,13 +53,13 @@ __all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
-EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server doesn't owe
+EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server needn't send
 CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
 LINGER: Final = 0.1  # seconds at the end of a replay
 LATE_TIMEOUT: Final = 0.5  # seconds for what a cancelled call still sends
 FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
 FOLLOW_INTERVAL: Final = 0.04
-BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running such code
+BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its author's code
 MAX_PAGES: Final = 50
 MAX_BURST: Final = 500
 UNKNOWN_REVISION: Final = "2199-01-01"
@@ -94,7 +94,7 @@ class Player:
         echo: measures how slow the machine is; None to trust it.
         guard: says which messages may be sent; None for all.
         probes: whether each case ends with a request that every server answers.
-        wanted: the cause of a fault, with which a play ends.
+        wanted: the cause of a fault. A play ends when it is found.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Player:
         self.session = session
 
     async def play(self, case: Case, session: TargetSession) -> Outcome:
-        """Play `case` on `session`, and return what became of it."""
+        """Play `case` on `session`, and return its outcome."""
         self.session = self._first = session
         self._outcome = Outcome()
         self.stress = StressBudget()
@@ -176,14 +176,14 @@ class Player:
             session.spent = True
 
     def _is_over(self) -> bool:
-        """Return True if nothing more can be learned: a replay ends with the fault it is for."""
+        """Return True if the play can end: the wanted fault was found, or the session has ended."""
         session = self.session
         if self._wanted is not None and session.has_fault(self._wanted):
             return True
         return bool(session.ended)
 
     async def _settle(self) -> None:
-        """Wait for the responses to all open requests, and respond to those of the server."""
+        """Wait for the responses to all open requests, and answer the server's requests."""
         session = self.session
         early = [each for each in self._open_requests() if not each.was_open]
         if early:  # a server may ignore what comes before its handshake
@@ -203,7 +203,7 @@ class Player:
             await self._wait_for_start()
             missing = [] if self._is_over() else [each for each in missing if each.answer is None]
         if missing and (running or session.may_be_busy or await self._is_slow()):
-            # One that handles a request after the other has a reason.
+            # A server that handles one request after the other has a reason.
             await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
             missing = [each for each in missing if each.answer is None and not session.ended]
             if missing and session.is_busy:
@@ -213,12 +213,12 @@ class Player:
             self._report_missing(request)
 
     def _may_be_starting(self) -> bool:
-        """Return True if the process may not read yet, of a revision without a handshake."""
+        """Return True if the process may still be starting, in a revision without a handshake."""
         session = self.session
         return session.transport == "stdio" and not session.has_spoken
 
     def _start_timeout(self) -> float:
-        """Return the seconds after which a process has started, or hangs."""
+        """Return the seconds after which a process that hasn't started hangs."""
         known = self.session.longest_start
         if known is None:
             return OPEN_TIMEOUT
@@ -227,8 +227,8 @@ class Player:
     async def _wait_for_start(self) -> None:
         """Wait until the process responds to anything, and then for its other responses.
 
-        One that starts slowly reads all requests late. One that never answers a request of the
-        case answers this one.
+        A process that starts slowly reads all requests late. If it would never answer the case's
+        requests, it still answers the one that is sent here.
         """
         session = self.session
         last_sent = session.last_sent
@@ -239,7 +239,7 @@ class Player:
         session.open.pop(request.id, None)
 
     async def _cancel_slow(self, request: SentRequest) -> None:
-        """Cancel a request that runs code of the server's author and takes its time."""
+        """Cancel a request that runs the author's code and takes too long."""
         session = self.session
         session.is_busy = True
         self._outcome.slow.append(f"{request.method} {name_of(request.message)}".strip())
@@ -247,7 +247,7 @@ class Player:
         session.open.pop(request.id, None)
 
     async def _watch_cancelled(self) -> None:
-        """Wait for messages of cancelled requests, which must not come any more (CXL-7).
+        """Wait for messages about cancelled requests: there must be none any more (CXL-7).
 
         The response to a later request shows that the server has read the cancellations.
         """
@@ -282,7 +282,7 @@ class Player:
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
-        """Return a fault, as advice if a call can still run that the case has cancelled."""
+        """Return a fault; as advice if a call that the case has cancelled can still run."""
         if not self.session.may_be_busy:
             return fault
         return replace(
@@ -328,7 +328,7 @@ class Player:
         session.add_fault(self._excused_by_call(fault))
 
     async def _exchange_probe(self, method: str) -> SentRequest:
-        """Send the probe, and wait for its response, longer if there is a reason."""
+        """Send the probe and wait for its response, longer if the server may be slow."""
         session = self.session
         last_sent = session.last_sent
         request = await self._send(method, {})
@@ -355,7 +355,7 @@ class Player:
                 f"signal {-status}" if status < 0 else f"exit status {status}"
             )
         lines = session.describe().strip().splitlines()
-        # It is written to files that may be published.
+        # It is written to files that users may publish.
         last = f"; {Redactor(b'').redact_text(lines[-1].strip())[:200]}" if len(lines) > 1 else ""
         unread = session.last_sent == "bytes"
         self._add_fault(
@@ -396,7 +396,7 @@ class Player:
         return False
 
     def _call_deadline(self, request: SentRequest) -> float:
-        """Return when a call has taken too long, from when its process reads."""
+        """Return the deadline of a call, counted from when its process reads."""
         session = self.session
         begin = request.sent_at
         if self._may_be_starting():
@@ -404,7 +404,7 @@ class Player:
         return float(begin + CALL_TIMEOUT)
 
     async def _wait_for_responses(self) -> None:
-        """Wait for the responses to requests, a shorter time for those that run others' code."""
+        """Wait for the responses to requests; not as long for those that run the author's code."""
         session = self.session
         while self._is_waiting() and not self._is_over():
             running = [each for each in self._open_requests() if not each.is_bounded]
@@ -429,7 +429,7 @@ class Player:
     async def wait_until(self, is_done: Callable[[], bool], timeout: float = 0.0) -> None:
         """Wait until something is true, the session has ended, or a timeout without any message.
 
-        Requests of the server are answered meanwhile: it may be waiting for that.
+        The server's requests are answered meanwhile: it may be waiting for the responses.
         """
         session = self.session
         timeout = timeout or self._timeout
@@ -443,7 +443,7 @@ class Player:
             if not await session.wait_changed(min(deadline, last)):
                 return
             deadline = trio.current_time() + timeout
-            if session.answered > answered:  # one that handles a request after the other
+            if session.answered > answered:  # a server that handles one request after the other
                 answered, last = session.answered, trio.current_time() + 4 * timeout
 
     async def _is_slow(self) -> bool:
@@ -686,7 +686,7 @@ class Player:
                     row="MRTR-13",
                     method=request.method,
                     level=level_of("MRTR-13"),
-                    is_certain=False,  # one that influences nothing needs no protection
+                    is_certain=False,  # a call that changes nothing needs no protection
                     sentence="a requestState that the server did not give is accepted",
                     link=link_of("MRTR-13", session.revision),
                 )
@@ -781,7 +781,7 @@ STEP_NAMES: Final = frozenset((*_STEPS, *HTTP_STEPS))
 async def play_case(
     target: TargetLike, case: Case, player: Player | None = None, *, keep: bool = True
 ) -> Outcome:
-    """Play a case on a fresh session of a target, and return what became of it.
+    """Play a case on a fresh session of a target, and return its outcome.
 
     Raises:
         ConnectFailed: the target doesn't start.

@@ -1,4 +1,4 @@
-"""Find out what a target speaks and offers, before anything strange is sent."""
+"""The probe: what a target speaks and offers. It comes before any wrong message."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["Offers", "may_call_by_hint", "probe"]
 SECOND_TIMEOUT: Final = 5.0  # seconds for further revisions, once one got no response
 LIST_TIMEOUT: Final = 10.0  # seconds for a page of a list, from a server that has responded
 MAX_PAGES: Final = 20
-MAX_OFFERS: Final = 500  # of one kind
+MAX_OFFERS: Final = 500  # entries of each list
 
 
 class Offers(Struct, kw_only=True):
     """A target's revisions, and its lists.
 
     Attributes:
-        name: of the server, with its version.
-        revisions: that it speaks, newest first.
-        answers: the revisions that the server has named, by the one that was requested.
-        rejected: revisions that it doesn't speak.
-        capabilities: of the server, by revision.
+        name: the server's name and version.
+        revisions: the revisions that it speaks, newest first.
+        answers: the revision that the server has selected, by the requested one.
+        rejected: the revisions that it doesn't speak.
+        capabilities: the server's capabilities, by revision.
         tools, prompts, resources, templates: as listed.
     """
 
@@ -58,7 +58,7 @@ _LISTS: Final = (
 
 
 def may_call_by_hint(tool: Mapping[str, Any]) -> bool:
-    """Return True if the hints of a tool say that a call changes nothing, here or elsewhere."""
+    """Return True if a tool's hints say that a call changes nothing, here or elsewhere."""
     hints = tool.get("annotations")
     return (
         isinstance(hints, dict)
@@ -74,8 +74,8 @@ async def probe(
 
     Args:
         target: the target.
-        revisions: those to try, newest first.
-        timeout: seconds for each of them.
+        revisions: the revisions to try, newest first.
+        timeout: seconds for each revision.
 
     Raises:
         ConnectFailed: it speaks none of the revisions; the message names the cause and the cure.
@@ -115,7 +115,7 @@ async def probe(
 
 
 async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str:
-    """Add what a session says of a revision. Return why it doesn't speak it, or ""."""
+    """Add what a session shows in a revision. Return why it doesn't speak it, or ""."""
     player = Player(response_timeout=3600)
     player.attach(session)
     if not dialect_of(revision).stateful:

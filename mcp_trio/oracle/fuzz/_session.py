@@ -357,11 +357,11 @@ class TargetSession(ABC):
         """Send bytes. Subclasses write and record them."""
 
     def describe(self) -> str:
-        """Return what is known of an unexpected end, or ""."""
+        """Return what is known about an unexpected end, or ""."""
         return ""
 
     def trouble(self) -> str:
-        """Return what stderr has of an error that wasn't handled, or ""."""
+        """Return the unhandled error that stderr shows, or ""."""
         return ""
 
     @property
@@ -371,11 +371,11 @@ class TargetSession(ABC):
 
     @property
     def may_be_busy(self) -> bool:
-        """True if a call may be running that was cancelled, and other requests wait for it."""
+        """True if a cancelled call may still be running, and other requests wait for it."""
         return self.is_busy or self.cancelled_at is not None
 
     def memory(self) -> int:
-        """Return the bytes of memory of the process, 0 if that isn't known."""
+        """Return how many bytes of memory the process uses, 0 if that isn't known."""
         return 0
 
     @property
@@ -384,11 +384,11 @@ class TargetSession(ABC):
         return True
 
     async def cancel_exchange(self, request: SentRequest) -> bool:
-        """Cancel a request as the transport does. Return False if a notification does it."""
+        """Cancel a request the transport's way. Return False if the transport has none."""
         return False
 
     async def end_case(self) -> None:  # noqa: B027 - stdio leaves nothing open
-        """Close what a case has left open."""
+        """Close the streams and connections that a case has left open."""
 
     @abstractmethod
     async def disconnect(self) -> None:
@@ -437,7 +437,7 @@ class TargetSession(ABC):
         return round(max(0.0, trio.current_time() - self.began_at), 6)
 
     def record(self, line: TraceLine) -> list[Finding]:
-        """Hand a line to the judge. Its certain findings about the server become faults."""
+        """Hand a line to the judge, and add a fault for each certain finding about the server."""
         self._line += 1
         if self.lines is not None:
             self.lines.append(line)
@@ -466,7 +466,7 @@ class TargetSession(ABC):
         self._changed.set()
 
     def receive(self, line: TraceLine, method: str = "") -> None:
-        """Take a line of the server. `method` is that of its exchange."""
+        """Take a line from the server. `method` is the method of its HTTP exchange."""
         self.has_spoken = True
         if line.truncated is not None and CUT_NOTE not in self.notes:
             self.notes.append(CUT_NOTE)
@@ -515,7 +515,7 @@ class TargetSession(ABC):
         return request
 
     def _receive_message(self, message: Mapping[str, Any]) -> str:
-        """Change the model by a message. Return the method that it belongs to."""
+        """Update the session by a message. Return the method that it belongs to."""
         id = message.get("id")
         if isinstance(message.get("method"), str):
             method = str(message["method"])
@@ -562,7 +562,7 @@ def _is_id(id: Any) -> bool:
 
 
 def read_plain_request(line: bytes) -> dict[str, Any] | None:
-    """Return a line's request if each server reads it as a request, else None."""
+    """Return a line's request if every server reads the line as that request, else None."""
     is_doubled = False
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -578,7 +578,7 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
     if not isinstance(message, dict) or is_doubled or message.get("jsonrpc") != "2.0":
         return None
     if b"\r" in line:
-        return None  # to some readers it ends a line
+        return None  # some readers take it for the end of a line
     id, method = message.get("id"), message.get("method")
     if not isinstance(method, str) or not method or not _is_id(id):
         return None
@@ -594,7 +594,7 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
 
 
 def _largest(value: Any, depth: int = 0) -> float:
-    """Return the largest number in a value; infinite if it is deep, too."""
+    """Return the largest number in a value, infinity if the value is nested too deeply."""
     if depth > 30:
         return math.inf
     if isinstance(value, float | int):
@@ -616,7 +616,7 @@ def link_of(row: str, revision: str) -> str:
 
 
 def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:
-    """Return the certain fault of a row at a message of `method`."""
+    """Return a certain fault about a row, at a message of `method`."""
     return TargetFault(
         kind="row",
         row=row,
@@ -628,10 +628,10 @@ def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFaul
 
 
 def was_served_early(early: SentRequest, session: TargetSession) -> bool:
-    """Return True if a request before `initialize` has a result, and that came first.
+    """Return True if a request before `initialize` got its result before the handshake.
 
-    A process that is still starting answers both at once, in order. A server without sessions
-    cannot know which of two requests over HTTP is the first.
+    A process that is still starting answers both at once, in order. Over HTTP a server without
+    sessions can't know which of two requests was the first.
     """
     initialize = session.requests[-1]
     if early.answer is None or "result" not in early.answer or not session.is_stateful:
@@ -640,13 +640,13 @@ def was_served_early(early: SentRequest, session: TargetSession) -> bool:
 
 
 def early_result(request: SentRequest, revision: str) -> TargetFault:
-    """Return the fault of a request that is served before the handshake."""
+    """Return the fault that a request was served before the handshake."""
     sentence = f"the request {request.method} has a result before initialize"
     return row_fault("LIFE-10", request.method, sentence, revision)
 
 
 def other_version(asked: str, version: str, revision: str) -> TargetFault:
-    """Return the fault of a server that doesn't select the revision `asked`."""
+    """Return the fault that a server didn't select the revision `asked`."""
     sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
     return row_fault("LIFE-4", "initialize", sentence, revision)
 

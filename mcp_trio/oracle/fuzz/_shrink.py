@@ -2,9 +2,9 @@
 
 1. The steps are cut first, in halves and then one by one (ddmin), and then the values in them.
    This works on literals, so that a stored case and one joined of several can be shrunk, too.
-2. An attempt takes a tenth of a second and more. So a long text has few candidates, and a message
-   is made simpler as JSON as long as it is JSON.
-3. The newest revision of the target is tried, which may have no handshake to look at.
+2. An attempt takes a tenth of a second or more. So only a few shorter forms of a long text are
+   tried, and a message that is JSON is made simpler as JSON.
+3. The target's newest revision is tried too: it may have no handshake, so the case gets shorter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COUNTED: Final = 100  # numbers above aren't counted down one by one
 
 
 class ShrinkBudget:
-    """How long a run may shrink, all findings together."""
+    """The seconds that a run may spend on shrinking, all findings together."""
 
     def __init__(self, seconds: float = MAX_SECONDS) -> None:
         self.left = seconds
@@ -41,16 +41,16 @@ async def shrink(
     cuts: bool = True,
     max_plays: int = MAX_PLAYS,
 ) -> tuple[list[Case], int]:
-    """Return the cases that were found, each smaller than the one before, and the number of plays.
+    """Return ever smaller cases that show the fault, the smallest last, and the number of plays.
 
     Args:
         case: a case that shows the fault.
         shows_fault: plays a case, and returns the part of it that has shown the same fault, or
             None.
-        budget: seconds that are left; what is used is subtracted.
-        newest: a revision to try in place of that of the case; empty for none.
-        cuts: whether steps are cut; if not, only values are made simpler.
-        max_plays: at most so many plays.
+        budget: seconds that are left. The seconds that are used are subtracted.
+        newest: a revision to try in place of the case's; empty for none.
+        cuts: True to cut steps. Otherwise only values are made simpler.
+        max_plays: how many plays at most.
     """
     shrinking = _Shrinking(case, shows_fault, budget, newest, max_plays)
     try:
@@ -130,10 +130,10 @@ class _Shrinking:
 
 
 def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
-    # The first words of a step say what it is.
+    # A step's first words say what it is, and stay.
     fixed = {"request": 2, "call": 2, "notify": 2, "page": 3, "head": 3}
     fixed |= {"large": 2, "deep": 2, "streams": 2}
-    # Those of cases for clients.
+    # Steps of cases for clients.
     fixed |= {"serve": 3, "answer": 2, "push": 2, "http": 2}
     first = fixed.get(
         step[0], 2 if step[0] in ("open", "cancel", "respond", "retry", "task") else 1
@@ -150,7 +150,7 @@ def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
     for index in reversed(range(first, len(step))):
         candidates: Iterator[Any]
         if step[0] == "call" and index == 3:
-            words = step[index]  # of which each has a meaning
+            words = step[index]  # each member has a meaning of its own
             candidates = (words[:at] + words[at + 1 :] for at in range(len(words)))
         elif step[0] == "request" and index == 3:
             candidates = iter(("int",) if step[index] != "int" else ())
@@ -233,7 +233,7 @@ def _simpler_lists(value: Any, depth: int) -> Iterator[Any]:
 def _shorter(value: Any) -> Iterator[Any]:
     """Return a text or bytes without a half, a quarter, and so on, down to a single element.
 
-    Small pieces of a long value aren't tried one by one: they have their turn when it is short.
+    Small pieces of a long value aren't tried one by one. They are once the value is short.
     """
     if not value:
         return

@@ -1,7 +1,7 @@
-"""A target that is a command: each session is a process of its own, over stdio.
+"""A target that is a command: each session starts a process, and speaks over stdio.
 
-1. A process is its own group, with a short environment. At the end of a session the whole group is
-   killed: nothing that a target does at its end is of interest here.
+1. A process has its own process group and a short environment. The whole group is killed when the
+   session ends: how a target shuts down isn't tested here.
 2. Processes are started ahead, because a start takes longer than many cases.
 """
 
@@ -72,7 +72,7 @@ class StdioSession(TargetSession):
             self._record(kind="spawn", text=self.header.target)
 
     def _record(self, **members: Any) -> None:
-        """Record a line of this conversation, in which the judge finds nothing about the server."""
+        """Record a line that isn't from the server: the judge can't find its fault there."""
         self.record(TraceLine(t=self.time(), conversation=self.number, **members))
 
     async def send_text(self, text: str, message: Mapping[str, object]) -> None:
@@ -87,14 +87,14 @@ class StdioSession(TargetSession):
         await self._write(data + b"\n")
 
     async def send_slowly(self, data: bytes, interval: float) -> None:
-        """Write a line byte by byte, with `interval` seconds between two of them."""
+        """Write a line byte by byte, one every `interval` seconds."""
         self._record(sender="client", raw=data.decode())
         for byte in data + b"\n":
             await self._write(bytes([byte]))
             await trio.sleep(interval)
 
     def pause_reading(self) -> None:
-        """Read nothing more of stdout but what is being read."""
+        """Stop reading stdout after the read that is under way."""
         self._may_read = trio.Event()
 
     def resume_reading(self) -> None:
@@ -123,7 +123,7 @@ class StdioSession(TargetSession):
         await self._wait_for_exit(EXIT_TIMEOUT)
 
     async def successor(self) -> StdioSession:
-        """Return another process's session, in the same trace."""
+        """Return the session of a new process, in the same trace."""
         self.end(RECONNECTED)
         return await self._target.open(keep=self.lines is not None, former=self)
 
@@ -148,7 +148,7 @@ class StdioSession(TargetSession):
         return self._target.longest_start
 
     def memory(self) -> int:
-        """Return the bytes of memory of the process, 0 if the system doesn't say."""
+        """Return how many bytes of memory the process uses, 0 if the system doesn't say."""
         try:
             size = Path(f"/proc/{self._child.pid}/statm").read_text("ascii")
             return int(size.split()[1]) * 4096
@@ -160,7 +160,7 @@ class StdioSession(TargetSession):
         return self._target.without_secrets(self._child.describe())
 
     def trouble(self) -> str:
-        """Return the part of stderr that shows an error that wasn't handled, or ""."""
+        """Return the part of stderr that shows an unhandled error, or ""."""
         found = _TROUBLE.search(self._child.stderr_tail)
         return found[0].decode(errors="replace") if found else ""
 
@@ -215,12 +215,12 @@ class CommandTarget:
 
     Args:
         command: the program and its arguments.
-        nursery: for the processes. Cancel it to kill all of them.
+        nursery: the nursery of the processes. Cancel it to kill all of them.
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
         ahead: how many processes are started before they are needed. By default 4, because
             several cases in a row can need a fresh one.
-        unexpanded: the words of `command` as a configuration file has them, if it is from there.
-        secrets: values of that file that must not be written.
+        unexpanded: the words of `command` as its configuration file has them, if it has one.
+        secrets: values from that file, which must not be written.
     """
 
     kind = "stdio"
@@ -255,7 +255,7 @@ class CommandTarget:
         self.recorder: Recorder | None = None
 
     def without_secrets(self, text: str) -> str:
-        """Return a text of the target without `secrets`."""
+        """Return a text from the target with `secrets` removed."""
         return self._redactor.hide_known(text)
 
     def add_start(self, seconds: float) -> None:
@@ -273,8 +273,8 @@ class CommandTarget:
         """Start a process, or take one that was started ahead, and return its session.
 
         Args:
-            keep: whether its lines are kept.
-            former: a session whose trace it continues.
+            keep: True to keep its lines.
+            former: the session whose trace it continues.
 
         Raises:
             ConnectFailed: the program cannot be started.
@@ -305,7 +305,7 @@ class CommandTarget:
         try:
             self._ready.append(await self._start())
         except ConnectFailed:
-            pass  # the next start says so
+            pass  # the next start raises the error
         finally:
             self._starting -= 1
 

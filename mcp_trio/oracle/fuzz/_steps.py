@@ -1,9 +1,9 @@
-"""Cases of the fuzzer, drawn for what a target offers: literal lists of steps.
+"""Drawing of cases for what a target offers.
 
 1. A case is a beginning and a few phrases. A phrase is a short list of steps that belong together,
    such as a call and its cancellation, because single steps rarely meet each other by chance.
-2. Nothing depends on an answer, so a case can be stored and cut.
-3. Most requests are valid. Damage is one or two places in one message, once in a few cases.
+2. No step depends on an answer, so a case can be stored and cut.
+3. Most requests are valid. In a few cases one message is damaged, in one or two places.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ UNKNOWN_METHODS: Final = (
 )
 SCALARS: Final[tuple[Any, ...]] = (82, "x", True, None, [], [1, 2], 1.5)
 _NOT_DRAWN: Final = frozenset({"initialize", "tools/call", "subscriptions/listen", "ping"})
-# Methods that are sent only with params that were chosen: they call, read or begin something.
+# Methods that call, read or begin something. Their params are always chosen, never random.
 _WITH_EFFECT: Final = frozenset(
     {
         "tools/call",
@@ -79,19 +79,19 @@ class OffersLike(Protocol):
 
 
 class CaseChoices:
-    """The parts of which cases may be drawn.
+    """The choices for drawing cases.
 
     Args:
-        offers: of the target.
-        tools: names of the tools that may be called.
-        http: whether steps for HTTP are drawn.
-        stress: whether steps are drawn that need much time or memory.
+        offers: what the target offers.
+        tools: the names of the tools that may be called.
+        http: True to draw steps for HTTP.
+        stress: True to draw steps that need much time or memory.
 
     Attributes:
-        fresh: one of how many cases begins its conversation in a special way, which costs a new
+        fresh: one case in so many begins its conversation in a special way, which needs a new
             process.
-        avoided: what `avoided_name` returns of steps that have shown what is known; they are
-            drawn less.
+        avoided: the `avoided_name` of each step that has shown a known fault. Such steps are drawn
+            less often.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class CaseChoices:
             )
             for each in self.tools
         ]
-        # Of the tools with an argument that a header repeats.
+        # The tools with an argument that a header repeats.
         self.mirrored_tools = [
             place for place, each in enumerate(self.tools) if _has_mirrored_argument(each)
         ]
@@ -150,8 +150,8 @@ def _has_mirrored_argument(tool: Mapping[str, Any]) -> bool:
 
 
 def _suspects(answers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return pairs of revisions: for the first one the server names the second one, but not for
-    that itself.
+    """Return pairs of revisions: asked for the first, the server selects the second; asked for the
+    second, it selects another one.
     """
     return [
         (asked, named)
@@ -163,8 +163,8 @@ def _suspects(answers: Mapping[str, str]) -> list[tuple[str, str]]:
 class Drawing:
     """The drawing of one case: values by hypothesis, choices by a random number.
 
-    A choice by hypothesis takes twenty times as long, and is good for shrinking, which works on
-    literal steps here.
+    A choice by hypothesis takes twenty times as long. It would help hypothesis to shrink, but here
+    the literal steps are shrunk.
 
     Attributes:
         value: draws a value of a strategy.
@@ -184,7 +184,7 @@ class Drawing:
 
 
 def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
-    """Return a strategy for cases: each a list of steps that begins with `open`."""
+    """Return a strategy for cases. Each is a list of steps that begins with `open`."""
     revisions = choices.revisions
     older = [each for each in revisions if DIALECTS[each].stateful][1:]
     main = [each for each in revisions if each not in older]
@@ -244,7 +244,7 @@ class CaseSource:
         self._drawn.append(case)
 
     def draw(self, count: int) -> list[list[Step]]:
-        """Return so many cases. It takes about a millisecond for each, and may run in a thread."""
+        """Return `count` cases. Each takes about a millisecond. It may run in a thread."""
         self._choices.fresh = FRESH_AT_FIRST if self._count < FIRST_CASES else FRESH_LATER
         self._count += count
         for _ in range(50 * count):  # some draws are discarded
@@ -255,7 +255,7 @@ class CaseSource:
         return found
 
 
-# Special beginnings find what they can find soon, and cost much.
+# Special beginnings are slow, and soon find what they can find.
 FRESH_AT_FIRST: Final = 4
 FRESH_LATER: Final = 60
 FIRST_CASES: Final = 128
@@ -271,7 +271,7 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     modern = not DIALECTS[revision].stateful
     found: list[Callable[..., list[Step]]] = [
         *[_plain_request] * 5,
-        *[_odd_request] * 2,
+        *[_wrong_request] * 2,
         *[_notification] * 2,
         _strange_notification,
         _cancelled_request,
@@ -314,7 +314,7 @@ def _rows(revision: str) -> tuple[Method, ...]:
 
 
 def _params_of(draw: Drawing, choices: CaseChoices, revision: str, row: Method) -> Any:
-    """Return params for a method, with what the target offers."""
+    """Return params for a method, from what the target offers."""
     name = row.name
     if name.endswith("/list"):
         return {}
@@ -351,8 +351,8 @@ def _plain_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
     return [*steps, ("wait",)] if draw.below(4) == 0 else steps
 
 
-def _odd_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """A request whose params are of a wrong type, or whose method doesn't exist."""
+def _wrong_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a request whose params have a wrong type, or whose method doesn't exist."""
     kind = draw.below(4)
     if kind == 0:
         method = draw.pick(UNKNOWN_METHODS)
@@ -436,7 +436,7 @@ def _wrong_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step
 
 
 def _wrong_argument_head(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """A list of tools, by which the judge knows of the header, and a call with a wrong one."""
+    """Draw a `tools/list`, from which the judge learns the header, and a call with a wrong one."""
     place = draw.pick(choices.mirrored_tools)
     arguments = draw.value(choices.arguments[place][0])
     what = draw.pick(("argument", "no-argument", "bad-argument"))
@@ -506,27 +506,27 @@ def _cancelled_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[
 
 
 def _cancelled_twin(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """Two equal calls, one of which is cancelled: they take the same time."""
+    """Draw two equal calls, which take the same time, and cancel one."""
     step = _one_call(draw, choices, ())
     return [step, step, ("cancel", draw.below(2)), AFTER_CANCEL, ("wait",)]
 
 
 def _cancelled_among_others(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """Several calls at once, some of which are cancelled."""
+    """Draw several calls at once, and cancel some."""
     calls = [_one_call(draw, choices, ()) for _ in range(2 + draw.below(3))]
     cancels = [("cancel", draw.below(4) - 1) for _ in range(1 + draw.below(2))]
     return [*calls, *cancels, AFTER_CANCEL, ("wait",)]
 
 
 def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """A call, and responses to what the server requests meanwhile."""
+    """Draw a call, and responses to what the server requests meanwhile."""
     how = ("right", "error", "wrong", "id", "twice")[draw.below(5)]
     steps = [_one_call(draw, choices, ())] if choices.tools else []
     return [*steps, ("respond", 0, how), ("progress", 0)]
 
 
 def _input_rounds(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """A call, and its retry with the input that it requires."""
+    """Draw a call, and its retry with the input that it requires."""
     how = ("right", "right", "altered", "altered", "foreign", "empty")[draw.below(6)]
     steps = [_one_call(draw, choices, ())] if choices.tools else []
     return [*steps, ("wait",), ("retry", 0, how), ("wait",), ("retry", 0, "right")]
@@ -579,7 +579,7 @@ def _tasks(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
 # -- Damage ----------------------------------------------------------------------------------------
 
 
-# Ids that nothing else has: a response to damage must not look like one to another request.
+# Ids of damaged messages only, so that their responses aren't taken for others.
 _RARE_IDS: Final = st.integers(2**30, 2**31)
 
 
@@ -593,9 +593,9 @@ def _mutations(revision: str) -> SearchStrategy[bytes]:
 
 
 def _is_doubtful(data: bytes) -> bool:
-    """Return True if bytes call a tool, or have a member twice: readers differ in which one counts.
+    """Return True if bytes call a tool, or have a member twice.
 
-    It would not be clear then which request a response is for.
+    Readers differ in which of two members counts, so it isn't clear what a response is for.
     """
     doubled = False
 
@@ -611,7 +611,7 @@ def _is_doubtful(data: bytes) -> bool:
 
 @functools.cache
 def _harmless(revision: str) -> SearchStrategy[dict[str, Any]]:
-    """Requests that call no tool and begin nothing."""
+    """Draw requests that call no tool and begin nothing."""
     return requests(revision).filter(lambda message: message["method"] not in _WITH_EFFECT)
 
 

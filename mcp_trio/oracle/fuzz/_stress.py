@@ -1,19 +1,19 @@
-"""Steps of `--stress`: what takes much time or memory of a server.
+"""Steps of `--stress`: they cost a server much time or memory.
 
-    large what size         send a message of so many bytes (message). Over HTTP also a request with
-                            one header of that size (header), so many headers (headers), or a target
-                            of that size (target), or announce such a body and send none (announced)
-    deep how depth          send a message that is nested so deeply. How: array, object
+    large what size         send a message of `size` bytes (message). Over HTTP also a request with
+                            one header of that size (header), `size` headers (headers), or a target
+                            of that size (target); or announce such a body and send none (announced)
+    deep how depth          send a message with `depth` levels. How: array, object
     slow                    send a request byte by byte, over HTTP with its head
-    heads count             over HTTP, send half a head and nothing more on so many connections
-    unread count            send so many requests, and read no response for a while
-    streams what count      open so many at once: subscriptions (listen), and over HTTP standalone
+    heads count             over HTTP, send half a head and no more on `count` connections
+    unread count            send `count` requests, and read no response for a while
+    streams what count      open `count` at once: subscriptions (listen), and over HTTP standalone
                             streams (get) or sessions (session)
 
-A server may refuse all of it: with an error, with a status such as 408, 413, 429 or 431, or by the
-end of the connection. It is a fault if its process ends, or if it doesn't answer the next request.
+A server may refuse all of it: with an error, with a status such as 408, 413, 429 or 431, or by
+closing the connection. It is a fault if its process ends, or if it doesn't answer the next request.
 
-What a case sends is bounded, because it shares the machine with the server and with other work.
+A case has limits, because it shares the machine with the server and with other work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["MAX_CONNECTIONS", "PATIENCE", "STRESS_STEPS", "StressBudget", "draw_
 MAX_CONNECTIONS: Final = 200
 # Bytes of one case: four messages that are twice as large as the default limit of our own servers.
 MAX_BYTES: Final = 32 * 1024 * 1024
-MAX_REQUESTS: Final = 500  # of one step: their responses are judged, which takes most of the time
+MAX_REQUESTS: Final = 500  # requests of one step: judging their responses takes most of the time
 MAX_DEPTH: Final = 200_000
 MAX_HEADERS: Final = 20_000
 SLOW_INTERVAL: Final = 0.0005  # seconds between two bytes of a request of about 600
@@ -45,7 +45,7 @@ UNREAD_TIMEOUT: Final = 0.5  # seconds for which nothing is read
 UNREAD_CONNECTIONS: Final = 8
 UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that doesn't read
 HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
-# A response to the probe may take so many times as long: the server has what was sent to work off.
+# The probe's timeout is multiplied by this: the server has much to do first.
 PATIENCE: Final = 3
 
 _FILLER: Final = "mcp-trio-fuzz/filler"

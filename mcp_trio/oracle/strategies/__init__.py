@@ -1,1 +1,1 @@
-"""Strategies of hypothesis, which `mcp_trio.testing.strategies` hands on."""
+"""Hypothesis strategies. `mcp_trio.testing.strategies` exports the public ones."""

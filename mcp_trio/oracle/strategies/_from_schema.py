@@ -1,12 +1,12 @@
-"""Values of a JSON Schema, valid or almost, as hypothesis strategies.
+"""Hypothesis strategies for a JSON Schema: valid values, and values that are almost valid.
 
-1. The schema is read while a value is drawn, with a budget of steps for each value. A schema of a
-   stranger can be recursive, huge or impossible: when the budget is spent, the rest of the value
-   is as small as possible, whether it is valid or not.
-2. What isn't understood is ignored: `not`, `if`, `contains`, `dependentSchemas`, references to
-   other documents. Most values are valid, and a fuzzer needs no more than that.
-3. Texts for a pattern are made once, in at most a tenth of a second. A pattern for which none is
-   found is ignored.
+1. The schema is read while a value is drawn, with a budget of steps for each value. A stranger's
+   schema can be recursive, huge or impossible. When the budget is spent, the rest of the value is
+   as small as possible, even if it is invalid then.
+2. Some keywords are ignored: `not`, `if`, `contains`, `dependentSchemas`, references to other
+   documents. Most values are valid all the same, and a fuzzer needs no more.
+3. Texts for a pattern are searched once, for at most a tenth of a second. A pattern is ignored if
+   none is found.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["from_schema", "nearly_valid"]
 
 MAX_STEPS: Final = 150  # schemas that are read for one value
-MAX_REFERENCES: Final = 4  # one inside the other
+MAX_REFERENCES: Final = 4  # levels of nesting
 MAX_DEPTH: Final = 12  # of a value
 MAX_ITEMS: Final = 4  # of an array, if the schema allows fewer than it
 MAX_TEXT: Final = 2_000  # characters of a text with a minimum length
-MAX_BRANCHES: Final = 50  # of anyOf, enum, properties and the like that are considered
+MAX_BRANCHES: Final = 50  # alternatives of anyOf, enum, properties and the like that are considered
 PATTERN_TIME: Final = 0.1  # seconds to find texts for a pattern
 PATTERN_LENGTH: Final = 500  # characters
 _SAMPLES: Final = 12  # texts for a pattern
@@ -60,7 +60,7 @@ _FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "regex": ("a+", ".*"),
     "byte": ("aGk=",),
 }
-# Where a keyword says what type a schema without `type` is of.
+# The type that a keyword implies in a schema without `type`.
 _KEYWORDS: Final[Mapping[str, str]] = {
     "properties": "object",
     "required": "object",
@@ -83,8 +83,8 @@ def from_schema(schema: Any) -> SearchStrategy[Any]:
 
     Args:
         schema: the schema, decoded: an object or a boolean. It may be a stranger's: `$ref` is
-            followed in the schema only and to a depth of 4, nothing is fetched, and the time for
-            one value is bounded. What cannot be drawn in that bound may be invalid.
+            followed inside the schema only, to a depth of 4. Nothing is fetched. The time for one
+            value is limited: a part that can't be drawn in time may be invalid.
 
     Source: json-schema.org, draft 2020-12.
     """
@@ -134,7 +134,7 @@ def nearly_valid(schema: Any) -> SearchStrategy[Any]:
 
 
 class _SchemaDraw:
-    """The drawing of one value: its schema, and what is left of its budget."""
+    """The drawing of one value: its schema, and the rest of its budget."""
 
     def __init__(self, draw: DrawFn, root: Any) -> None:
         self._draw = draw
@@ -148,7 +148,7 @@ class _SchemaDraw:
         return found.get(name, True) if isinstance(found, dict) else True
 
     def draw(self, schema: Any, depth: int = 0, references: int = 0) -> Any:
-        """Return a value of a schema that is `depth` deep in it."""
+        """Return a value of a schema, at nesting level `depth` of the whole value."""
         self._left -= 1
         schema, references = self._resolved(schema, references)
         if self._left < 0 or depth > MAX_DEPTH:
@@ -206,7 +206,7 @@ class _SchemaDraw:
         return schema, references
 
     def _merged(self, schemas: Sequence[Any], references: int) -> dict[str, Any]:
-        """Return one schema for several that a value must fulfil, as far as that is simple."""
+        """Merge several schemas that a value must all fulfil, where that is simple."""
         merged: dict[str, Any] = {}
         for each in schemas:
             self._left -= 1
@@ -343,7 +343,7 @@ class _SchemaDraw:
 
 
 def _smallest(schema: Any) -> Any:
-    """Return a value of the type of a schema without drawing."""
+    """Return the smallest value of a schema's type, without drawing."""
     found = schema.get("type") if isinstance(schema, dict) else None
     if isinstance(found, list) and found:
         found = found[0]
@@ -352,7 +352,7 @@ def _smallest(schema: Any) -> Any:
 
 
 def _step_outside(schema: Any, value: Any) -> Any:
-    """Return a value next to `value` that the ranges of its schema exclude, or of another type."""
+    """Return a value just outside the schema's ranges, or of another type than `value`."""
     schema = schema if isinstance(schema, dict) else {}
     if isinstance(value, str):
         high = _size(schema, "maxLength", MAX_TEXT)
@@ -364,7 +364,7 @@ def _step_outside(schema: Any, value: Any) -> Any:
 
 
 def _lookup(root: Any, reference: str) -> Any:
-    """Return what a JSON pointer in a fragment names, or None."""
+    """Return the part of the schema that a fragment's JSON pointer names, or None."""
     if reference == "#":
         return root
     if not reference.startswith("#/"):
@@ -424,7 +424,7 @@ def _find_patterns(schema: Any) -> list[str]:
 
 @functools.lru_cache(maxsize=256)
 def _texts_of(pattern: str) -> tuple[str, ...]:
-    """Return texts that a pattern matches, none if it is too hard or not one of Python."""
+    """Return texts that a pattern matches; none if it is too hard, or invalid in Python."""
     if len(pattern) > PATTERN_LENGTH or _is_hard(pattern):
         return ()
     found: list[str] = []

@@ -4,10 +4,10 @@ Rules of this file:
 
 1. Methods are read from the core's `METHODS` through the dialects, members from the types, and
    missing members from `Dialect.encode`. A new method is fuzzed as soon as it is a row.
-2. The envelope, the JSON text and the ids are made here with the standard library, so that a bug in
-   the core's encoder isn't repeated.
+2. The JSON-RPC members, the JSON text and the ids are made here with the standard library, so that
+   a bug in the core's encoder isn't repeated.
 
-A message is a dict. Its owner may change it, but not the values in it, which may be shared.
+A message is a dict. You may change the dict, but not the values in it: messages share them.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def methods(version: str, to: Role, *, requests: bool) -> tuple[Method, ...]:
 def objects(version: str, type: type[Struct]) -> SearchStrategy[Message]:
     """Params or results as a revision encodes them.
 
-    `_meta` and `resultType` are left out, because they belong to the message. Two of three draws
-    give one of two fixed objects, with the fewest members or with all of them: they cost almost
-    nothing, and most of a conversation doesn't depend on them.
+    They have no `_meta` and `resultType`, which belong to the message. Two of three draws give one
+    of two fixed objects, with the fewest members or with all. These cost almost nothing, and most
+    of a conversation doesn't depend on them.
     """
 
     def members_of(value: Struct) -> Message | None:

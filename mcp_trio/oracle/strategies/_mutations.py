@@ -2,10 +2,9 @@
 
 Rules of this file:
 
-1. A message is damaged in one or two places. Heavier damage is rejected by the first check and
-   tests nothing behind it.
-2. `malformed` knows the envelope of a JSON-RPC message and gives JSON that is almost one. `damaged`
-   knows only bytes.
+1. A message is damaged in one or two places. A receiver's first check would reject heavier damage,
+   so that nothing behind the check is tested.
+2. `malformed` gives JSON that is almost a JSON-RPC message. `damaged` works on any bytes.
 """
 
 from __future__ import annotations
@@ -236,7 +235,7 @@ _ANY_MEMBER_EDIT: Final[SearchStrategy[Callable[[Members, DrawFn], Members]]] = 
 
 @st.composite
 def reordered(draw: DrawFn, scripts: SearchStrategy[Sequence[T]]) -> list[T]:
-    """A script with steps removed, repeated or moved, or continued with another script.
+    """A script whose steps were removed, repeated or moved, or that goes on with another script.
 
     Args:
         scripts: draws lists of steps, of any type.

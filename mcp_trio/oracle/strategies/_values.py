@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-1. The members of a type are read from the type. Only rules that its fields don't express are
-   written here.
-2. Optional members are absent more often than not, and nothing is long: small cases are fast to
-   check, and few members are enough for most bugs.
+1. A type's members are read from the type. Written here are only the rules that its fields don't
+   express.
+2. Most optional members are absent, and nothing is long: small cases are fast to check, and few
+   members are enough for most bugs.
 
 The functions cache their strategies, because building one while drawing costs more than drawing
 from it.
@@ -191,7 +191,7 @@ def _subsets(size: int) -> SearchStrategy[int]:
 
 
 def values_of(annotation: Any, *, present: bool = False) -> SearchStrategy[Any]:
-    """Values of an annotation. With `present`, without those that mean absence."""
+    """Values of an annotation. With `present`, without the values that mean "absent"."""
     if annotation is Any:
         return json_values(1)
     if annotation is Raw:

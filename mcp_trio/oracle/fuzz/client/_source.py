@@ -58,7 +58,7 @@ _PUSHES: Final = (
 
 
 class ClientOffers(Offers, kw_only=True):
-    """What a client does with a correct server.
+    """The behaviour of a client with a correct server.
 
     Attributes:
         servers: the methods of its requests, by the revisions of a server that it talks to.

@@ -119,8 +119,8 @@ def test_server_of_odd_client_raises_nothing(value: Any, push: str) -> None:
             whole = {"jsonrpc": "2.0"} | message if isinstance(message, dict) else message
             line = TraceLine(t=0.0, sender="client", raw=json.dumps(whole))
             for reaction in session.receive(line):
-                for act in reaction.acts:
-                    session.note_sent(act.data or b"")
+                for action in reaction.actions:
+                    session.note_sent(action.data or b"")
         session.close_judge()
         session.describe()
 
