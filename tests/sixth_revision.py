@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
     from mcp_trio import Server
-    from tests.core.trace.judge.conversations import Said
+    from tests.core.trace.judge.conversations import Sent
 
 __all__ = ["NEW", "NEWEST", "ROOT", "command"]
 
@@ -183,7 +183,7 @@ def judge() -> None:
     print(json.dumps(report))
 
 
-def _verdict(said: Sequence[Said], revision: str) -> tuple[Any, ...]:
+def _verdict(said: Sequence[Sent], revision: str) -> tuple[Any, ...]:
     """Return what the judge finds in a conversation if its messages are of a revision."""
     from mcp_core.trace import Judge, TraceHeader, TraceLine, encode_line, read_line
     from tests.core.trace.judge.conversations import as_lines

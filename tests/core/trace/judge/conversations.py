@@ -19,7 +19,7 @@ __all__ = [
     "SERVER_CAPABILITIES",
     "C",
     "S",
-    "Said",
+    "Sent",
     "Start",
     "as_lines",
     "ask",
@@ -68,8 +68,8 @@ _CACHEABLE: Final = (
 )
 
 
-class Said(NamedTuple):
-    """One line: who sent it, and a message or the text of the line.
+class Sent(NamedTuple):
+    """One line of a conversation: its sender, and a message or the text of the line.
 
     `is_raw` keeps the message as it is: without it, messages of 2026-07-28 get the members that
     each of them must have.
@@ -80,29 +80,29 @@ class Said(NamedTuple):
     is_raw: bool = False
 
 
-def C(message: Any) -> Said:  # noqa: N802 - a column of the tables
-    """Return what the client says."""
-    return Said("client", message)
+def C(message: Any) -> Sent:  # noqa: N802 - a column of the tables
+    """Return a line from the client."""
+    return Sent("client", message)
 
 
-def S(message: Any) -> Said:  # noqa: N802
-    """Return what the server says."""
-    return Said("server", message)
+def S(message: Any) -> Sent:  # noqa: N802
+    """Return a line from the server."""
+    return Sent("server", message)
 
 
-def raw_client(message: Any) -> Said:
-    return Said("client", message, True)
+def raw_client(message: Any) -> Sent:
+    return Sent("client", message, True)
 
 
-def raw_server(message: Any) -> Said:
-    return Said("server", message, True)
+def raw_server(message: Any) -> Sent:
+    return Sent("server", message, True)
 
 
-def at(t: float, said: Said) -> Said:
-    """Return what was said, `t` seconds after the beginning. The message is kept as it is."""
+def at(t: float, said: Sent) -> Sent:
+    """Return a line that is sent `t` seconds after the beginning. Its message is kept as it is."""
     if isinstance(said.message, TraceLine):
-        return Said(said.sender, replace(said.message, t=t))
-    return Said(said.sender, TraceLine(t=t, sender=said.sender, raw=json.dumps(said.message)))
+        return Sent(said.sender, replace(said.message, t=t))
+    return Sent(said.sender, TraceLine(t=t, sender=said.sender, raw=json.dumps(said.message)))
 
 
 def ask(id: Any, method: str, **params: Any) -> Message:
@@ -135,7 +135,7 @@ class Start(NamedTuple):
     client: Message = CLIENT_CAPABILITIES
     server: Message = SERVER_CAPABILITIES
 
-    def messages(self) -> list[Said]:
+    def messages(self) -> list[Sent]:
         if self.revision in MODERN:
             return []
         info = {"name": "x", "version": "1"}
@@ -162,7 +162,7 @@ class Start(NamedTuple):
 
 
 def judge(
-    start: Start | None, messages: list[Said], revision: str = ""
+    start: Start | None, messages: list[Sent], revision: str = ""
 ) -> tuple[list[Finding], Judge]:
     """Judge a conversation that begins with `start`, and return the findings and the judge."""
     header = TraceHeader(format_version=1, observer="between", transport="stdio")
@@ -178,7 +178,7 @@ def judge(
 
 
 def as_lines(
-    messages: Sequence[Said], revision: str, start: Start | None = None
+    messages: Sequence[Sent], revision: str, start: Start | None = None
 ) -> Iterator[TraceLine]:
     """Yield the lines of a conversation."""
     methods: dict[Any, str] = {}

@@ -14,7 +14,7 @@ from tests.core.trace.judge.conversations import (
     META,
     C,
     S,
-    Said,
+    Sent,
     Start,
     ask,
     at,
@@ -34,7 +34,7 @@ LARGE: Final = {"a": "x" * 5_000}
 
 
 def certain(
-    said: list[Said], revision: str = "2025-11-25", start: Start | None = None
+    said: list[Sent], revision: str = "2025-11-25", start: Start | None = None
 ) -> list[str]:
     """Return the rows of the certain findings."""
     found, _ = judge(start, said, revision)
@@ -72,7 +72,7 @@ def test_capabilities_of_a_server_without_sessions_hold_for_some_time(
     discovered = result(8, supportedVersions=["2026-07-28"], capabilities={}, **members)
     call = ask(9, "tools/call", name="t", arguments={}, _meta=META_E)
     called = result(9, content=[], **members)
-    said: list[Said] = []
+    said: list[Sent] = []
     for t, request, response in ((0.0, discover, discovered), (seconds, call, called)):
         if exchange:
             number = request["id"]
@@ -174,7 +174,7 @@ def test_server_of_the_transport_http_sse_has_its_own_statuses(status: int, body
     head = HttpHead(status=status, headers=(("content-type", "text/plain"),))
     accepted = TraceLine(t=0.0, exchange=3, sender="server", http=head, raw=body)
     said = [*opened, endpoint, sent(2, begin, {}), got(2, 202), event(1, begun)]
-    said += [sent(3, notify("notifications/initialized"), {}), Said("server", accepted)]
+    said += [sent(3, notify("notifications/initialized"), {}), Sent("server", accepted)]
     paths = [replace(each.message, http=_to(each.message.http, "/messages")) for each in said]
     judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True)
     assert [each for line in paths for each in judged.receive(line) if each.is_certain] == []
@@ -199,12 +199,12 @@ def test_client_that_goes_on_with_a_version_from_before_the_first_is_not_accused
 def test_client_is_not_accused_for_a_state_that_two_requests_have() -> None:
     """A `requestState` is any text: a server can give the same one to all requests."""
 
-    def round_of(id: int, name: str) -> list[Said]:
+    def round_of(id: int, name: str) -> list[Sent]:
         asked = {name: {"method": "roots/list"}}
         given = result(id, resultType="input_required", requestState="s", inputRequests=asked)
         return [C(ask(id, "tools/call", name=name)), S(given)]
 
-    def retry(id: int, name: str) -> Said:
+    def retry(id: int, name: str) -> Sent:
         responses: dict[str, Any] = {name: {"roots": []}}
         return C(ask(id, "tools/call", name=name, requestState="s", inputResponses=responses))
 
@@ -214,11 +214,11 @@ def test_client_is_not_accused_for_a_state_that_two_requests_have() -> None:
 
 
 def test_client_is_judged_by_the_last_round_of_a_state_that_goes_on() -> None:
-    def asked(id: int, key: str) -> Said:
+    def asked(id: int, key: str) -> Sent:
         requests = {key: {"method": "roots/list"}}
         return S(result(id, resultType="input_required", requestState="s", inputRequests=requests))
 
-    def retry(id: int, key: str) -> Said:
+    def retry(id: int, key: str) -> Sent:
         responses: dict[str, Any] = {key: {"roots": []}}
         return C(ask(id, "tools/call", name="t", requestState="s", inputResponses=responses))
 
@@ -233,7 +233,7 @@ def test_list_that_changes_while_it_is_read_was_notified() -> None:
     changed = S(notify("notifications/tools/list_changed"))
     first, second = C(ask(1, "tools/list")), C(ask(2, "tools/list"))
     old, new = S(result(1, tools=tools[:1])), S(result(2, tools=tools))
-    later = Said("client", TraceLine(t=9.0, sender="client", raw=json.dumps(ask(3, "ping"))))
+    later = Sent("client", TraceLine(t=9.0, sender="client", raw=json.dumps(ask(3, "ping"))))
     start = Start("2025-11-25", server={"tools": {"listChanged": True}})
     assert certain([first, changed, old, second, new, later], start=start) == []
     assert certain([first, old, second, new, later], start=start) == ["TOOL-23"]
@@ -280,8 +280,8 @@ def test_server_is_not_accused_for_arguments_that_the_recorder_replaced() -> Non
     call = json.dumps(ask(2, "tools/call", name="t", arguments={"a": "x"}))
     line = TraceLine(t=0.0, sender="client", raw=call)
     hidden = replace(line, redacted=("/params/arguments/a",))
-    assert certain([*tools, Said("client", hidden), S(error(2))], start=Start("2025-11-25")) == []
-    assert certain([*tools, Said("client", line), S(error(2))], start=Start("2025-11-25")) == [
+    assert certain([*tools, Sent("client", hidden), S(error(2))], start=Start("2025-11-25")) == []
+    assert certain([*tools, Sent("client", line), S(error(2))], start=Start("2025-11-25")) == [
         "TOOL-16"
     ]
 

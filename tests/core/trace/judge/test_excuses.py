@@ -20,7 +20,7 @@ from mcp_core.trace import (
 from tests.core.trace.judge.conversations import (
     C,
     S,
-    Said,
+    Sent,
     Start,
     ask,
     error,
@@ -54,7 +54,7 @@ NOT_JSON = '{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}'
                raw_server(result(1))]),
     ],
 )  # fmt: skip
-def test_server_that_has_a_reason_is_not_accused(revision: str, said: list[Said]) -> None:
+def test_server_that_has_a_reason_is_not_accused(revision: str, said: list[Sent]) -> None:
     found, _ = judge(Start(revision), said, revision)
     assert [each for each in found if each.side == "server"] == []
 
@@ -167,7 +167,7 @@ PART = '{"jsonrpc":"2.0","id":1,"resu'
 )
 def test_side_whose_stream_ends_within_a_message_is_not_accused(side: Any, body: Any) -> None:
     end = TraceLine(t=0.0, sender=side, end="closed", **body)
-    found, _ = judge(Start("2025-11-25"), [Said(side, end)])
+    found, _ = judge(Start("2025-11-25"), [Sent(side, end)])
     assert found == []
 
 
@@ -176,7 +176,7 @@ def test_side_whose_stream_ends_within_a_message_is_not_accused(side: Any, body:
 )
 def test_server_whose_last_line_is_whole_is_judged(raw: str, row: str) -> None:
     end = TraceLine(t=0.0, sender="server", end="closed", raw=raw)
-    found, _ = judge(Start("2025-11-25"), [Said("server", end)])
+    found, _ = judge(Start("2025-11-25"), [Sent("server", end)])
     assert [each.row for each in found] == [row]
 
 
@@ -227,7 +227,7 @@ def test_server_whose_views_of_a_task_cross_is_not_accused() -> None:
         times = dict.fromkeys(("createdAt", "lastUpdatedAt"), "2025-11-25T10:30:00Z")
         return {"taskId": "786512e2-9e0d-44bd", "status": status, "ttl": 60_000, **times}
 
-    def poll(id: int) -> Said:
+    def poll(id: int) -> Sent:
         return C(ask(id, "tasks/get", taskId="786512e2-9e0d-44bd"))
 
     declared: dict[str, Any] = {"tasks": {"requests": {"tools": {"call": {}}}}, "tools": {}}

@@ -12,7 +12,7 @@ from tests.core.trace.judge.conversations import (
     META,
     C,
     S,
-    Said,
+    Sent,
     Start,
     as_lines,
     ask,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp_core.trace import Finding
     from tests.core.trace.judge.rules.case import Case
 
-LOST: Final = Said("server", TraceLine(t=0.0, kind="lost", count=1))
+LOST: Final = Sent("server", TraceLine(t=0.0, kind="lost", count=1))
 BEGIN, BEGUN, INITIALIZED = Start("2025-11-25").messages()
 LISTEN: Final = C(ask(9, "subscriptions/listen", notifications={"toolsListChanged": True}))
 SUBSCRIPTION: Final = {META + "subscriptionId": 9}
@@ -39,7 +39,7 @@ def certain(found: list[Finding]) -> list[str]:
     return [each.row for each in found if each.is_certain]
 
 
-def with_token(id: int, token: str) -> Said:
+def with_token(id: int, token: str) -> Sent:
     return C(ask(id, "tools/list", _meta={"progressToken": token}))
 
 
@@ -59,7 +59,7 @@ def with_token(id: int, token: str) -> Said:
                         S(notify("notifications/tools/list_changed", _meta=SUBSCRIPTION))]),
     ],
 )  # fmt: skip
-def test_peers_are_not_accused_for_lines_that_were_lost(revision: str, said: list[Said]) -> None:
+def test_peers_are_not_accused_for_lines_that_were_lost(revision: str, said: list[Sent]) -> None:
     assert certain(judge(None, said, revision)[0]) == []
     found, _ = judge(None, [each for each in said if each is not LOST], revision)
     assert certain(found), "it must be a fault if nothing was lost"
@@ -78,7 +78,7 @@ def test_peers_are_not_accused_for_lines_that_were_lost(revision: str, said: lis
     ],
 )
 @pytest.mark.parametrize("observer", ["client", "server", "between"])
-def test_peers_are_not_accused_for_what_was_before_the_trace(observer: Any, said: Said) -> None:
+def test_peers_are_not_accused_for_what_was_before_the_trace(observer: Any, said: Sent) -> None:
     judged = Judge(TraceHeader(format_version=1, observer=observer, transport="stdio"))
     line = TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message))
     found = judged.receive(line)
@@ -111,7 +111,7 @@ def test_truncated_response_makes_its_id_unknown() -> None:
     cut = TruncatedMessage(size=9, sha256="")
     line = TraceLine(t=0.0, sender="server", raw='{"jsonrpc"', truncated=cut)
     listed = ask(1, "tools/list")
-    found, _ = judge(None, [C(listed), Said("server", line), C(listed)], "2026-07-28")
+    found, _ = judge(None, [C(listed), Sent("server", line), C(listed)], "2026-07-28")
     assert certain(found) == []
 
 

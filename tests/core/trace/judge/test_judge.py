@@ -27,7 +27,7 @@ from mcp_core.trace.judge._revisions import REVISIONS, STATEFUL
 from tests.core.trace.judge.conversations import (
     C,
     S,
-    Said,
+    Sent,
     Start,
     ask,
     error,
@@ -95,13 +95,13 @@ TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MEMBERS | VALU
 @given(st.sampled_from([None, *STATEFUL]), TEXTS)
 def test_judge_takes_any_json(revision: str | None, lines: list[Any]) -> None:
     start = None if revision is None else Start(revision)
-    found, _ = judge(start, [Said(sender, value, True) for sender, value in lines])
+    found, _ = judge(start, [Sent(sender, value, True) for sender, value in lines])
     assert all(isinstance(each, Finding) for each in found)
 
 
 @given(st.lists(st.text(max_size=20) | st.binary(max_size=20), max_size=5))
 def test_judge_takes_any_line(lines: list[str | bytes]) -> None:
-    judge(None, [Said("client", line, True) for line in lines])
+    judge(None, [Sent("client", line, True) for line in lines])
 
 
 @pytest.mark.parametrize(

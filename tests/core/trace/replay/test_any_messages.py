@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.trace import RecordedTrace, diff_traces
-from tests.core.trace.judge.conversations import Said
+from tests.core.trace.judge.conversations import Sent
 from tests.core.trace.judge.test_judge import MEMBERS, VALUES
 from tests.core.trace.replay.traces import HANDSHAKE, live_client, live_server, recorded
 from tests.levels import fewer_examples
@@ -20,7 +20,7 @@ TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MESSAGES), max
 
 
 def trace_of(texts: list[Any], *, has_handshake: bool) -> RecordedTrace:
-    said = [Said(sender, value) for sender, value in texts]
+    said = [Sent(sender, value) for sender, value in texts]
     return recorded([*(HANDSHAKE if has_handshake else []), *said], "message:taskId")
 
 

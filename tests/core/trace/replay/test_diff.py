@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import ChangedValue, TraceDiff, TraceLine, TruncatedMessage, diff_traces
-from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import AT, CALL, HANDSHAKE, call, recorded, text
 
 LATER = "2026-11-23T09:00:00Z"
 
 
-def diff(old: list[Said], new: list[Said], *hidden: str, **options: Any) -> TraceDiff:
+def diff(old: list[Sent], new: list[Sent], *hidden: str, **options: Any) -> TraceDiff:
     return diff_traces(recorded(old, *hidden), recorded(new, *hidden, at=LATER), **options)
 
 
@@ -70,7 +70,7 @@ def test_missing_response_is_told() -> None:
 
 
 def test_changed_order_names_as_few_as_possible() -> None:
-    def asked(*names: str) -> list[Said]:
+    def asked(*names: str) -> list[Sent]:
         said = []
         for id, name in enumerate(names):
             said += [C(call(id, name)), S(text(id, "A"))]
@@ -87,7 +87,7 @@ def test_order_of_responses_side_by_side_does_not_count() -> None:
 
 
 def test_changed_request_of_server_is_told() -> None:
-    def asked(message: str) -> list[Said]:
+    def asked(message: str) -> list[Sent]:
         return [
             C(call(1)),
             S(ask(5, "elicitation/create", message=message)),
@@ -101,7 +101,7 @@ def test_changed_request_of_server_is_told() -> None:
 
 
 def test_ids_tokens_and_meta_do_not_count() -> None:
-    def said(id: Any, **meta: Any) -> list[Said]:
+    def said(id: Any, **meta: Any) -> list[Sent]:
         asked = call(id)
         asked["params"]["_meta"] = meta
         return [C(asked), S(result(id, content=[], _meta=meta))]
@@ -168,7 +168,7 @@ def test_entries_are_compared_by_name() -> None:
 
 
 def test_text_that_is_sent_back_is_an_id() -> None:
-    def said(id: str) -> list[Said]:
+    def said(id: str) -> list[Sent]:
         return [C(call(1, "begin")), S(text(1, id)), C(call(2, "use", cart=id)), S(text(2, "ok"))]
 
     assert diff(said("cart-1234"), said("cart-9876")).count == 0
@@ -197,7 +197,7 @@ def test_number_of_notifications_does_not_count() -> None:
 
 
 def test_number_of_polls_does_not_count() -> None:
-    def polled(*statuses: str) -> list[Said]:
+    def polled(*statuses: str) -> list[Sent]:
         said = []
         for id, status in enumerate(statuses):
             said += [C(ask(id, "tasks/get", taskId="t")), S(result(id, status=status))]
@@ -214,7 +214,7 @@ def test_truncated_response_is_not_compared() -> None:
         raw='{"jsonrpc":"2.0","id":1,"result":{"con',
         truncated=TruncatedMessage(size=9_999_999),
     )
-    found = diff(CALL, [CALL[0], Said("server", cut)])
+    found = diff(CALL, [CALL[0], Sent("server", cut)])
     assert (found.count, found.not_compared) == (0, 1)
 
 
@@ -226,7 +226,7 @@ def test_sessions_are_compared_in_their_order() -> None:
 
 
 def test_subscription_id_is_an_id() -> None:
-    def said(id: Any) -> list[Said]:
+    def said(id: Any) -> list[Sent]:
         meta = {META + "subscriptionId": id}
         return [
             C(ask(id, "subscriptions/listen")),

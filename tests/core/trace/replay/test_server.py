@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import TraceLine, TruncatedMessage
-from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, live_client, recorded, text
 
 PROGRESS = "notifications/progress"
@@ -98,7 +98,7 @@ def test_redacted_value_equals_any_other(recorded_value: Any, redacted: tuple[st
         raw=json.dumps(call(1, key=recorded_value, x=1), ensure_ascii=False),
         redacted=redacted,
     )
-    client = live_client(recorded([Said("client", line), S(text(1, "A"))]))
+    client = live_client(recorded([Sent("client", line), S(text(1, "A"))]))
     assert client.say(call(1, key="hunter2", x=1)) == [text(1, "A")]
     assert "error" in client.say(call(1, key="hunter2", x=2))[0]
 
@@ -203,7 +203,7 @@ def test_truncated_and_missing_responses_are_errors() -> None:
         raw='{"jsonrpc":"2.0","id":1,"result":{"con',
         truncated=TruncatedMessage(size=9_999_999),
     )
-    client = live_client(recorded([C(call(1)), Said("server", cut), C(call(2, x=1))]))
+    client = live_client(recorded([C(call(1)), Sent("server", cut), C(call(2, x=1))]))
     assert "only the beginning of the response" in client.say(call(1))[0]["error"]["message"]
     assert "has no response to tools/call" in client.say(call(2, x=1))[0]["error"]["message"]
     assert client.server.missing_count == 2

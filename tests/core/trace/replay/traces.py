@@ -13,7 +13,7 @@ from mcp_core.trace import (
     TraceLine,
     load_trace,
 )
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def text(id: Any, content: str) -> dict[str, Any]:
 CALL: Final = [C(call(1, x="a")), S(text(1, "A"))]
 
 
-def lines_of(said: Sequence[Said], gap: float = 1.0) -> list[tuple[int, TraceLine]]:
+def lines_of(said: Sequence[Sent], gap: float = 1.0) -> list[tuple[int, TraceLine]]:
     """Return the numbered lines of a conversation, `gap` seconds apart."""
     found = []
     for index, each in enumerate(said):
@@ -59,7 +59,7 @@ def lines_of(said: Sequence[Said], gap: float = 1.0) -> list[tuple[int, TraceLin
     return found
 
 
-def recorded(said: Sequence[Said], *redacted: str, at: str = AT, gap: float = 1.0) -> RecordedTrace:
+def recorded(said: Sequence[Sent], *redacted: str, at: str = AT, gap: float = 1.0) -> RecordedTrace:
     """Return the trace of a conversation over stdio. `redacted` is for the header."""
     header = TraceHeader(format_version=1, at=at, transport="stdio", redacted=redacted)
     return load_trace(header, lines_of(said, gap))

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_core.trace import TraceHeader, TraceLine, encode_header, encode_line
 from mcp_trio.cli import main
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
 
 CLEAN = [*Start("2025-11-25").messages(), C(ask(1, "ping")), S(result(1))]
 # One MUST of the server, and one SHOULD of the client.
@@ -24,7 +24,7 @@ SHOULD = [
 ]
 
 
-def written(path: Path, said: list[Said]) -> str:
+def written(path: Path, said: list[Sent]) -> str:
     file = path / "a.mcp.jsonl"
     header = TraceHeader(format_version=1, observer="client", transport="stdio")
     lines = [

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core.trace import TraceHeader, encode_header, encode_line
 from mcp_trio.cli import main
-from tests.core.trace.judge.conversations import C, S, Said, ask, error, result
+from tests.core.trace.judge.conversations import C, S, Sent, ask, error, result
 from tests.core.trace.replay.traces import AT, CALL, call, lines_of, text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OTHER = [CALL[0], S(text(1, "other"))]
 
 
-def written(path: Path, name: str, said: Sequence[Said]) -> str:
+def written(path: Path, name: str, said: Sequence[Sent]) -> str:
     file = path / name
     header = TraceHeader(format_version=1, at=AT, transport="stdio")
     file.write_bytes(

@@ -16,7 +16,7 @@ from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _live_judge
 from mcp_trio.cli.oracle._live_judge import LiveJudge
 from mcp_trio.recording._open import open_recorder
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ CLEAN = [*Start("2025-11-25").messages(), C(ask(1, "ping")), S(result(1))]
 WRONG = [*CLEAN, S(result(1))]
 
 
-def judged(said: list[Said], *, is_complete: bool = True) -> int:
+def judged(said: list[Sent], *, is_complete: bool = True) -> int:
     judge = LiveJudge()
     judge.start(HEADER)
     judge.receive(TraceLine(t=0.0, kind="spawn", text="server"))
@@ -36,7 +36,7 @@ def judged(said: list[Said], *, is_complete: bool = True) -> int:
 
 
 @pytest.mark.parametrize(("said", "status"), [(CLEAN, 0), (WRONG, 1), ([], 4), (CLEAN[:1], 4)])
-def test_live_judge_status_says_whether_a_rule_is_broken(said: list[Said], status: int) -> None:
+def test_live_judge_status_says_whether_a_rule_is_broken(said: list[Sent], status: int) -> None:
     assert judged(said) == status
 
 

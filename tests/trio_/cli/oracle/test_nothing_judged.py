@@ -14,22 +14,22 @@ from mcp_trio.cli import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-Said = tuple[str, dict[str, Any] | str]
+Sent = tuple[str, dict[str, Any] | str]
 
 HEADER = {"mcp-trace": 1, "observer": "between", "transport": "stdio"}
 INFO = {"name": "a", "version": "1"}
 OPEN = {"protocolVersion": "2025-11-25", "capabilities": {}}
-INITIALIZE: Said = (
+INITIALIZE: Sent = (
     "client",
     {"id": 0, "method": "initialize", "params": {**OPEN, "clientInfo": INFO}},
 )
-INITIALIZED: Said = ("server", {"id": 0, "result": {**OPEN, "serverInfo": INFO}})
-NOTE: Said = ("client", {"method": "notifications/initialized"})
-LOG: Said = ("server", {"method": "notifications/message", "params": {"level": "info", "data": 1}})
+INITIALIZED: Sent = ("server", {"id": 0, "result": {**OPEN, "serverInfo": INFO}})
+NOTE: Sent = ("client", {"method": "notifications/initialized"})
+LOG: Sent = ("server", {"method": "notifications/message", "params": {"level": "info", "data": 1}})
 WHOLE = (INITIALIZE, INITIALIZED, NOTE)
 
 
-def trace(*said: Said) -> str:
+def trace(*said: Sent) -> str:
     lines: list[dict[str, Any]] = [HEADER]
     for number, (sender, message) in enumerate(said):
         raw = message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0"} | message)

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core.trace import TraceLine, TruncatedMessage
 from mcp_trio.cli import main
-from tests.core.trace.judge.conversations import C, S, Said, ask, result
+from tests.core.trace.judge.conversations import C, S, Sent, ask, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE
 from tests.trio_.cli.oracle.test_diff import written
 from tests.trio_.cli.program import DEAD, GREETER, SILENT, TEAHOUSE, run
@@ -127,7 +127,7 @@ def test_replay_of_truncated_request_ends_with_status_2(
         raw='{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"na',
         truncated=TruncatedMessage(size=9_999_999),
     )
-    trace = written(tmp_path, "a.mcp.jsonl", [Said("client", cut)])
+    trace = written(tmp_path, "a.mcp.jsonl", [Sent("client", cut)])
     assert main(["replay", trace, "http://127.0.0.1:9/mcp"]) == 2
     assert "line 2 was recorded in part" in capsys.readouterr().err
 

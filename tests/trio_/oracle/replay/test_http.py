@@ -24,7 +24,7 @@ from mcp_trio.http_client._connector import Connector
 from mcp_trio.oracle.replay._http_client import play_over_http
 from mcp_trio.oracle.replay._http_server import serve_over_http
 from mcp_trio.recording._open import open_recorder
-from tests.core.trace.judge.conversations import META, C, S, Said, ask, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Sent, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ MODERN = [
 ]
 
 
-async def play(said: list[Said], url: Url, file: Path) -> ReplayClient:
+async def play(said: list[Sent], url: Url, file: Path) -> ReplayClient:
     client = ReplayClient(recorded(said, gap=0.01).sessions[0])
     connector = Connector(url.scheme, url.host, url.port)
     async with open_recorder(file, "client", "http", [str(url)]) as recorder:
@@ -67,7 +67,7 @@ async def play(said: list[Said], url: Url, file: Path) -> ReplayClient:
 
 
 @pytest.mark.parametrize("said", [LEGACY, MODERN], ids=["legacy", "modern"])
-async def test_client_and_server_of_a_trace_agree(said: list[Said], tmp_path: Path) -> None:
+async def test_client_and_server_of_a_trace_agree(said: list[Sent], tmp_path: Path) -> None:
     trace = recorded(said)
     server = ReplayServer(trace)
     http = ReplayHttpServer(

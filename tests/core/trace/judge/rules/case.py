@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.core.trace.judge.conversations import EVERYTHING, C, Said, Start, notify
+from tests.core.trace.judge.conversations import EVERYTHING, C, Sent, Start, notify
 
 __all__ = ["QUIET", "Case", "case"]
 
@@ -34,9 +34,9 @@ class Case:
 
     row: str
     revision: str
-    fails: Sequence[Said]
-    passes: Sequence[Said]
-    none: Sequence[Said]
+    fails: Sequence[Sent]
+    passes: Sequence[Sent]
+    none: Sequence[Sent]
     side: str
     is_certain: bool
     allowed: tuple[str, ...]
@@ -47,9 +47,9 @@ class Case:
 def case(
     row: str,
     revision: str,
-    fails: Sequence[Said],
-    passes: Sequence[Said],
-    none: Sequence[Said] | None = None,
+    fails: Sequence[Sent],
+    passes: Sequence[Sent],
+    none: Sequence[Sent] | None = None,
     *,
     start: Capabilities | None = EVERYTHING,
     pass_start: Capabilities | None = None,

@@ -9,7 +9,7 @@ from tests.core.trace.judge.conversations import (
     META,
     C,
     S,
-    Said,
+    Sent,
     ask,
     at,
     error,
@@ -57,24 +57,24 @@ SERVED: Final = [
 ]
 
 
-def discovered(*versions: str) -> Said:
+def discovered(*versions: str) -> Sent:
     hints = {"ttlMs": 0, "cacheScope": "private"}
     return S(result("d", supportedVersions=list(versions), capabilities={}, **hints))
 
 
-def exited(t: float, status: int) -> Said:
+def exited(t: float, status: int) -> Sent:
     return C(TraceLine(t=t, kind="exit", status=status))
 
 
-def ended(t: float, sender: Literal["client", "server"]) -> Said:
-    return Said(sender, TraceLine(t=t, sender=sender, end="closed"))
+def ended(t: float, sender: Literal["client", "server"]) -> Sent:
+    return Sent(sender, TraceLine(t=t, sender=sender, end="closed"))
 
 
-def initialized(version: Any) -> Said:
+def initialized(version: Any) -> Sent:
     return S(initialized_with(protocolVersion=version))
 
 
-def no_version(data: Any) -> Said:
+def no_version(data: Any) -> Sent:
     return S(error("i", -32601, data=data))
 
 

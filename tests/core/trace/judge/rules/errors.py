@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, error, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, error, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import LIST, NOTHING, PING, SERVED, TEXT, discovered
 
@@ -37,12 +37,12 @@ ROUND: Final = [
 ROOTS_GIVEN: Final[dict[str, Any]] = {"roots": []}
 
 
-def complete(id: Any, name: str) -> Said:
+def complete(id: Any, name: str) -> Sent:
     ref = {"type": "ref/prompt", "name": name}
     return C(ask(id, "completion/complete", ref=ref, argument={"name": "a", "value": ""}))
 
 
-def retry(**responses: Any) -> Said:
+def retry(**responses: Any) -> Sent:
     given = {"requestState": "s", "inputResponses": responses}
     return C(ask(2, "tools/call", name="t", **given))
 
@@ -62,7 +62,7 @@ FORM_ROUND: Final = [
 ]
 
 
-def code(number: int, id: int = 1, **data: Any) -> Said:
+def code(number: int, id: int = 1, **data: Any) -> Sent:
     return S(error(id, number, data=data) if data else error(id, number))
 
 

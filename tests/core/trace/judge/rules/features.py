@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.core.trace.judge.conversations import META, C, S, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import (
     FORM,
@@ -33,38 +33,38 @@ NESTED: Final = S(result(1, resultType="input_required", inputRequests=ASKED))
 WITHOUT_TOOLS: Final[dict[str, Any]] = {META + "clientCapabilities": {"sampling": {}}}
 
 
-def listed(*tools: Any, id: int = 1) -> list[Said]:
+def listed(*tools: Any, id: int = 1) -> list[Sent]:
     return [C(ask(id, "tools/list")), S(result(id, tools=list(tools)))]
 
 
-def called(**members: Any) -> list[Said]:
+def called(**members: Any) -> list[Sent]:
     return [C(call(2)), S(result(2, **members))]
 
 
-def content(*blocks: Any) -> list[Said]:
+def content(*blocks: Any) -> list[Sent]:
     return called(content=list(blocks))
 
 
-def resources(**members: Any) -> list[Said]:
+def resources(**members: Any) -> list[Sent]:
     return [
         C(ask(1, "resources/list")),
         S(result(1, resources=[{"uri": "a:b", "name": "n", **members}])),
     ]
 
 
-def read(**members: Any) -> list[Said]:
+def read(**members: Any) -> list[Sent]:
     return [C(ask(1, "resources/read", uri="a:b")), S(result(1, contents=[members]))]
 
 
-def prompt(**members: Any) -> list[Said]:
+def prompt(**members: Any) -> list[Sent]:
     return [C(ask(1, "prompts/get", name="p")), S(result(1, messages=[members]))]
 
 
-def sample(*messages: Any) -> Said:
+def sample(*messages: Any) -> Sent:
     return S(ask(1, "sampling/createMessage", maxTokens=1, messages=list(messages)))
 
 
-def form(**properties: Any) -> Said:
+def form(**properties: Any) -> Sent:
     return S(
         ask(
             1,
@@ -75,7 +75,7 @@ def form(**properties: Any) -> Said:
     )
 
 
-def answered(**members: Any) -> list[Said]:
+def answered(**members: Any) -> list[Sent]:
     return [S(FORM), C(result(1, **members))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.core.trace.judge.conversations import C, S, Said, ask, error, result
+from tests.core.trace.judge.conversations import C, S, Sent, ask, error, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.http import (
     CALL,
@@ -31,7 +31,7 @@ def tool(properties: dict[str, Any], name: str = "t") -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
 
-def listed(*tools: dict[str, Any]) -> list[Said]:
+def listed(*tools: dict[str, Any]) -> list[Sent]:
     """Return the exchange 1, in which the server lists its tools."""
     found = result(
         1,
@@ -44,7 +44,7 @@ def listed(*tools: dict[str, Any]) -> list[Said]:
     return [sent(1, ask(1, "tools/list", _meta=META_E), LIST_HEADERS), got(1, 200, found)]
 
 
-def called(*, name: str = "t", headers: Headers | None = None, **arguments: Any) -> Said:
+def called(*, name: str = "t", headers: Headers | None = None, **arguments: Any) -> Sent:
     """Return the request of the exchange 2."""
     request = ask(2, "tools/call", name=name, arguments=arguments, _meta=META_E)
     return sent(2, request, {**MIRRORED, **(headers or {})})
@@ -70,7 +70,7 @@ BAD_E: Final = sent(
 VERSIONS: Final = {"supported": ["2026-07-28"], "requested": BAD}
 
 
-def annotated(*names: Any, **schema: Any) -> list[Said]:
+def annotated(*names: Any, **schema: Any) -> list[Sent]:
     """Return a list with a tool whose properties have headers."""
     properties = {
         f"p{at}": {"type": "string", "x-mcp-header": name} for at, name in enumerate(names)

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final, Literal
 
 from mcp_core.trace import HttpHead, SseFields, TraceLine
-from tests.core.trace.judge.conversations import INFO, Said, ask, error, notify, result
+from tests.core.trace.judge.conversations import INFO, Sent, ask, error, notify, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import META_E, SERVER_META, TEXT
 
@@ -22,7 +22,7 @@ def _head(headers: Headers, **members: Any) -> HttpHead:
     return HttpHead(version="1.1", headers=found, **members)
 
 
-def sent(number: int, message: Any, headers: Headers, method: str = "POST") -> Said:
+def sent(number: int, message: Any, headers: Headers, method: str = "POST") -> Sent:
     """Return a request. A header that is None is left out."""
     line = TraceLine(
         t=0.0,
@@ -31,7 +31,7 @@ def sent(number: int, message: Any, headers: Headers, method: str = "POST") -> S
         http=_head({**BOTH, **headers} if method == "POST" else headers, method=method),
         raw=None if message is None else json.dumps(message),
     )
-    return Said("client", line)
+    return Sent("client", line)
 
 
 def got(
@@ -40,7 +40,7 @@ def got(
     message: Any = None,
     headers: Headers | None = None,
     kind: str = "application/json",
-) -> Said:
+) -> Sent:
     """Return a response."""
     known: Headers = {"content-type": kind} if message is not None or status == 200 else {}
     line = TraceLine(
@@ -50,22 +50,22 @@ def got(
         http=_head({**known, **(headers or {})}, status=status),
         raw=None if message is None else json.dumps(message),
     )
-    return Said("server", line)
+    return Sent("server", line)
 
 
 def event(
     number: int, message: Any, id: str | None = None, kind: str = "", retry: int | None = None
-) -> Said:
+) -> Sent:
     fields = SseFields(id=id, event=kind, retry=retry)
     text: str | None = message if isinstance(message, str) else json.dumps(message)
     text = None if message is None else text
-    return Said("server", TraceLine(t=0.0, exchange=number, sender="server", sse=fields, raw=text))
+    return Sent("server", TraceLine(t=0.0, exchange=number, sender="server", sse=fields, raw=text))
 
 
-def ended(number: int, sender: Literal["client", "server"] = "server") -> Said:
+def ended(number: int, sender: Literal["client", "server"] = "server") -> Sent:
     """Return the end of a response, which is complete if the server ended it."""
     end = "complete" if sender == "server" else "closed"
-    return Said(sender, TraceLine(t=0.0, exchange=number, sender=sender, end=end))
+    return Sent(sender, TraceLine(t=0.0, exchange=number, sender=sender, end=end))
 
 
 SSE: Final = "text/event-stream"
@@ -110,7 +110,7 @@ UNMARKED: Final = got(1, 200, kind=SSE)
 DATA: Final = {"supported": [], "requested": "2026-07-28"}
 
 
-def failed(code: int, status: int, id: Any = 1) -> list[Said]:
+def failed(code: int, status: int, id: Any = 1) -> list[Sent]:
     """Return an error of a server that is known to serve 2026-07-28."""
     return [*SERVED_BEFORE, SENT_E, got(1, status, error(id, code, data=DATA))]
 

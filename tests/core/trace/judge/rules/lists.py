@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, at, error, notify, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, at, error, notify, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.messages import LIST, PING, SAMPLE, SERVED, TEXT, initialize
 
@@ -13,12 +13,12 @@ LATER: Final = [at(5, C(notify("x")))]
 SCHEMA: Final = {"type": "object"}
 
 
-def tools(id: int, *names: str) -> list[Said]:
+def tools(id: int, *names: str) -> list[Sent]:
     found = [{"name": name, "inputSchema": SCHEMA} for name in names]
     return [C(ask(id, "tools/list")), S(result(id, tools=found))]
 
 
-def pages(id: int, *names: str) -> list[Said]:
+def pages(id: int, *names: str) -> list[Sent]:
     """Return a list of two pages."""
     found = [{"name": name, "inputSchema": SCHEMA} for name in names]
     return [
@@ -29,37 +29,37 @@ def pages(id: int, *names: str) -> list[Said]:
     ]
 
 
-def prompts(id: int, *names: str) -> list[Said]:
+def prompts(id: int, *names: str) -> list[Sent]:
     found = [{"name": name} for name in names]
     return [C(ask(id, "prompts/list")), S(result(id, prompts=found))]
 
 
-def resources(id: int, *uris: str) -> list[Said]:
+def resources(id: int, *uris: str) -> list[Sent]:
     found = [{"uri": uri, "name": "n"} for uri in uris]
     return [C(ask(id, "resources/list")), S(result(id, resources=found))]
 
 
-def roots(id: int, *uris: str) -> list[Said]:
+def roots(id: int, *uris: str) -> list[Sent]:
     return [S(ask(id, "roots/list")), C(result(id, roots=[{"uri": uri} for uri in uris]))]
 
 
-def changed(what: str) -> Said:
+def changed(what: str) -> Sent:
     return S(notify(f"notifications/{what}/list_changed"))
 
 
-def prompt(**resource: Any) -> list[Said]:
+def prompt(**resource: Any) -> list[Sent]:
     content = {"type": "resource", "resource": {"text": "x", **resource}}
     messages = [{"role": "user", "content": content}]
     return [C(ask(1, "prompts/get", name="p")), S(result(1, messages=messages))]
 
 
-def sample(mode: str) -> Said:
+def sample(mode: str) -> Sent:
     tool = {"name": "t", "inputSchema": SCHEMA}
     params = {**SAMPLE["params"], "tools": [tool], "toolChoice": {"mode": mode}}
     return S(ask(1, "sampling/createMessage", **params))
 
 
-def sampled(*, uses_tool: bool, **members: Any) -> Said:
+def sampled(*, uses_tool: bool, **members: Any) -> Sent:
     use = {"type": "tool_use", "id": "u", "name": "t", "input": {}}
     content: Any = [use] if uses_tool else TEXT[0]
     return C(result(1, **{"role": "assistant", "content": content, "model": "m", **members}))
@@ -76,17 +76,17 @@ UNBALANCED: Final = S(
 )
 
 
-def form(name: str) -> Said:
+def form(name: str) -> Sent:
     schema = {"type": "object", "properties": {name: {"type": "string"}}}
     return S(ask(1, "elicitation/create", message="m", requestedSchema=schema))
 
 
-def page(url: str) -> Said:
+def page(url: str) -> Sent:
     params = {"mode": "url", "message": "m", "elicitationId": "e", "url": url}
     return S(ask(1, "elicitation/create", **params))
 
 
-def asking(method: str, **params: Any) -> list[Said]:
+def asking(method: str, **params: Any) -> list[Sent]:
     """Return a round in which a server of 2026-07-28 asks for something."""
     asked = {"k": {"method": method, "params": params}}
     return [
@@ -95,7 +95,7 @@ def asking(method: str, **params: Any) -> list[Said]:
     ]
 
 
-def given(**response: Any) -> Said:
+def given(**response: Any) -> Sent:
     params = {"requestState": "s", "inputResponses": {"k": response}}
     return C(ask(2, "tools/call", name="t", **params))
 

@@ -8,7 +8,7 @@ from tests.core.trace.judge.conversations import (
     META,
     C,
     S,
-    Said,
+    Sent,
     ask,
     error,
     notify,
@@ -37,11 +37,11 @@ CHANGED: Final = notify("notifications/tools/list_changed", _meta=SUBSCRIPTION)
 NOTHING_DECLARED: Final = raw_client(ask(1, "tools/call", name="t", _meta=META_E))
 
 
-def required(**members: Any) -> Said:
+def required(**members: Any) -> Sent:
     return S(result(1, resultType="input_required", **members))
 
 
-def retry(id: Any, **params: Any) -> Said:
+def retry(id: Any, **params: Any) -> Sent:
     return C(ask(id, "tools/call", **{"name": "t", "requestState": "s", **params}))
 
 
@@ -49,11 +49,11 @@ ROUND: Final = [C(call(1)), required(inputRequests={"k": ROOTS_INPUT}, requestSt
 GIVEN: Final[dict[str, Any]] = {"inputResponses": {"k": {"roots": []}}}
 
 
-def listen(**notifications: Any) -> Said:
+def listen(**notifications: Any) -> Sent:
     return C(ask(1, "subscriptions/listen", notifications=notifications))
 
 
-def acknowledge(**notifications: Any) -> Said:
+def acknowledge(**notifications: Any) -> Sent:
     return S(
         notify(
             "notifications/subscriptions/acknowledged",
@@ -66,23 +66,23 @@ def acknowledge(**notifications: Any) -> Said:
 LISTENED: Final = [listen(toolsListChanged=True), acknowledge(toolsListChanged=True)]
 
 
-def status_d(status: str, **members: Any) -> Said:
+def status_d(status: str, **members: Any) -> Sent:
     return S(notify("notifications/tasks/status", **{**TASK_D, "status": status, **members}))
 
 
-def got_d(id: Any = 2, **members: Any) -> list[Said]:
+def got_d(id: Any = 2, **members: Any) -> list[Sent]:
     return [C(ask(id, "tasks/get", taskId=TASK_ID)), S(result(id, **{**TASK_D, **members}))]
 
 
-def got_e(id: Any = 2, **members: Any) -> list[Said]:
+def got_e(id: Any = 2, **members: Any) -> list[Sent]:
     return [C(ask(id, "tasks/get", taskId=TASK_ID)), S(result(id, **{**TASK_E, **members}))]
 
 
-def cancelled_d(status: str) -> list[Said]:
+def cancelled_d(status: str) -> list[Sent]:
     return [C(ask(3, "tasks/cancel", taskId=TASK_ID)), S(result(3, **{**TASK_D, "status": status}))]
 
 
-def listed(support: str | None) -> list[Said]:
+def listed(support: str | None) -> list[Sent]:
     tool = {**TOOL, "execution": {"taskSupport": support}} if support else TOOL
     return [C(ask(8, "tools/list")), S(result(8, tools=[tool]))]
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tests.core.trace.judge.conversations import META, Said, ask, at, notify, result
+from tests.core.trace.judge.conversations import META, Sent, ask, at, notify, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.http import (
     CALL,
@@ -76,12 +76,12 @@ LOGGED: Final = ask(1, "tools/call", name="t", _meta={**META_E, META + "logLevel
 PRIMED: Final = [*STREAMED, event(3, None, "a", retry=1000), at(1, ended(3))]
 
 
-def resume(number: int, id: str) -> list[Said]:
+def resume(number: int, id: str) -> list[Sent]:
     headers: Headers = {"accept": SSE, **IN, "last-event-id": id}
     return [sent(number, None, headers, "GET"), got(number, 200, kind=SSE)]
 
 
-def resumed(t: float) -> list[Said]:
+def resumed(t: float) -> list[Sent]:
     return [at(t, each) for each in [*resume(4, "a"), event(4, CALLED, "b"), ended(4)]]
 
 
@@ -133,24 +133,24 @@ ENDPOINT: Final = event(1, "/messages?s=1", kind="endpoint")
 OLD: Final = [*STREAM, ENDPOINT]
 
 
-def post(target: str, number: int = 2) -> Said:
+def post(target: str, number: int = 2) -> Sent:
     said = sent(number, OLD_INITIALIZE, {})
     line = said.message
-    return Said("client", replace(line, http=replace(line.http, target=target)))
+    return Sent("client", replace(line, http=replace(line.http, target=target)))
 
 
-def asked(number: int, target: str) -> Said:
+def asked(number: int, target: str) -> Sent:
     said = sent(number, CALL_E, MIRRORED)
     line = said.message
-    return Said("client", replace(line, http=replace(line.http, target=target)))
+    return Sent("client", replace(line, http=replace(line.http, target=target)))
 
 
-def challenged(challenge: str, status: int = 403) -> list[Said]:
+def challenged(challenge: str, status: int = 403) -> list[Sent]:
     head: Headers = {"www-authenticate": challenge}
     return [*SERVED_BEFORE, SENT_E, got(1, status, headers=head)]
 
 
-def of(revision: str) -> list[Said]:
+def of(revision: str) -> list[Sent]:
     """Return a request of an earlier revision."""
     info = {"name": "x", "version": "1"}
     known = ask(1, "initialize", protocolVersion=revision, capabilities={}, clientInfo=info)

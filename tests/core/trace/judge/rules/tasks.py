@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mcp_core.trace.judge._message import TASKS_EXTENSION
-from tests.core.trace.judge.conversations import C, S, Said, Start, ask, at, error, result
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, at, error, result
 from tests.core.trace.judge.rules.case import Case, case
 from tests.core.trace.judge.rules.http import MIRRORED, SERVED_E, Headers, got, sent
 from tests.core.trace.judge.rules.messages import META_E, SERVER_META, TEXT
@@ -42,20 +42,20 @@ UPDATED: Final = [
 ]
 
 
-def polled(t: float) -> Said:
+def polled(t: float) -> Sent:
     return at(t, C(ask(4, "tasks/get", taskId=TASK_ID)))
 
 
-def polled_e(id: int, t: float) -> Said:
+def polled_e(id: int, t: float) -> Sent:
     return at(t, C(ask(id, "tasks/get", taskId=TASK_ID, _meta=META)))
 
 
-def update(id: int, **responses: Any) -> Said:
+def update(id: int, **responses: Any) -> Sent:
     return C(ask(id, "tasks/update", taskId=TASK_ID, inputResponses=responses))
 
 
-def created(*ids: str) -> list[Said]:
-    found: list[Said] = []
+def created(*ids: str) -> list[Sent]:
+    found: list[Sent] = []
     for number, id in enumerate(ids, 1):
         found += [
             C(ask(number, "tools/call", name="t")),
@@ -64,8 +64,8 @@ def created(*ids: str) -> list[Said]:
     return found
 
 
-def created_d(*ids: str) -> list[Said]:
-    found: list[Said] = []
+def created_d(*ids: str) -> list[Sent]:
+    found: list[Sent] = []
     for number, id in enumerate(ids, 1):
         found += [
             C(ask(number, "tools/call", name="t", task={})),
@@ -74,7 +74,7 @@ def created_d(*ids: str) -> list[Said]:
     return found
 
 
-def over_http(authorization: str | None) -> list[Said]:
+def over_http(authorization: str | None) -> list[Sent]:
     """Return a task that is created by one user, and asked for with an authorization."""
     headers: Headers = {**MIRRORED, "authorization": "Bearer a"}
     call = ask(1, "tools/call", name="t", _meta=META)

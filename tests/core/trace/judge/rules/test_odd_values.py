@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.trace.judge.conversations import Said, judge
+from tests.core.trace.judge.conversations import Sent, judge
 from tests.core.trace.judge.rules import features, messages, rounds, utilities
 from tests.core.trace.judge.rules.case import Case
 
@@ -46,7 +46,7 @@ def variants(each: Case) -> list[tuple[int, tuple[Any, ...]]]:
 def play(each: Case, index: int, path: tuple[Any, ...], odd: Any) -> None:
     said = list(each.fails)
     line = said[index]
-    said[index] = Said(line.sender, replaced(line.message, path, odd), line.is_raw)
+    said[index] = Sent(line.sender, replaced(line.message, path, odd), line.is_raw)
     judge(None, said, each.revision)
 
 
