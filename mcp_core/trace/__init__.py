@@ -1,4 +1,4 @@
-"""Traces: recorded conversations as files, which this or another program reads later.
+"""Traces: files with recorded conversations, which this or another program reads later.
 
 Each name is imported on first use: a program that records loads neither the judge nor the replay.
 """

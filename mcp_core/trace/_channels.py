@@ -1,7 +1,7 @@
 """Byte streams, WebSockets and child processes as lines of a trace.
 
-Methods take the time of the line and what was captured, and return lines. They are called later
-than it was captured, in the order of the trace, where a conversation doesn't wait for them.
+Methods take a line's time and what was captured, and return lines. A recorder calls them later, in
+the order of the trace, so that no conversation waits for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class StreamChannel:
         return self._lines(t, "server", self._server, data)
 
     def skip(self) -> None:
-        """Begin anew after bytes that were lost."""
+        """Drop the message that has begun: some bytes were lost."""
         self._client.skip()
         self._server.skip()
 
@@ -59,7 +59,7 @@ class StreamChannel:
 
 
 class WebSocketChannel:
-    """A WebSocket, of which each text message is one message.
+    """A WebSocket. Each text message is one JSON-RPC message.
 
     Args:
         conversation: its number.
@@ -92,7 +92,7 @@ class WebSocketChannel:
         ]
 
     def skip(self) -> None:
-        """Begin anew after messages that were lost. Each message is whole, so nothing is."""
+        """Do nothing: each message is whole, so a lost one leaves no half behind."""
 
 
 class ChildChannel:
@@ -134,5 +134,5 @@ class ChildChannel:
         return [*self.stderr(t, b""), exit_line]
 
     def skip(self) -> None:
-        """Begin anew after bytes that were lost."""
+        """Drop the message that has begun: some bytes were lost."""
         self._stderr.skip()

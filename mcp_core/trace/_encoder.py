@@ -1,4 +1,4 @@
-"""Lines of a trace as bytes, without secrets, up to a limit of the file."""
+"""The encoder of a trace: lines as bytes, without secrets, up to a file's limit."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceEncoder"]
 
-_RESERVED: Final = 1024  # bytes that are left for the line that counts the lost ones
+_RESERVED: Final = 1024  # bytes that are reserved for the line that counts the lost lines
 
 
 class TraceEncoder:
     """The bytes of one trace, in order.
 
     Args:
-        header: its header.
+        header: the trace's header.
         redactor: hides secrets; None to write them.
-        limit: bytes of each file. Later lines are counted, and not written.
-        on_line: called with each line, without secrets, also with those that aren't written.
+        limit: bytes of each file. Lines beyond it are counted, and not written.
+        on_line: called with each line, without secrets, even if it isn't written.
 
     Attributes:
-        is_full: whether a line was lost because of the limit.
+        is_full: True if a line was lost because of the limit.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class TraceEncoder:
         self.is_full = False
 
     def begin(self) -> bytes:
-        """Return a file's header: of the first one, or another one with the same limit."""
+        """Return the header that begins a file. Each file has the same limit."""
         data = encode_header(self._header)
         self._left = self._limit - _RESERVED - len(data)
         self._lost = 0
@@ -86,7 +86,7 @@ class TraceEncoder:
         self._lost += line.count or 1 if line.kind == "lost" else 1
 
     def add_lost(self, count: int) -> None:
-        """Count `count` lines that were lost before they came here, for the end of the trace."""
+        """Count `count` lines that the caller has lost. The last line of the file says how many."""
         self._lost += count
 
     def end(self, t: float) -> bytes:

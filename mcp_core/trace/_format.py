@@ -56,7 +56,7 @@ class InvalidTrace(McpTrioError, ValueError):
 
 
 class EmptyTrace(InvalidTrace):
-    """A file without a byte, as a recorder leaves it that was stopped before its first line."""
+    """An empty file. A recorder leaves one if it is stopped before its first line."""
 
 
 class TraceHeader(Struct, frozen=True, kw_only=True):
@@ -64,8 +64,8 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
 
     Attributes:
         format_version: the version of the format, the member `mcp-trace`.
-        at: the time of the `t` 0 in UTC, as in RFC 3339: `2026-11-22T14:26:18.900000Z`.
-        by: the program that recorded.
+        at: when `t` was 0, in UTC, as in RFC 3339: `2026-11-22T14:26:18.900000Z`.
+        by: the program that recorded the trace.
         observer: the side that recorded; `between` is a proxy.
         transport: `stdio`, `stream`, `memory`, `http` or `websocket`; others are possible.
         target: the command or the URL of the server, without secrets. Empty if not known.
@@ -128,7 +128,7 @@ class WebSocketClose(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class TruncatedMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A message of which a line has the beginning only.
+    """The size and digest of a message that was cut: its line has only the beginning.
 
     Attributes:
         size: the number of bytes of the whole message.
@@ -140,7 +140,7 @@ class TruncatedMessage(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One line of a trace after its header: something that crossed, or another event.
+    """One line of a trace after its header: something that was sent, or another event.
 
     Attributes:
         t: seconds since the header, of a monotonic clock, with 6 digits. It never goes back.

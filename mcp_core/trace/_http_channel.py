@@ -1,9 +1,9 @@
 """An HTTP exchange as lines of a trace.
 
-1. A request is one line. A response that isn't an event stream is one, too, at its end.
-2. Of an event stream each event is a line, between one for the head and one for the end. Comments
-   are left out.
-3. An exchange belongs to a conversation: that of a client, or the session that its headers name.
+1. A request is one line. So is a response that isn't an event stream, when it ends.
+2. An event stream has a line for its head, one for each event, and one for its end. Comments are
+   left out.
+3. An exchange belongs to a conversation: the client's, or the session that its headers name.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["ConversationNumbers", "HttpChannel"]
 
 _MAX_SESSIONS: Final = (
-    10_000  # that are remembered; later requests of an older one get a new number
+    10_000  # sessions that are remembered; requests of forgotten ones get a new number
 )
 
 
 class ConversationNumbers:
     """The numbers of a trace's conversations.
 
-    `single` is True for a client, whose exchanges are all one conversation. A server has one for
+    `single` is True at a client, where all exchanges are one conversation. A server has one for
     each session, and one for each request without a session.
     """
 
@@ -58,7 +58,7 @@ class ConversationNumbers:
         return self._last + 1
 
     def new(self) -> int:
-        """Return the number of another conversation."""
+        """Return the number of a new conversation."""
         self._last += 1
         return self._last
 
@@ -268,7 +268,7 @@ class HttpChannel(Struct, gc=False, eq=False):
         *,
         is_cut: bool = False,
     ) -> TraceLine:
-        """Return the line of `head` and of what its body has so far."""
+        """Return the line of `head` and the part of its body that has come."""
         body, self._body = self._body, None
         if body is None:
             return self._line_of(t, sender, head, b"", None, end)

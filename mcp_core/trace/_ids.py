@@ -1,4 +1,4 @@
-"""The ids and texts that a side has used, in little space however long the conversation is."""
+"""Sets of the ids and texts that a side has used, in limited memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONG: Final = 256  # characters; a longer text is remembered by its digest
 
 
 def text_key(text: str) -> str:
-    """Return a key for a text of a peer, of little size however long the text is."""
+    """Return a short key for a text from a peer: the text, or the digest of a long one."""
     if len(text) <= _LONG:
         return text
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -36,10 +36,10 @@ def id_key(value: Any) -> int | str | None:
 
 
 class UsedIds:
-    """A set of ids. Integers that follow each other take the space of one.
+    """A set of ids. Consecutive integers are kept as one range.
 
     Attributes:
-        is_complete: False if there were more ids than the bounds allow, so that some are missing.
+        is_complete: False if some ids are missing, because there were more than the limits allow.
     """
 
     __slots__ = ("_ends", "_starts", "_strings", "is_complete")
@@ -82,10 +82,10 @@ class UsedIds:
 
 
 class GivenTexts:
-    """A set of texts of any length, which takes the space of their hashes.
+    """A set of texts of any length. Only their hashes are kept.
 
     Attributes:
-        is_complete: False if texts can have been given that aren't in the set.
+        is_complete: False if the peer can have given texts that aren't in the set.
     """
 
     __slots__ = ("_hashes", "is_complete")

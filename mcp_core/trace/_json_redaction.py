@@ -1,9 +1,9 @@
 """Replace values inside the text of a JSON message, and leave every other character as it is.
 
-1. A trace has messages exactly as they crossed: order of members, white space and duplicates stay.
-   So the text is read by a scanner, and not decoded and encoded again.
-2. The scanner also reads damaged JSON: what a peer damaged is still a secret. A string before a
-   colon is a name, brackets give the depth, and all else is a value.
+1. A trace has messages exactly as they were sent: the order of members, white space and duplicates
+   stay. So a scanner reads the text; it isn't decoded and encoded again.
+2. The scanner also reads damaged JSON, which can have secrets too. A string before a colon is a
+   name, brackets give the depth, and everything else is a value.
 3. A replaced value keeps its type: text becomes a text, a number 0, a boolean false.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
     "values_of",
 ]
 
-# `json.dumps` makes an encoder for each text. That of msgspec takes no halves of surrogate pairs.
+# `json.dumps` makes an encoder for each text, and msgspec's encoder refuses lone surrogates.
 _encode: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
@@ -43,13 +43,13 @@ _MAX_POINTERS: Final = 100  # of one message
 
 
 class Value(NamedTuple):
-    """A value of a message, or the beginning of one that has others.
+    """A value in a message. Of an object or array it is the opening bracket.
 
     Attributes:
         path: the names and indices that lead to it.
         start: where it begins in the text.
         end: where it ends; for an object or array, behind its first bracket.
-        is_container: whether it is an object or array.
+        is_container: True if it is an object or array.
     """
 
     path: tuple[str | int, ...]
@@ -64,7 +64,7 @@ Replacement: TypeAlias = str | Literal[True] | None
 
 
 def redacted_text(length: int) -> str:
-    """Return the text that stands for a secret of so many characters."""
+    """Return the text that replaces a secret with so many characters."""
     return f"‹redacted {length}›"
 
 

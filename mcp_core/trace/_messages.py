@@ -1,4 +1,4 @@
-"""Bytes that crossed as messages of a trace: cut at a limit, and as text where they are UTF-8."""
+"""Captured bytes as messages of a trace: cut at a limit, and decoded where they are UTF-8."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MessageBuffer:
     def take(self, *, is_cut: bool = False) -> tuple[bytes, TruncatedMessage | None]:
         """Return the message, or its beginning and what was truncated. Then begin another one.
 
-        If `is_cut` is true, more of the message was to come.
+        `is_cut` is true if the rest of the message never came.
         """
         data = self._whole if self._data is None else bytes(self._data)
         truncated = None
@@ -83,7 +83,7 @@ class MessageSplitter:
     """The lines of one direction of a byte stream.
 
     Args:
-        limit: bytes of a message. Of a longer one the beginning is returned, with its size.
+        limit: bytes of a message. A longer one is truncated: its beginning and size are returned.
     """
 
     __slots__ = ("_limit", "_partial", "_skips")

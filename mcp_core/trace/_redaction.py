@@ -1,11 +1,11 @@
 """Hide secrets in the lines of a trace, so that a trace can be attached to a bug report.
 
-1. Shapes stay: of a message only values change, and a value keeps its type.
-2. What pairs messages stays comparable: session ids, task ids, `requestState`, values of queries
-   and parts of paths that look random become pseudonyms of the same length. Equal values have equal
-   pseudonyms in one file, by a key that isn't written.
-3. Arguments and results of tools are kept: without them a trace says little. Name those that are
-   secret with JSON pointers.
+1. Only values change in a message, and a value keeps its type.
+2. Values that pair messages stay comparable. Session ids, task ids, `requestState`, query values
+   and random-looking parts of paths become pseudonyms of the same length. Equal values get equal
+   pseudonyms in one file, made with a key that isn't written.
+3. Tools' arguments and results are kept: without them a trace says little. Name secret ones with
+   JSON pointers.
 
 This is a net, not a wall: a secret in plain words isn't found.
 """
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Redactor"]
 
-# Bits below which an id isn't a secret: it can be guessed. Its pseudonym would not be unique.
+# An id with fewer bits isn't a secret: it can be guessed. Its pseudonym might not be unique.
 _MIN_ID_BITS: Final = 32.0
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _DIGITS: Final = "0123456789"
@@ -74,7 +74,7 @@ _SECRET_HEADERS: Final = frozenset(
 )
 _WITH_SCHEME: Final = frozenset({"authorization", "proxy-authorization"})
 _WITH_URL: Final = frozenset({"location", "content-location", "referer"})
-# Headers of nearly every request, which have no secret.
+# Headers that nearly every request has, and that never have a secret.
 _PLAIN_HEADERS: Final = frozenset(
     """
     accept accept-encoding cache-control connection content-length content-type date host
@@ -207,7 +207,7 @@ class Redactor:
             return False
         type = next((value for name, value in head.headers if name == "content-type"), "").lower()
         if is_response and head.status < 300 and type.startswith("text/html"):
-            return True  # a page for a user, such as one with a form and its code
+            return True  # an HTML page for a user, such as a form with a code
         found = (not is_response and type.startswith(_FORMS)) or (
             raw is not None and _LOGIN_MEMBER.search(raw) is not None
         )
@@ -223,7 +223,7 @@ class Redactor:
 
     def _with_message(self, line: TraceLine, text: str, pointers: tuple[str, ...]) -> TraceLine:
         if line.truncated is not None:
-            # The digest of a short secret tells the secret.
+            # A short secret can be found from its digest.
             line = replace(line, truncated=replace(line.truncated, sha256=""))
         if line.raw is not None:
             return replace(line, raw=text, redacted=pointers)
@@ -248,10 +248,10 @@ class Redactor:
     # -- Commands and URLs -------------------------------------------------------------------------
 
     def redact_command(self, words: Sequence[str]) -> list[str]:
-        """Return `words`, those of a command, without secrets.
+        """Return a command's `words` without secrets.
 
-        These are words behind an option such as `--api-key`, values of variables and headers with
-        such names, parts of URLs, and what looks like a token.
+        Secrets are words after an option such as `--api-key`, values of variables and headers with
+        such names, parts of URLs, and whatever looks like a token.
         """
         return redact_words(words, _redacted, self._redact_word)
 
@@ -513,7 +513,7 @@ class Redactor:
         return found
 
     def _pseudonym(self, text: str) -> str:
-        """Return a text of the same form, in which letters and digits are others."""
+        """Return a text of the same form with other letters and digits."""
         found = self._pseudonyms.get(text)
         if found is None:
             data = text.encode("utf-8", "surrogatepass")

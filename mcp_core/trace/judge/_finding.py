@@ -1,4 +1,4 @@
-"""The report of the judge about one message."""
+"""A finding: the judge's report about one requirement and one message."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         row: the requirement's id, such as `RPC-7`.
-        level: that of the requirement: MUST, SHOULD, ... or schema.
+        level: the requirement's level: MUST, SHOULD, ... or schema.
         side: the side at fault.
-        lines: the numbers of the lines of the trace that show it, the last one first.
-        conversation: the number of the conversation.
+        lines: the numbers of the trace's lines that show it, the last one first.
+        conversation: the conversation's number.
         sentence: what is wrong.
-        link: the address of the page that has the requirement.
+        link: the URL of the specification's text.
         is_certain: True for the verdict "fail". False for "inconclusive": what the trace shows can
             have another cause, or a part of the conversation is missing.
     """

@@ -52,7 +52,7 @@ class SeenMessage:
     Attributes:
         line, time: where it is in the trace, and its seconds.
         sender: the side that sent it.
-        kind: request, notification or response; "invalid" if it is none of them.
+        kind: request, notification, response, or "invalid".
         members: the decoded message.
         id, method: its members, None and "" if it has none.
         params: its params, empty if they are missing or not an object.
@@ -63,7 +63,8 @@ class SeenMessage:
         revisions: the revisions that it can be of; see `set_revisions`.
         is_modern: all of them are without a handshake.
         revision, facts: its revision and that revision's facts; "" and no facts if it isn't known.
-        row: the row of its method, or that of the request that it answers; None if it is unknown.
+        row: the row of its method, or of its request's method if it is a response; None if that is
+            unknown.
         in_batch: it is a member of a batch.
         exchange: the HTTP exchange that carried it, 0 if none.
         size: its bytes.
@@ -136,7 +137,7 @@ class SeenMessage:
     def is_well_formed(self) -> bool:
         """True if a receiver can tell what kind of message it is, and has no reason to reject it.
 
-        Some are strict, and take a request with further members for an invalid one.
+        Some receivers are strict: they reject a request with other members.
         """
         if not self.has_one_kind or not isinstance(self.members.get("params", {}), dict):
             return False
@@ -155,7 +156,7 @@ class SeenMessage:
         return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
 
     def shrink(self) -> None:
-        """Forget the contents of a large message that was judged, but not what it is."""
+        """Forget the contents of a large message that was judged, but not its id and method."""
         if self.size <= MAX_PARAMS:
             return
         kept = ("jsonrpc", "id", "method")
@@ -215,7 +216,7 @@ class SeenRequest:
         is_redacted: the recorder replaced values of it.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
-        task: the id of the task that it became, or None.
+        task: the id of the task that it has become, or None.
         acknowledged: the line of a subscription's acknowledgement; 0 before it arrives.
     """
 

@@ -1,7 +1,7 @@
-"""The judge's own table of what the revisions differ in, beside the rows and the shapes.
+"""The judge's own table of the differences between revisions, beside the rows and the shapes.
 
-It has no fact from `mcp_core.protocol.revisions`, whose code the judge judges. A revision without
-an entry has the facts of the one before it.
+It takes no fact from `mcp_core.protocol.revisions`, whose code the judge judges. A revision
+without an entry has the facts of the revision before it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-# Revisions in order, oldest first: those that a message can be of. Empty if nothing is known.
+# The revisions that a message can be of, oldest first. Empty if nothing is known.
 Revisions: TypeAlias = tuple[str, ...]
 
 
@@ -67,7 +67,7 @@ _FACTS: Final = {
 
 
 def newest_entry(entries: Mapping[str, T], revision: str, default: T) -> T:
-    """Return the last of `entries`, which are in order, whose key isn't a later than `revision`."""
+    """Return the last of `entries`, which are in order, whose key isn't later than `revision`."""
     at = REVISIONS.index(revision)
     found = [each for since, each in entries.items() if REVISIONS.index(since) <= at]
     return found[-1] if found else default
@@ -84,9 +84,9 @@ _MODERN: Final = frozenset(MODERN)
 
 
 def span(since: str, until: str | None, without: Revisions = ()) -> Revisions:
-    """Return the revisions from `since` on and before `until`, without those of `without`.
+    """Return the revisions from `since` until before `until`, except `without`.
 
-    `until` None: up to the newest.
+    If `until` is None, the newest revision is the last.
 
     Raises:
         ValueError: one of them isn't a revision.
@@ -98,7 +98,7 @@ def span(since: str, until: str | None, without: Revisions = ()) -> Revisions:
 
 
 def is_known(version: Any) -> TypeGuard[str]:
-    """Return True if a peer's word is one of the revisions."""
+    """Return True if a value from a peer is one of the revisions."""
     return version in REVISIONS
 
 
@@ -108,15 +108,15 @@ def is_later(version: str) -> bool:
 
 
 def is_stateful(version: Any) -> TypeGuard[str]:
-    """Return True if a peer's word is a revision with a handshake."""
+    """Return True if a value from a peer is a revision with a handshake."""
     return version in STATEFUL
 
 
 def is_modern(version: Any) -> TypeGuard[str]:
-    """Return True if a peer's word is a revision without a handshake."""
+    """Return True if a value from a peer is a revision without a handshake."""
     return version in MODERN
 
 
 def are_modern(revisions: Revisions) -> bool:
-    """Return True if what can be of `revisions` is certainly of one without a handshake."""
+    """Return True if `revisions` isn't empty and none of them has a handshake."""
     return bool(revisions) and _MODERN.issuperset(revisions)

@@ -9,8 +9,8 @@
   of the values of all other members. Without `*` the others can be anything: objects are open;
 - a name: another shape of the table.
 
-A shape is compiled when it is first used. Nothing here reads the type of the core: the judge does
-not trust the code that it judges.
+A shape is compiled when it is first used. Nothing here reads the core's types: the judge doesn't
+trust the code that it judges.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["ShapeError", "find_shape_error", "has_shape"]
 
 
 class ShapeError(NamedTuple):
-    """An error, such as `isn't a string`, and its place as a JSON pointer."""
+    """An error, such as `is not a string`, and its place as a JSON pointer."""
 
     pointer: str
     text: str
@@ -57,11 +57,11 @@ class _Shape(Struct, frozen=True):
     """A parsed shape. `kind` is a word of the language, or array, object, const, union, all, name.
 
     Attributes:
-        parts: of an array, a union or an intersection.
-        members: of an object: required or not, and the shape, by key.
-        rest: of an object: the shape of other members.
-        value: of a constant or a name.
-        low, high: of a number.
+        parts: the shapes of an array, a union or an intersection.
+        members: for an object: by key, whether it is required, and its shape.
+        rest: for an object: the shape of all other members.
+        value: the constant or the name.
+        low, high: the bounds of a number.
     """
 
     kind: str
@@ -196,7 +196,7 @@ class _Revision:
         self._checks: dict[str, _Check | None] = {}
 
     def find(self, name: str) -> _Check | None:
-        """Return the check of a named shape, or None if it admits anything."""
+        """Return the check of a named shape, or None if it allows any value."""
         if name not in self._checks:
             self._checks[name] = lambda value: self._run(name, value)  # it may name itself
             self._checks[name] = self._compile(self._parse(name))
@@ -325,7 +325,7 @@ class _Revision:
     def _by_tag(
         self, parts: tuple[_Shape, ...], checks: list[_Check]
     ) -> list[tuple[str, dict[str, _Check]]]:
-        """Return, by the member that tells them apart, the alternatives with a constant there."""
+        """Return the alternatives by the constant of the member that tells them apart."""
         found = []
         resolved = [self._resolve(part) for part in parts]
         for tag in _TAGS:

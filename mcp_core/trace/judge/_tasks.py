@@ -68,10 +68,10 @@ class SeenTask:
         input_polls: how often it has polled since it saw `input_required`.
         result_asked, result_given: the lines of the last `tasks/result` and of its response.
         is_error: its result is an error.
-        keys: those of its input requests. `answered` are those for which a response was sent,
-            `acknowledged` those whose response was received, and `gone` the answered ones that a
-            later view did not have.
-        update_line: that of the last response to input requests.
+        keys: the keys of its input requests. For `answered` ones an input response was sent, for
+            `acknowledged` ones the server has confirmed it, and `gone` ones were answered and are
+            missing in a later view.
+        update_line: the line of the last `tasks/update`.
     """
 
     __slots__ = (
@@ -122,7 +122,7 @@ class SeenTask:
         self.update_line = 0
 
     def see(self, view: Mapping[str, Any], message: SeenMessage) -> None:
-        """Take what a message shows of it."""
+        """Record what a message shows of it."""
         status = view.get("status")
         if isinstance(status, str):
             if status != "input_required":
@@ -141,7 +141,7 @@ class SeenTask:
             self.keys.update(requests)
 
     def receive_request(self, message: SeenMessage) -> None:
-        """Take a request that names it."""
+        """Record a request that names it."""
         match message.method:
             case "tasks/get":
                 self.input_polls += self.status == "input_required"
@@ -158,7 +158,7 @@ class SeenTask:
         self.polled = None
 
     def receive_response(self, message: SeenMessage, request: SeenRequest) -> None:
-        """Take the response to a request that names it."""
+        """Record the response to a request that names it."""
         if request.method == "tasks/get":
             self.polled = request.time  # a poll that is lost can be repeated
         responses = request.params.get("inputResponses")
