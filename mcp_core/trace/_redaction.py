@@ -251,7 +251,7 @@ class Redactor:
         """Return a command's `words` without secrets.
 
         Secrets are words after an option such as `--api-key`, values of variables and headers with
-        such names, parts of URLs, and whatever looks like a token.
+        such names, parts of URLs, and text that looks like a token.
         """
         return redact_words(words, _redacted, self._redact_word)
 
