@@ -31,7 +31,6 @@ ROWS: Final[list[tuple[str, type[Exception], tuple[str, ...], bool]]] = [
     ("nan-response", RemoteProtocolError, (INVALID, "not JSON", "begins with b'{"), True),
     ("invalid-utf8-response", RemoteProtocolError, (INVALID, "not UTF-8", "begins with b'{"), True),
     ("junk-on-the-line", RemoteProtocolError, (DOUBT, "b'progress 50%{"), True),
-    ("text-id", RemoteProtocolError, (DOUBT, "the text '2' in place of its id"), True),
     ("exits", ConnectionLost, ("wrote a line that is not an MCP message: b'KeyError: 3'",), False),
 ]
 

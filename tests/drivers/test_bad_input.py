@@ -162,7 +162,7 @@ ROWS: Final[dict[str, Any]] = {
     "two messages with a bare CR between": Row(
         lambda wire: good(wire) + b"\r" + good(wire), PARSE, NO_ID
     ),
-    "a BOM": Row(lambda wire: b"\xef\xbb\xbf" + good(wire), PARSE, NO_ID),
+    "two BOMs": Row(lambda wire: b"\xef\xbb\xbf" * 2 + good(wire), PARSE, NO_ID),
     "not UTF-8": Row(raw(b"\xff\xfe{\0}\0"), PARSE, NO_ID),
     "not UTF-8 in the params": Row(with_(b'"add"', b'"\xff"'), PARSE, NO_ID),
     "half a surrogate pair": Row(with_(b'"add"', b'"\\ud800"'), PARSE, NO_ID),
@@ -665,7 +665,7 @@ async def test_client_second_response_is_ignored(nursery: either.Nursery) -> Non
         call_task = CallTask(nursery, lambda: client.call_tool("t"))
         sent = await wire.receive()
         await wire.send(
-            result(str(sent["id"]), {"content": [{"type": "text", "text": "of another type"}]}),
+            result(f"0{sent['id']}", {"content": [{"type": "text", "text": "of another id"}]}),
             result(sent["id"], {"content": []}),
             result(sent["id"], {"content": [{"type": "text", "text": "again"}]}),
             error(sent["id"]),

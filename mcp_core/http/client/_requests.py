@@ -20,6 +20,7 @@ from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocol
 from mcp_core.http.wire._media_types import JSON
 from mcp_core.http.wire._messages import header
 from mcp_core.protocol.connection._negotiation import MODERN_ERRORS
+from mcp_core.protocol.connection._requests import other_spelling
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.jsonrpc._body import parse_body
 from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope, decode
@@ -208,7 +209,9 @@ class StreamablePost(MessagePost):
                 return f"the response is invalid: {exc.message}"
         if message.method is not UNSET:
             return "the body is another message than the response to the request"
-        if message.id != id or type(message.id) is not type(id):
+        found = message.id
+        is_other = found is UNSET or found is None or other_spelling(found, {id: id}) is None
+        if found != id and is_other:
             return "the response is for another request"
         return None
 

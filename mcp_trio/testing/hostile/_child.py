@@ -180,7 +180,7 @@ _ROWS: Final = (
     ("unended-response", "Write 300 KB of a response, and no line break.", _BOUND),
     ("nan-response", "Write a response with NaN in it.", _FAIL),
     ("invalid-utf8-response", "Write a response that is not UTF-8.", _FAIL),
-    ("text-id", "Respond with the id as text.", _FAIL),
+    ("text-id", "Respond with the id as text.", "Take the response, or fail the call."),
     ("slow-response", "Write the response one byte at a time.", _FAIL),
     ("endless-line", "Write a line without end.", _BOUND),
     ("endless-lines", "Write lines that are no messages without end.", _BOUND),

@@ -16,6 +16,7 @@ from mcp_core import (
     ConnectionLost,
     ErrorReceived,
     Fault,
+    InputProblem,
     InputRequested,
     Limits,
     MessageRejected,
@@ -27,7 +28,7 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.helpers import B, C, D, E, Message, error, notification, request, result
+from tests.core.helpers import B, C, D, E, Message, encoded, error, notification, request, result
 from tests.core.http.client_net import (
     EVENTS,
     JSON,
@@ -131,7 +132,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (204, None, "", {}, RemoteProtocolError, "(status 204) but sent no response"),
         (200, JSON, "<h1>", {}, RemoteProtocolError, "tools/call: the response is invalid: "),
         (200, JSON, "{}", {}, RemoteProtocolError, "tools/call: the response is invalid: "),
-        (200, JSON, '{"jsonrpc":"2.0","id":"2","result":{}}', {}, RemoteProtocolError,
+        (200, JSON, '{"jsonrpc":"2.0","id":"02","result":{}}', {}, RemoteProtocolError,
             "for another request"),
         (200, JSON, '{"jsonrpc":"2.0","id":9,"result":{}}', {}, RemoteProtocolError,
             "for another request"),
@@ -169,6 +170,24 @@ def test_post_unusable_response_fails_only_that_call(
     id, call = send_call(net)
     net.answer(call, result(id, CONTENT))
     assert isinstance(net.event(), ResultReceived)
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("id_text", ['"2"', "2.0"])
+@pytest.mark.parametrize("type", [JSON, EVENTS])
+def test_post_response_with_its_id_in_another_form_is_the_response(
+    version: str, id_text: str, type: str
+) -> None:
+    net = open_client(version)
+    id, call = send_call(net)
+    assert id == 2
+    data = encoded(result(id, CONTENT)).replace(b'"id":2', b'"id":' + id_text.encode())
+    net.answer(call, data if type == JSON else b"data: " + data + b"\n\n", 200, type)
+    problem, found = net.events()
+    assert isinstance(problem, InputProblem)
+    assert isinstance(found, ResultReceived)
+    assert found.id == id
+    assert net.http.idle
 
 
 @pytest.mark.parametrize("version", ERAS)
