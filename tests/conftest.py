@@ -20,8 +20,8 @@ import trio
 from hypothesis import settings
 
 from mcp_trio.testing._leaks import children
-from tests import thread_clock
-from tests.children import inherit_python_path
+from tests.harness.world import thread_clock
+from tests.harness.world.children import inherit_python_path
 from tests.levels import STEPS, TESTS, marks_named_in
 
 if TYPE_CHECKING:

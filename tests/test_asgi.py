@@ -31,7 +31,11 @@ from mcp_core.auth import ApiKeys, OAuthResourceServer
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.registry import Server
 from mcp_core.trace import TraceHeader, TraceLine, read_trace
-from tests.asgi import (
+from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.core.http.server.test_asgi import scope
+from tests.core.http.server.test_auth import guard
+from tests.harness.jsonrpc import stateless_request
+from tests.harness.wire.asgi import (
     ACCEPT,
     SCENARIOS,
     Call,
@@ -43,17 +47,20 @@ from tests.asgi import (
     text_of,
     transcript,
 )
-from tests.asyncio_shim import loop
-from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.core.helpers import stateless_request
-from tests.core.http.router_harness import GET, HOST, POST, D, initialize, request
-from tests.core.http.server.test_asgi import scope
-from tests.core.http.server.test_auth import guard
+from tests.harness.wire.router import (
+    GET,
+    HOST,
+    POST,
+    D,
+    initialize,
+    request,
+)
+from tests.harness.world import loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
-    from tests.asgi import App, Make
+    from tests.harness.wire.asgi import App, Make
 
     Main = Callable[[], Coroutine[Any, Any, None]]
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from trio.testing import MockClock
 import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.auth import OAuthResourceServer
-from tests import asgi
-from tests.asyncio_shim import loop
+from tests.harness.wire import asgi
+from tests.harness.world import loop
 
 if TYPE_CHECKING:
     from mcp_core.auth import Grant

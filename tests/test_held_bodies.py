@@ -16,7 +16,7 @@ import h2.connection
 import h2.events
 import pytest
 
-from tests.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +157,7 @@ def memory(pid: int, name: str) -> int:
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
     """The process id and the port of a server, which has answered a request."""
-    command = [sys.executable, "-m", "tests.harness.http_process", request.param]
+    command = [sys.executable, "-m", "tests.harness.world.http_process", request.param]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

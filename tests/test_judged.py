@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mcp_core import Connection, Role
-from tests.core.helpers import server_config
+from tests.harness.jsonrpc import server_config
 from tests.judged import JudgedConversation, judge_connections
 
 

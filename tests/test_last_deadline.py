@@ -22,9 +22,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from mcp_asyncio_shim._stdio import unread_bytes
-from tests.core.helpers import INITIALIZED, D, initialize, line, request
-from tests.core.http.router_harness import POST
-from tests.waiting import PATIENCE, wait_until
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    D,
+    initialize,
+    line,
+    request,
+)
+from tests.harness.wire.router import POST
+from tests.harness.world.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path

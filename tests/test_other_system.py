@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 
-from tests.core.helpers import INITIALIZED, D, Message, initialize, line, ping, request
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    D,
+    Message,
+    initialize,
+    line,
+    ping,
+    request,
+)
 
 ROOT = Path(__file__).parents[1]
 OTHER = [sys.executable, "-W", "error", str(ROOT / "tests/other_system.py"), "-c"]

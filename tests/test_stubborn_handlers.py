@@ -19,17 +19,23 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Server, TaskOptions, Tasks
-from tests import virtual_time
-from tests.asgi import serve_app
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.core.helpers import INITIALIZED, D, initialize, line, request
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    D,
+    initialize,
+    line,
+    request,
+)
+from tests.harness.wire.asgi import serve_app
+from tests.harness.world import virtual_time
 from tests.test_asgi import ASYNCIO, TRIO, Driver
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from tests.asgi import Session
+    from tests.harness.wire.asgi import Session
 
 TASK_LINE = (
     "tool 'stubborn' ignored the cancellation for 5 s: a handler must not shield or swallow it for"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.harness.world.waiting import PATIENCE
 from tests.task_play.wires import CAPABILITIES, META, TASKS, D, E
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

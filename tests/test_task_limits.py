@@ -13,10 +13,10 @@ from trio.testing import MockClock
 from mcp_core.protocol.connection._connection import Connection
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.tasks import TaskLimits
-from tests.asgi import serve_app
-from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.drivers.test_tasks import FORM
+from tests.harness.wire.asgi import serve_app
+from tests.harness.world import loop
 from tests.task_play import wires
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore

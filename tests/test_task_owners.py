@@ -13,9 +13,9 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.auth import ApiKeys, Grant, OAuthResourceServer
 from mcp_core.registry import Tasks
-from tests.asgi import serve_app
-from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.harness.wire.asgi import serve_app
+from tests.harness.world import loop
 from tests.task_play.lab import make_lab
 from tests.task_play.scenes import accept
 from tests.task_play.wires import WIRES, AsgiClient, D, E, RpcError

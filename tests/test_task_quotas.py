@@ -17,14 +17,20 @@ from mcp_core.tasks._record import quota_key
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.tasks.runtimes import run_trio
 from tests.core.tasks.store_contract import new_record
-from tests.task_play.stage import DRIVERS, STORES, Stage, player, run_on_virtual_time
+from tests.harness.world.waiting import PATIENCE
+from tests.task_play.served_lab import (
+    DRIVERS,
+    STORES,
+    Stage,
+    player,
+    run_on_virtual_time,
+)
 from tests.task_play.wires import WIRES, D, E, RpcError
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.task_play.stage import Play
+    from tests.task_play.served_lab import Play
     from tests.task_play.wires import WireClient
 
 RESOURCE: Final = "https://lab.example.com/mcp"

@@ -13,14 +13,19 @@ import pytest
 
 from mcp_core.auth import Grant, OAuthResourceServer
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.task_play.stage import DRIVERS, STORES, Stage, player
+from tests.harness.world.waiting import PATIENCE
+from tests.task_play.served_lab import (
+    DRIVERS,
+    STORES,
+    Stage,
+    player,
+)
 from tests.task_play.wires import D, E
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.task_play.stage import Play
+    from tests.task_play.served_lab import Play
     from tests.task_play.wires import AsgiClient
 
 RESOURCE: Final = "https://lab.example.com/mcp"

@@ -11,14 +11,20 @@ from mcp_core.auth import ApiKeys
 from mcp_core.http import HttpLimits
 from mcp_core.tasks import TaskStoreError
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.task_play.stage import DRIVERS, STORES, Stage, player, run_on_virtual_time
+from tests.harness.world.waiting import PATIENCE
+from tests.task_play.served_lab import (
+    DRIVERS,
+    STORES,
+    Stage,
+    player,
+    run_on_virtual_time,
+)
 from tests.task_play.wires import D, RpcError
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.task_play.stage import Play
+    from tests.task_play.served_lab import Play
 
 KEY = "ann-0123456789abcdef"
 

@@ -13,12 +13,12 @@ from trio.testing import MockClock
 
 from mcp_core.registry import Server, Tasks
 from mcp_core.tasks import TaskLimits
-from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.harness.world import loop
+from tests.harness.world.waiting import PATIENCE
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E, RpcError
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -26,9 +26,9 @@ from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.tasks import TaskCall, TaskLimits, TaskRecord, TaskStoreError, encode_record
 from mcp_core.types import ClientCapabilities
 from mcp_trio._tasks import TrioTaskRuntime
-from tests.asgi import serve_app
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.tasks.store_contract import quota
+from tests.harness.wire.asgi import serve_app
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import D, E

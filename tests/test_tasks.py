@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.asyncio_shim import loop
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.harness.world import loop
 from tests.task_play.lab import make_lab
 from tests.task_play.scenes import play
 from tests.task_play.wires import ASYNCIO_WIRES, PROCESS_WIRES, WIRES, D, E

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from tests.thread_clock import thread_waiting
-from tests.waiting import PATIENCE
+from tests.harness.world.thread_clock import thread_waiting
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

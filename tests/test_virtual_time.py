@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_asyncio_shim._threads import open_thread_streams
-from tests import virtual_time
-from tests.virtual_time import (
+from tests.harness.world import virtual_time
+from tests.harness.world.virtual_time import (
     VirtualTimeLoop,
     advance_clock,
     clock_stopped,
     run,
     thread_waiting,
 )
-from tests.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

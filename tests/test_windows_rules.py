@@ -16,7 +16,7 @@ import mcp_trio
 from mcp_asyncio_shim import _stdio
 from mcp_core import ConnectFailed
 from mcp_trio.streams import _child
-from tests.asyncio_shim import loop
+from tests.harness.world import loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable

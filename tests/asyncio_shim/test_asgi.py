@@ -15,9 +15,15 @@ from mcp_core.auth import (
     OAuthResourceServer,
     TokenVerifier,
 )
-from tests.asgi import Call, Host, Lived, Neutral, serve_app
-from tests.asyncio_shim.loop import run
 from tests.core.auth.minting import JWKS
+from tests.harness.wire.asgi import (
+    Call,
+    Host,
+    Lived,
+    Neutral,
+    serve_app,
+)
+from tests.harness.world.loop import run
 
 
 def test_asgi_lifespan_cancelled_leaves_server_lifespan() -> None:

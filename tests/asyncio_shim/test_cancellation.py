@@ -15,10 +15,10 @@ import pytest
 from mcp_asyncio_shim import Client, serve_streams
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.registry import Context, Server
-from tests.core.helpers import D, E
 from tests.harness import either
 from tests.harness.asyncio_memory import asyncio_memory_pair
-from tests.virtual_time import run
+from tests.harness.jsonrpc import D, E
+from tests.harness.world.virtual_time import run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

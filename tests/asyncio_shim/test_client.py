@@ -17,10 +17,17 @@ from mcp_core import ALL, CallTimeout, ConnectionLost, PeerError
 from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.registry import Context, Server
 from mcp_core.types import TextContent
-from tests.asyncio_shim.loop import Wire, run
 from tests.conformance.everything_server import everything
-from tests.core.helpers import VERSIONS, C, E, line, notification, result
-from tests.virtual_time import advance_clock
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    C,
+    E,
+    line,
+    notification,
+    result,
+)
+from tests.harness.world.loop import Wire, run
+from tests.harness.world.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

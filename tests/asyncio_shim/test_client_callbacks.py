@@ -12,8 +12,13 @@ from mcp_asyncio_shim import connect
 from mcp_core import Change, ConnectionLost, FormSchema, McpError, PeerError
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
-from tests.asyncio_shim.loop import run
-from tests.core.helpers import VERSIONS, C, D, E
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    C,
+    D,
+    E,
+)
+from tests.harness.world.loop import run
 
 if TYPE_CHECKING:
     from mcp_asyncio_shim import Client

@@ -19,7 +19,7 @@ from mcp_asyncio_shim._driver import (
 from mcp_asyncio_shim._runtime import LoopRuntime
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
 from mcp_core.runtime import Job
-from tests.virtual_time import run
+from tests.harness.world.virtual_time import run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -32,12 +32,12 @@ from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerErr
 from mcp_core.http import RequestHead
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
-from tests.asyncio_shim.loop import descriptors, run, until
 from tests.conformance.everything_server import everything
-from tests.core.helpers import VERSIONS, D, E
 from tests.harness.asyncio_memory import asyncio_memory_pair
+from tests.harness.jsonrpc import VERSIONS, D, E
+from tests.harness.world.loop import descriptors, run, until
+from tests.harness.world.virtual_time import advance_clock
 from tests.interop.http_servers import Servers
-from tests.virtual_time import advance_clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

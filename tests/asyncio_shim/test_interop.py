@@ -19,9 +19,9 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core import PeerError
 from mcp_core.types import TextContent
-from tests.asyncio_shim.loop import run_with_processes as run
 from tests.conformance import everything_server
-from tests.core.helpers import VERSIONS, D, E
+from tests.harness.jsonrpc import VERSIONS, D, E
+from tests.harness.world.loop import run_with_processes as run
 from tests.interop import official
 
 OURS = [sys.executable, everything_server.__file__, "--stdio", "--runtime", "asyncio"]

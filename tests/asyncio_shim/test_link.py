@@ -8,8 +8,8 @@ from typing import Any
 
 from mcp_asyncio_shim._link import Link
 from mcp_core import Connection, Role
-from tests.asyncio_shim.loop import run
-from tests.core.helpers import client_config
+from tests.harness.jsonrpc import client_config
+from tests.harness.world.loop import run
 
 
 class Record:

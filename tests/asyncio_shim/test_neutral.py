@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance import everything_server
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     STATEFUL,
     VERSIONS,

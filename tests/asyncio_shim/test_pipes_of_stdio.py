@@ -20,8 +20,8 @@ from mcp_asyncio_shim import _stdio, connect
 from mcp_asyncio_shim._stdio import _Child, _child_stderr, standard_streams, unread_bytes
 from mcp_core import ConnectFailed
 from mcp_trio.testing._leaks import descriptors
-from tests.virtual_time import run
-from tests.waiting import wait_until
+from tests.harness.world.virtual_time import run
+from tests.harness.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

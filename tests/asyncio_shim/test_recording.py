@@ -13,10 +13,10 @@ import pytest
 import mcp_asyncio_shim
 from mcp_asyncio_shim import Host, connect, serve_streams
 from mcp_core.adapters import Recording
-from tests.asyncio_shim.loop import run, run_with_processes
 from tests.asyncio_shim.test_http_transport import on_trio
-from tests.core.helpers import E
+from tests.harness.jsonrpc import E
 from tests.harness.traces import make_server, methods, read_file
+from tests.harness.world.loop import run, run_with_processes
 
 if TYPE_CHECKING:
     from mcp_asyncio_shim import Client

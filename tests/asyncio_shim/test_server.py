@@ -14,9 +14,18 @@ from msgspec import Struct
 from mcp_asyncio_shim._runtime import AsyncioRuntime
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
-from tests.asyncio_shim.loop import descriptors, run, served, text_of
-from tests.core.helpers import META_CAPABILITIES, D, E, cancelled, line, ping, result
-from tests.virtual_time import thread_waiting
+from tests.harness.jsonrpc import (
+    META_CAPABILITIES,
+    D,
+    E,
+    cancelled,
+    line,
+    ping,
+    result,
+    text_of,
+)
+from tests.harness.world.loop import descriptors, run, served
+from tests.harness.world.virtual_time import thread_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

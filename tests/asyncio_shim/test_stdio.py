@@ -21,10 +21,19 @@ import pytest
 from mcp_asyncio_shim import _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
-from tests.asyncio_shim.loop import run_with_processes as run
 from tests.conformance import everything_server
-from tests.core.helpers import INITIALIZED, VERSIONS, D, Message, initialize, line, ping, request
-from tests.waiting import PATIENCE
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    VERSIONS,
+    D,
+    Message,
+    initialize,
+    line,
+    ping,
+    request,
+)
+from tests.harness.world.loop import run_with_processes as run
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

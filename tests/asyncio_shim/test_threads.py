@@ -16,8 +16,8 @@ import pytest
 from mcp_asyncio_shim import _threads
 from mcp_asyncio_shim._stdio import unread_bytes
 from mcp_asyncio_shim._threads import ReadThread, WriteThread, open_thread_streams
-from tests import virtual_time
-from tests.waiting import PATIENCE, wait_until
+from tests.harness.world import virtual_time
+from tests.harness.world.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

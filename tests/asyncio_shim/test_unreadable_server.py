@@ -9,9 +9,9 @@ import pytest
 from mcp_asyncio_shim import _stdio, connect
 from mcp_core.protocol.connection import _unreadable
 from mcp_trio.testing.hostile import hostile_command
-from tests.asyncio_shim.loop import run_with_processes
+from tests.harness.world.loop import run_with_processes
+from tests.harness.world.waiting import PATIENCE
 from tests.unreadable import ROWS, options
-from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(

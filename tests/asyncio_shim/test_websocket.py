@@ -28,11 +28,11 @@ from mcp_core import (
     Role,
 )
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
-from tests.asyncio_shim.loop import run
 from tests.asyncio_shim.test_http_transport import DISCOVERED, DONE, on_trio
 from tests.conformance.everything_server import everything
-from tests.core.helpers import VERSIONS, D, E
 from tests.core.http.server.test_auth import guard
+from tests.harness.jsonrpc import VERSIONS, D, E
+from tests.harness.world.loop import run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

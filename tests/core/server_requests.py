@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mcp_core import DIALECTS, Peer
 from mcp_core import types as t
-from tests.core.helpers import E
+from tests.harness.jsonrpc import E
 
 NAME_FORM: dict[str, Any] = {
     "type": "object",

@@ -31,7 +31,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     META_CAPABILITIES,
     META_VERSION,
@@ -39,7 +39,6 @@ from tests.core.helpers import (
     STATELESS_META,
     VERSIONS,
     B,
-    ConnectionHarness,
     D,
     E,
     Message,
@@ -51,7 +50,6 @@ from tests.core.helpers import (
     encoded,
     error,
     initialize,
-    opened,
     ping,
     request,
     result,
@@ -60,6 +58,7 @@ from tests.core.helpers import (
     stateless_request,
     type_names,
 )
+from tests.harness.wire.connection import ConnectionHarness, opened
 from tests.levels import fewer_examples, long
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT

@@ -34,12 +34,10 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.protocol.revisions._dialects import Dialect
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     VERSIONS,
     B,
-    ConnectionHarness,
-    ConnectionPair,
     D,
     Message,
     call,
@@ -52,6 +50,8 @@ from tests.core.helpers import (
     server_config,
     stateless_request,
 )
+from tests.harness.messages.pair import ConnectionPair
+from tests.harness.wire.connection import ConnectionHarness
 
 STREAMS = Path(__file__).with_name("streams")
 SERVER, CLIENT = Role.SERVER, Role.CLIENT

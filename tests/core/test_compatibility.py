@@ -24,7 +24,7 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     INITIALIZED,
@@ -36,8 +36,6 @@ from tests.core.helpers import (
     A,
     B,
     C,
-    ConnectionHarness,
-    ConnectionPair,
     D,
     E,
     Message,
@@ -49,7 +47,6 @@ from tests.core.helpers import (
     error,
     initialize,
     only_event,
-    opened,
     ping,
     request,
     result,
@@ -58,6 +55,8 @@ from tests.core.helpers import (
     stateless_request,
     type_names,
 )
+from tests.harness.messages.pair import ConnectionPair
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))

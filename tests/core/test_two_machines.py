@@ -28,25 +28,24 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     STATEFUL,
     VERSIONS,
     A,
     C,
-    ConnectionHarness,
-    ConnectionPair,
     D,
     E,
     assert_closed,
     cancelled,
     client_config,
     only_event,
-    opened,
     ping,
     request,
     server_config,
     type_names,
 )
+from tests.harness.messages.pair import ConnectionPair
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 CALL = t.CallToolParams(name="t", arguments=Raw(b'{"a":1}'))

@@ -10,9 +10,14 @@ import trio
 
 import mcp_trio
 from mcp_core.types import SamplingCapability
-from tests.core.helpers import STATEFUL, VERSIONS, D, E
+from tests.drivers.shop import Shop, model
 from tests.harness import either
-from tests.shop import Shop, model
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,7 +16,8 @@ import pytest
 from mcp_core import ALL, CallTimeout, Limits, PeerError, RemoteProtocolError
 from mcp_core.registry import Context, Server
 from mcp_trio.testing import hostile
-from tests.core.helpers import (
+from tests.harness import either
+from tests.harness.jsonrpc import (
     META_CAPABILITIES,
     META_VERSION,
     A,
@@ -33,16 +34,16 @@ from tests.core.helpers import (
     ping,
     request,
     result,
+    text_of,
 )
-from tests.harness import either
-from tests.harness.client import CallTask, connected
+from tests.harness.wire.client import CallTask, connected
+from tests.harness.wire.lines import Wire, served
 from tests.levels import long
-from tests.trio_.wire import Wire, served, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 

@@ -17,17 +17,32 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.registry import Context, Server
-from tests.core.helpers import VERSIONS, A, D, E, error, notification, request, result
 from tests.harness import either
-from tests.harness.client import OFFERS, CallTask, break_sending, break_stream, connected
-from tests.trio_.wire import ERAS
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    A,
+    D,
+    E,
+    error,
+    notification,
+    request,
+    result,
+)
+from tests.harness.wire.client import (
+    OFFERS,
+    CallTask,
+    break_sending,
+    break_stream,
+    connected,
+)
+from tests.harness.wire.lines import ERAS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp_trio import Client
-    from tests.core.helpers import Message
-    from tests.trio_.wire import Wire
+    from tests.harness.jsonrpc import Message
+    from tests.harness.wire.lines import Wire
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 

@@ -12,8 +12,8 @@ import pytest
 from mcp_core import ConnectionLost
 from mcp_core.registry import Server
 from tests.harness import either
-from tests.harness.client import CallTask, connected, is_closed
-from tests.trio_.wire import ERAS
+from tests.harness.wire.client import CallTask, connected, is_closed
+from tests.harness.wire.lines import ERAS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -29,14 +29,22 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.drivers import answer_form
 from mcp_core.registry import Context, Server
-from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
 from tests.harness import either
-from tests.harness.peer import play_server
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+)
+from tests.harness.wire.lines import play_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.harness.peer import Peer
+    from tests.harness.wire.lines import Wire
 
     Message = dict[str, Any]
 
@@ -70,7 +78,7 @@ DONE: Message = {"content": [{"type": "text", "text": "done"}]}
 class ClientCall:
     """A tool call of the client in its own task, during which the server requests input."""
 
-    def __init__(self, client: Any, peer: Peer, nursery: either.Nursery, **options: Any) -> None:
+    def __init__(self, client: Any, peer: Wire, nursery: either.Nursery, **options: Any) -> None:
         self.peer = peer
         self.result: Any = None
         self.error: BaseException | None = None
@@ -126,7 +134,7 @@ class ClientCall:
 @asynccontextmanager
 async def play_server_in_nursery(
     version: str, **options: Any
-) -> AsyncIterator[tuple[Any, Peer, either.Nursery]]:
+) -> AsyncIterator[tuple[Any, Wire, either.Nursery]]:
     """Yield a client with these options, the server's end of its stream, and a nursery for its
     calls.
     """

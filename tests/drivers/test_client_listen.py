@@ -11,14 +11,13 @@ import pytest
 from mcp_core import CallTimeout, ConnectionLost, LocalProtocolError, PeerError
 from mcp_core.registry import Server
 from mcp_trio import Change, Changes
-from tests.core.helpers import VERSIONS, D, E
 from tests.harness import either
-from tests.harness.peer import play_server
-from tests.trio_.wire import ERAS
+from tests.harness.jsonrpc import VERSIONS, D, E
+from tests.harness.wire.lines import ERAS, play_server
 
 if TYPE_CHECKING:
     from mcp_trio import Client
-    from tests.harness.peer import Peer as ScriptedPeer
+    from tests.harness.wire.lines import Wire
 
     Message = dict[str, Any]
 
@@ -33,7 +32,7 @@ both_eras = pytest.mark.parametrize("version", ERAS)
 class ServerSubscription:
     """The server's side of one subscription."""
 
-    def __init__(self, peer: ScriptedPeer) -> None:
+    def __init__(self, peer: Wire) -> None:
         self.peer = peer
         self.id: Any = None
 
@@ -78,7 +77,7 @@ class Listener:
 
 
 async def listening(
-    client: Client, peer: ScriptedPeer, nursery: either.Nursery, **wishes: Any
+    client: Client, peer: Wire, nursery: either.Nursery, **wishes: Any
 ) -> tuple[Listener, ServerSubscription]:
     listener = Listener(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
     server = ServerSubscription(peer)

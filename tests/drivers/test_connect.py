@@ -14,10 +14,16 @@ import pytest
 from mcp_core import ALL, ConnectFailed, ConnectionLost, NotificationReceived, Role
 from mcp_core import types as t
 from mcp_core.registry import CacheHint, Context, Server
-from tests.core.helpers import A, D, E, error, result
 from tests.harness import either
-from tests.harness.client import open_as_server
-from tests.trio_.wire import Wire
+from tests.harness.jsonrpc import (
+    A,
+    D,
+    E,
+    error,
+    result,
+)
+from tests.harness.wire.client import open_as_server
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -11,8 +11,8 @@ import pytest
 
 from mcp_core import ALL
 from mcp_core.registry import Context, Server
-from tests.core.helpers import D, E, encoded
-from tests.trio_.wire import served, text_of
+from tests.harness.jsonrpc import D, E, encoded, text_of
+from tests.harness.wire.lines import served
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 

@@ -13,9 +13,9 @@ from mcp_core.host import define, find_warnings
 from mcp_core.host.catalog import _server as catalog_server
 from mcp_core.runtime.host import ServerSource, _questions
 from mcp_trio.host import Host as TrioHost
-from tests.core.helpers import D
 from tests.harness import either
-from tests.harness.peer import Peer
+from tests.harness.jsonrpc import D
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -52,12 +52,12 @@ class Changing(ServerSource):
         ours, theirs = either.memory_pair()
         options["versions"] = [D]
         async with either.open_nursery() as nursery:
-            nursery.start_soon(self._serve, Peer(theirs, D))
+            nursery.start_soon(self._serve, Wire(theirs, D))
             async with either.connect_stream(ours, **options) as client:
                 yield client
             nursery.cancel_scope.cancel()
 
-    async def _serve(self, peer: Peer) -> None:
+    async def _serve(self, peer: Wire) -> None:
         await peer.open_as_server({"tools": {"listChanged": True}})
         async with either.open_nursery() as nursery:
             nursery.start_soon(self._announce, peer)
@@ -65,7 +65,7 @@ class Changing(ServerSource):
                 if message.get("method") == "tools/list":
                     await peer.answer(message, {"tools": self._tools()})
 
-    async def _announce(self, peer: Peer) -> None:
+    async def _announce(self, peer: Wire) -> None:
         while True:
             await self._changed.wait()
             self._changed = either.Event()

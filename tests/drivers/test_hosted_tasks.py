@@ -12,7 +12,7 @@ from mcp_core import types as t
 from mcp_core.drivers import client_config
 from mcp_core.registry import Context, Server
 from tests.harness import either
-from tests.harness.peer import Peer
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -39,11 +39,11 @@ async def sample(params: t.CreateMessageParams) -> t.CreateMessageResult:
 
 
 @asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[tuple[Any, Peer]]:
+async def served(**options: Any) -> AsyncIterator[tuple[Any, Wire]]:
     """Connect a client that hosts tasks with a server that the test plays."""
     client_end, server_end = either.memory_pair()
     options = {"on_elicit": fill_in, "on_sample": sample, "host_tasks": True, **options}
-    peer = Peer(server_end, D)
+    peer = Wire(server_end, D)
     opened = either.Event()
 
     async def open_server() -> None:
@@ -57,14 +57,14 @@ async def served(**options: Any) -> AsyncIterator[tuple[Any, Peer]]:
             yield client, peer
 
 
-async def start(peer: Peer, **more: Any) -> str:
+async def start(peer: Wire, **more: Any) -> str:
     created = await peer.result_of("elicitation/create", {**QUESTION, "task": {}, **more})
     assert created["task"]["status"] == "working"
     task_id: str = created["task"]["taskId"]
     return task_id
 
 
-async def state_of(peer: Peer, task_id: str) -> Any:
+async def state_of(peer: Wire, task_id: str) -> Any:
     return await peer.result_of("tasks/get", {"taskId": task_id})
 
 

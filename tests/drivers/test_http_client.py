@@ -15,11 +15,10 @@ from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, R
 from mcp_core import types as t
 from mcp_trio import connect
 from mcp_trio.testing import judge_trace
-from tests.core.helpers import D, E
 from tests.harness import either
-from tests.harness.client import CallTask
-from tests.levels import long
-from tests.trio_.http_wire import (
+from tests.harness.jsonrpc import D, E
+from tests.harness.wire.client import CallTask
+from tests.harness.wire.http1_server import (
     URL,
     MemoryConnector,
     PlayedServer,
@@ -28,6 +27,7 @@ from tests.trio_.http_wire import (
     connected,
     playing,
 )
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

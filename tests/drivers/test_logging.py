@@ -10,9 +10,9 @@ import pytest
 
 from mcp_core.registry import Server
 from mcp_core.runtime import LogEscaper
-from tests.core.helpers import E
 from tests.harness import either
-from tests.trio_.wire import served
+from tests.harness.jsonrpc import E
+from tests.harness.wire.lines import served
 
 ROOT = Path(__file__).parents[2]
 FORGED = "x\n12:00:00 ERROR forged\x1b[2J\u202e\x9b"

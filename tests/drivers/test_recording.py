@@ -16,7 +16,7 @@ from mcp_core.adapters import Recorder, Recording, _recorder
 from mcp_core.types import TextContent
 from tests.harness import either
 from tests.harness.traces import content, make_server, methods, read_file, talk
-from tests.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 

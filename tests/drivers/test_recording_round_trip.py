@@ -16,9 +16,9 @@ from mcp_core import PeerError
 from mcp_core.trace import TraceLine, read_trace
 from mcp_core.types import ElicitResult
 from mcp_trio import Context, Recording, Server, ToolError, connect, serve_http
-from tests import virtual_time
-from tests.core.helpers import VERSIONS
 from tests.harness import either
+from tests.harness.jsonrpc import VERSIONS
+from tests.harness.world import virtual_time
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:

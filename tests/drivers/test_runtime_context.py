@@ -9,9 +9,9 @@ import pytest
 
 from mcp_core import ToolError
 from mcp_core.registry import Context, Server
-from tests.core.helpers import META_CLIENT, E
 from tests.harness import either
-from tests.trio_.wire import ERAS, served, text_of
+from tests.harness.jsonrpc import META_CLIENT, E, text_of
+from tests.harness.wire.lines import ERAS, served
 
 pytestmark = pytest.mark.usefixtures("each_driver", "waits_for_threads")
 

@@ -13,7 +13,8 @@ import trio
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
 from tests.harness import either
-from tests.trio_.wire import ERAS, Wire, served, text_of
+from tests.harness.jsonrpc import text_of
+from tests.harness.wire.lines import ERAS, Wire, served
 
 if TYPE_CHECKING:
     pass

@@ -24,9 +24,18 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
-from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
 from tests.harness import either
-from tests.harness.peer import Peer
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    STATELESS,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+)
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -224,7 +233,7 @@ def build_returning() -> Server:
 class ScriptedClient:
     """A client of one revision that answers input requests with given responses."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Wire) -> None:
         self.peer = peer
         self.input_requests: list[
             list[tuple[str, Any]]
@@ -280,10 +289,10 @@ class ScriptedClient:
 @asynccontextmanager
 async def play_client_of(
     server: Server, version: str, capabilities: Message = CAPABILITIES
-) -> AsyncIterator[Peer]:
+) -> AsyncIterator[Wire]:
     """Yield a client of `server` with these capabilities. It disconnects at the end."""
     ours, theirs = either.memory_pair()
-    peer = Peer(ours, version)
+    peer = Wire(ours, version)
     async with either.open_nursery() as nursery:
         nursery.start_soon(either.serve_stream, server, theirs)
         await peer.open_as_client(capabilities)
@@ -702,7 +711,7 @@ async def test_input_request_in_thread_handler_is_an_error(
 # -- Request state ---------------------------------------------------------------------------------
 
 
-async def first_input_required(peer: Peer, **params: Any) -> Message:
+async def first_input_required(peer: Wire, **params: Any) -> Message:
     """Return the first, input-required result of a tool with a form."""
     result: Message = await peer.result_of("tools/call", {"name": "form", **params})
     assert result["resultType"] == "input_required"

@@ -9,7 +9,8 @@ import pytest
 
 from mcp_core.registry import Context, Server
 from tests.harness import either
-from tests.trio_.wire import served, text_of
+from tests.harness.jsonrpc import text_of
+from tests.harness.wire.lines import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,7 +17,7 @@ from mcp_core.tasks import Cancel, TaskKey, TaskLimits, transition
 from mcp_trio.streams._link import Link
 from tests.drivers.test_tasks import FORM, UNKNOWN, D, E, TaskPeer, conversation, start, state_of
 from tests.harness import either
-from tests.harness.peer import Peer
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -80,11 +80,11 @@ def summary(message: Any) -> tuple[Any, ...]:
             )
 
 
-async def notifications(peer: Peer, number: int) -> list[tuple[Any, ...]]:
+async def notifications(peer: Wire, number: int) -> list[tuple[Any, ...]]:
     return [summary(await peer.receive()) for _ in range(number)]
 
 
-async def create(peer: Peer, tool: str, **members: Any) -> str:
+async def create(peer: Wire, tool: str, **members: Any) -> str:
     """Call a tool as a task, with a progress token. Return the id of the task."""
     params = {"name": tool, "arguments": {}, "_meta": {"progressToken": "token"}, **members}
     result = await peer.result_of("tools/call", params)
@@ -95,7 +95,7 @@ async def create(peer: Peer, tool: str, **members: Any) -> str:
 class Plain(TaskPeer):
     """A client that gets every message as it comes."""
 
-    _message = Peer._message
+    _message = Wire._message
 
 
 @pytest.mark.requirement("PROG-6", "PROG-5", "TSK-17", "TSK-18", "TSK-19", "META-15")
@@ -248,7 +248,7 @@ async def test_progress_to_a_client_that_reads_nothing_is_dropped() -> None:
 # -- Subscriptions ---------------------------------------------------------------------------------
 
 
-async def listen(peer: Peer, *task_ids: str, **others: Any) -> tuple[Any, list[str]]:
+async def listen(peer: Wire, *task_ids: str, **others: Any) -> tuple[Any, list[str]]:
     """Listen to tasks. Return the request, and the ids that were acknowledged."""
     request = await peer.request(
         "subscriptions/listen", {"notifications": {"taskIds": list(task_ids), **others}}
@@ -333,7 +333,7 @@ async def test_listen_requests_that_ended_leave_nothing_behind() -> None:
         assert not observed
 
 
-def declare(peer: Peer) -> None:
+def declare(peer: Wire) -> None:
     peer.meta["io.modelcontextprotocol/clientCapabilities"] = {
         "elicitation": {},
         "extensions": {"io.modelcontextprotocol/tasks": {}},

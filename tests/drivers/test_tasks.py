@@ -12,7 +12,7 @@ from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.tasks import TaskLimits
 from tests.harness import either
-from tests.harness.peer import Peer
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ UNKNOWN = "0" * 32
 STATUS_METHODS = ("notifications/tasks/status", "notifications/tasks")
 
 
-class TaskPeer(Peer):
+class TaskPeer(Wire):
     """A client that puts status notifications aside, in `statuses`."""
 
     def __init__(self, stream: Any, version: str) -> None:
@@ -108,7 +108,7 @@ async def conversation(
         await peer.aclose()
 
 
-async def start(peer: Peer, tool: str, /, **arguments: Any) -> str:
+async def start(peer: Wire, tool: str, /, **arguments: Any) -> str:
     """Call a tool as a task, and return the id of the task."""
     params: dict[str, Any] = {"name": tool, "arguments": arguments}
     if peer.version == D:
@@ -120,7 +120,7 @@ async def start(peer: Peer, tool: str, /, **arguments: Any) -> str:
     return task_id
 
 
-async def state_of(peer: Peer, task_id: str) -> Any:
+async def state_of(peer: Wire, task_id: str) -> Any:
     return await peer.result_of("tasks/get", {"taskId": task_id})
 
 

@@ -13,10 +13,10 @@ import trio
 from mcp_asyncio_shim import _runtime
 from mcp_core.registry import Server
 from mcp_core.registry.entries._invocation import Invocation
-from tests.core.helpers import D
 from tests.harness import either
-from tests.trio_.wire import served, text_of
-from tests.waiting import PATIENCE
+from tests.harness.jsonrpc import D, text_of
+from tests.harness.wire.lines import served
+from tests.harness.world.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("each_driver", "waits_for_threads")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.fuzz_targets.catalog import Json
-    from tests.fuzz_targets.wire import StdioWire, Wire
+    from tests.fuzz_targets.conversations import StdioWire, Wire
 
 __all__ = ["SCRIPTS", "create_task", "tour", "wait_for"]
 

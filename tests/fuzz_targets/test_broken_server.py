@@ -22,9 +22,14 @@ from mcp_core import ALL, PeerError
 from mcp_core.trace import ROWS, Judge, read_trace
 from mcp_trio import connect
 from tests.fuzz_targets.catalog import REVISIONS, span
+from tests.fuzz_targets.conversations import (
+    SERVER,
+    HttpWire,
+    StdioWire,
+    wire,
+)
 from tests.fuzz_targets.faults import FAULTS
 from tests.fuzz_targets.scripts import SCRIPTS, create_task, tour
-from tests.fuzz_targets.wire import SERVER, HttpWire, StdioWire, wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable

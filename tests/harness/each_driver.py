@@ -15,8 +15,8 @@ import pytest
 import trio
 import trio.testing
 
-from tests import virtual_time
 from tests.harness import either
+from tests.harness.world import virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

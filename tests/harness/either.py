@@ -32,9 +32,9 @@ from mcp_core.drivers import client_config
 from mcp_trio import _server as trio_server
 from mcp_trio import _tasks as trio_tasks
 from mcp_trio.recording import _open as trio_recording
-from tests import virtual_time
 from tests.harness.asyncio_memory import MemoryEnd, asyncio_memory_pair
-from tests.waiting import PATIENCE
+from tests.harness.world import virtual_time
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence

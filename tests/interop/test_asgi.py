@@ -22,9 +22,15 @@ from starlette.routing import Mount
 
 import mcp_asyncio_shim
 import mcp_trio
-from tests.asgi import Lived, Neutral
-from tests.asgi_servers import under_hypercorn, under_uvicorn
-from tests.core.http.router_harness import GET, POST, initialize, meta, request
+from tests.harness.wire.asgi import Lived, Neutral
+from tests.harness.wire.router import (
+    GET,
+    POST,
+    initialize,
+    meta,
+    request,
+)
+from tests.harness.world.asgi_servers import under_hypercorn, under_uvicorn
 from tests.interop.official import D, E
 
 if TYPE_CHECKING:
@@ -32,8 +38,8 @@ if TYPE_CHECKING:
 
     from mcp.client.session import ClientRequestContext
 
-    from tests.asgi import App
-    from tests.asgi_servers import Serving
+    from tests.harness.wire.asgi import App
+    from tests.harness.world.asgi_servers import Serving
 
 pytestmark = [
     # The client warns of features that the last revision removed, even in an older one.

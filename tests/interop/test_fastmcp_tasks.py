@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from mcp_trio import Grace, PeerError, TaskCancelled, connect_stdio
-from tests.core.helpers import E
+from tests.harness.jsonrpc import E
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

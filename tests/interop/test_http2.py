@@ -22,10 +22,10 @@ from mcp.client.streamable_http import streamable_http_client
 import mcp_trio
 from mcp_core import ALL, Change
 from mcp_trio import connect, connect_http
+from tests.harness.world.command import run
+from tests.harness.world.waiting import PATIENCE
 from tests.interop.official import D, E, everything, served, unfinished_streams
 from tests.interop.proxies import haproxy, nginx
-from tests.trio_.cli.program import run
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,6 +20,7 @@ from mcp_core.http import RequestHead, Url
 from mcp_core.types import TextContent
 from mcp_trio import ConnectFailed, connect
 from mcp_trio.http_client._connector import Connector
+from tests.harness.world.waiting import PATIENCE
 from tests.interop import (
     test_everything,
     test_sdk_server,
@@ -65,7 +66,6 @@ from tests.interop.test_sdk_server_utilities import (
     test_sdk_server_without_list_changed_capability,
     test_sdk_server_without_logging_capability_sends_logs,
 )
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence

@@ -16,7 +16,7 @@ import trio
 from mcp_core import ALL
 from mcp_trio import Context, Server, connect
 from tests.interop.official import D, everything, served
-from tests.interop.wire import line_to
+from tests.interop.tcp_proxy import line_to
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -23,7 +23,7 @@ from msgspec import Meta
 from mcp_core import ALL
 from mcp_trio import Context, Server
 from tests.interop.official import C, D, E, error_of, everything, served, unfinished_streams
-from tests.interop.wire import Line, line_to
+from tests.interop.tcp_proxy import Line, line_to
 
 if TYPE_CHECKING:
     import ssl

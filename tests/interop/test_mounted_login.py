@@ -20,8 +20,8 @@ import trio
 
 from tests.examples.pages import EXAMPLES, ROOT, code
 from tests.fakes import authorization_server
+from tests.harness.world.command import run
 from tests.interop.http_servers import _await_listener, free_port
-from tests.trio_.cli.program import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from mcp_trio import Context, McpError, Server
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
 from tests.interop.official import served
 
 if TYPE_CHECKING:

@@ -28,8 +28,13 @@ from mcp_trio import (
     connect_websocket,
     serve_http,
 )
-from tests.asgi_servers import under_hypercorn
-from tests.core.http.router_harness import D, E, initialize, request
+from tests.harness.wire.router import (
+    D,
+    E,
+    initialize,
+    request,
+)
+from tests.harness.world.asgi_servers import under_hypercorn
 from tests.interop.official import everything, served
 from tests.interop.test_http_server_node import toured
 

@@ -36,9 +36,9 @@ CLOCKS: Final = frozenset({"autojump_clock", "each_driver", "mock_clock", "MockC
 BY_MARK: Final = frozenset({"each_driver"})
 # What runs a test on a clock that jumps, by module.
 VIRTUAL: Final = {
-    "tests.virtual_time": {"run"},
-    "tests.asyncio_shim.loop": {"run"},
-    "tests.core.runtime.client_tasks.playing": {"PLAYS", "Play", "play_trio", "play_asyncio"},
+    "tests.harness.world.virtual_time": {"run"},
+    "tests.harness.world.loop": {"run"},
+    "tests.harness.messages.scripted_server": {"PLAYS", "Play", "play_trio", "play_asyncio"},
     "tests.test_task_stores": {"KINDS"},
     "tests.trio_.cancelling": {"play_at_every_step"},
 }
@@ -51,7 +51,9 @@ MEASURES: Final = frozenset({"perf_counter", "process_time", "thread_time", "tra
 # What neither imports what can wait nor says how long is not read.
 _CONCERNED: Final = re.compile(rf"\b({'|'.join([*WAITS, *TIMEOUTS, *MEASURES])})\b")
 _CAN_WAIT: Final = re.compile(
-    r"^ *(import|from) (trio|asyncio|anyio|time|threading|subprocess|http|socket|tests\.harness)\b",
+    r"^ *(import|from) "
+    r"(trio|asyncio|anyio|time|threading|subprocess|http|socket"
+    r"|tests\.harness(?!\.(forms|jsonrpc|stepping|messages\.pair|wire\.connection)\b))\b",
     re.MULTILINE,
 )
 

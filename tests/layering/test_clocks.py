@@ -79,8 +79,8 @@ SHORT_WAITS = [
         "async def test_two():\n    await one()"
     ),
     (
-        "from tests.virtual_time import run\nasync def main():\n    await trio.sleep(0.1)\n"
-        "def test_it():\n    run(main())\n    trio.run(main)"
+        "from tests.harness.world.virtual_time import run\nasync def main():\n"
+        "    await trio.sleep(0.1)\ndef test_it():\n    run(main())\n    trio.run(main)"
     ),
 ]
 NO_SHORT_WAITS = [
@@ -105,7 +105,7 @@ NO_SHORT_WAITS = [
         "def test_it():\n    trio.run(main, clock=MockClock(autojump_threshold=0))"
     ),
     (
-        "from tests.asyncio_shim.loop import run as run_it\nasync def main():\n"
+        "from tests.harness.world.loop import run as run_it\nasync def main():\n"
         "    await asyncio.sleep(0.1)\ndef test_it():\n    run_it(main())"
     ),
     (
@@ -113,7 +113,7 @@ NO_SHORT_WAITS = [
         "async def test_it():\n    await either.sleep(0.1)"
     ),
     (
-        "from tests.asyncio_shim import loop\nasync def main():\n"
+        "from tests.harness.world import loop\nasync def main():\n"
         "    await asyncio.sleep(0.1)\ndef test_it():\n    loop.run(main())"
     ),
 ]

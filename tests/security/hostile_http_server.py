@@ -14,7 +14,7 @@ import socket as socketlib
 import threading
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from tests.core.helpers import A, D
+from tests.harness.jsonrpc import A, D
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,12 +17,12 @@ from starlette.routing import Mount
 import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.registry import Server
-from tests.asgi_servers import under_hypercorn, under_uvicorn
 from tests.core.http.frames import upgrade
+from tests.harness.world.asgi_servers import under_hypercorn, under_uvicorn
 from tests.security.test_attacks_web_pages import ask, request, status_of
 
 if TYPE_CHECKING:
-    from tests.asgi import App
+    from tests.harness.wire.asgi import App
 
 SERVERS: Final[dict[str, tuple[Any, Any, str]]] = {
     "hypercorn": (under_hypercorn, mcp_trio.asgi, "trio"),

@@ -14,9 +14,9 @@ import trustme
 import mcp_asyncio_shim
 from mcp_core import ConnectFailed
 from mcp_trio import LoginConfig, MemoryStorage, connect_http, connect_websocket
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
+from tests.harness.wire.http1_server import PlayedServer, Request, connected
 from tests.trio_.http_client.test_connector import environment, listening, ours, theirs
-from tests.trio_.http_wire import PlayedServer, Request, connected
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,6 +23,7 @@ from mcp_core.auth import HttpRequest, HttpResponse, IntrospectionVerifier, OAut
 from mcp_core.auth.server import _dpop_replay, _introspection
 from mcp_trio import serve_http
 from tests.core.auth.minting import ISSUER, JKT
+from tests.harness.wire.http1_client import HttpWire
 from tests.security.test_attacks_server import (
     RESOURCE,
     Site,
@@ -31,7 +32,6 @@ from tests.security.test_attacks_server import (
     call,
     fresh,
 )
-from tests.trio_.h11_wire import HttpWire
 
 
 def call_with_proof(site: Site, sub: str) -> bytes:

@@ -25,8 +25,18 @@ from tests.core.http.h2_frames import (
     post,
     setting,
 )
-from tests.core.http.router_harness import POST, E, meta, request
-from tests.trio_.h2_wire import CANCEL, H2Wire, asking, window
+from tests.harness.wire.http2_client import (
+    CANCEL,
+    H2Wire,
+    asking,
+    window,
+)
+from tests.harness.wire.router import (
+    POST,
+    E,
+    meta,
+    request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

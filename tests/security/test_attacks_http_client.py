@@ -21,7 +21,9 @@ from mcp_core import CallTimeout, ConnectionLost, RemoteProtocolError
 from mcp_core.http.client import _response_queue
 from mcp_trio import connect
 from mcp_trio.testing import hostile
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
+from tests.harness.wire.http1_server import PlayedServer
+from tests.harness.wire.http2_server import H2Peer, H2Request
 from tests.security.hostile_http_server import (
     HostileHttpServer,
     Where,
@@ -30,9 +32,7 @@ from tests.security.hostile_http_server import (
     roots_requests,
 )
 from tests.testing.hostile.threads import in_thread
-from tests.trio_.h2_peer import H2Peer, H2Request
 from tests.trio_.http_client.test_transport_sockets import serving
-from tests.trio_.http_wire import PlayedServer
 
 if TYPE_CHECKING:
     from mcp_core.types import ElicitParams

@@ -11,8 +11,8 @@ import trio
 
 from mcp_core.registry import Server
 from mcp_trio import serve_http
+from tests.harness.wire.http1_client import HttpWire
 from tests.security.test_attacks_server import call
-from tests.trio_.h11_wire import HttpWire
 
 PATHS = {
     "../etc/passwd": "holds a `..`",

@@ -19,7 +19,7 @@ from mcp_core.auth import OAuthResourceServer
 from mcp_core.http import PlainResponse, RequestHead
 from mcp_core.registry import Server
 from mcp_trio import serve_http
-from tests.trio_.h11_wire import HttpWire
+from tests.harness.wire.http1_client import HttpWire
 
 SECRET = b"the sessions of all users"
 

@@ -397,7 +397,7 @@ def test_variables_of_a_command_line_are_in_no_file_of_a_command(
 
 def _run(servers: ConfiguredServers, *words: str) -> None:
     """Run the command, which may fail: what the server says is an error."""
-    from tests.trio_.cli.program import run
+    from tests.harness.world.command import run
 
     result = run(*words, cwd=servers.project, env=servers.env)
     assert "Traceback" not in result.stderr
@@ -435,7 +435,7 @@ def test_trace_with_a_random_path_is_judged_and_compared_as_before(tmp_path: Pat
     assert PATH in (tmp_path / "plain").read_text()
     assert found[0] == found[1]
     assert not diff_traces(*traces).differences
-    from tests.trio_.cli.program import run
+    from tests.harness.world.command import run
 
     for words in ("check", "hidden"), ("diff", "hidden", "plain"):
         result = run(*words, cwd=tmp_path)

@@ -31,8 +31,8 @@ from mcp_trio import connect, serve_http
 from tests.core.auth.minting import HOLDER, JKT, STRANGER, as_bytes, b64, forge, proof
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
+from tests.harness.wire.http1_client import Answer, HttpWire, get
 from tests.security.internet import texts_of_objects
-from tests.trio_.h11_wire import Answer, HttpWire, get
 
 RESOURCE = "https://mcp.example.com/mcp"
 SECRET = "memo://secret"

@@ -27,10 +27,10 @@ from tests.core.http.h2_frames import (
     frame,
     post,
 )
-from tests.core.http.router_harness import POST, initialize
+from tests.harness.wire.http1_client import HttpWire
+from tests.harness.wire.http2_client import H2Wire
+from tests.harness.wire.router import POST, initialize
 from tests.security.test_attacks_event_ids import PlayedServer, response
-from tests.trio_.h2_wire import H2Wire
-from tests.trio_.h11_wire import HttpWire
 
 KEY: Final = "k" * 32
 HANDSHAKE: Final = json.dumps(initialize("2025-11-25")).encode()

@@ -10,9 +10,9 @@ import trio.testing
 
 from mcp_core.http.server._websocket_session import WebSocketSession
 from mcp_trio import Server, serve_http
-from tests.core.helpers import initialize
 from tests.core.http.frames import close, message, upgrade
-from tests.trio_.frames import FrameWire
+from tests.harness.jsonrpc import initialize
+from tests.harness.wire.websocket_client import FrameWire
 
 
 def sessions() -> int:

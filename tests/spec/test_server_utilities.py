@@ -18,7 +18,16 @@ from mcp_core import Connection, Limits, Rate, Role
 from mcp_core import types as t
 from mcp_core.registry import CacheHint, Context, Server
 from mcp_trio.testing import play_client
-from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E, opened
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+)
+from tests.harness.wire.connection import opened
 
 if TYPE_CHECKING:
     from mcp_trio.testing import ScriptedPeer

@@ -17,8 +17,8 @@ import trio
 from trio_websocket import open_websocket_url
 
 from mcp_trio import asgi, memory_pair, serve_http, serve_stream
-from tests.asgi import Call, Host, serve_app
-from tests.waiting import PATIENCE
+from tests.harness.wire.asgi import Call, Host, serve_app
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -22,8 +22,14 @@ from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_trio.testing import _leaks
 from mcp_trio.testing._leaks import KINDS, LeakDetector
-from tests.core.helpers import client_config, line, ping, server_config, stateless_request
-from tests.waiting import until
+from tests.harness.jsonrpc import (
+    client_config,
+    line,
+    ping,
+    server_config,
+    stateless_request,
+)
+from tests.harness.world.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

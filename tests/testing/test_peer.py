@@ -16,8 +16,16 @@ import trio.testing
 
 from mcp_core import ALL, DIALECTS, LATEST
 from mcp_trio.testing import ScriptedPeer, memory_pair
-from tests.core.helpers import D, E, initialize, line, notification, request, result
-from tests.core.helpers import error as an_error
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    initialize,
+    line,
+    notification,
+    request,
+    result,
+)
+from tests.harness.jsonrpc import error as an_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

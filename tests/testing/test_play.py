@@ -12,7 +12,7 @@ from mcp_core import ALL, DIALECTS, CallTimeout, ConnectFailed, ConnectionLost, 
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_stdio, connect_stream, serve_stream
 from mcp_trio.testing import ScriptedPeer, memory_pair, play_client, play_server
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
 
 if TYPE_CHECKING:
     from collections.abc import Callable

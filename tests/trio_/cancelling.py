@@ -37,7 +37,7 @@ from mcp_trio.testing._leaks import LeakDetector
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 __all__ = [
     "SEEDS_AND_STRIDES",

@@ -20,8 +20,15 @@ import trio.testing
 from mcp_core import CallTimeout, ConnectionLost
 from mcp_core.registry import CacheHint
 from mcp_trio import Grace, connect, connect_stdio, connect_stream, serve_stream
-from tests.core.helpers import VERSIONS, C, D, E, error
-from tests.harness.client import open_as_server
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    C,
+    D,
+    E,
+    error,
+)
+from tests.harness.wire.client import open_as_server
+from tests.harness.wire.lines import Wire
 from tests.trio_.cancelling import (
     SEEDS_AND_STRIDES,
     TOOLS,
@@ -31,7 +38,6 @@ from tests.trio_.cancelling import (
     play_at_every_step,
     roots,
 )
-from tests.trio_.wire import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,11 +11,10 @@ import trio
 
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse
 from mcp_trio.http_server._serve import serve_http_listeners
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E, text_of
+from tests.harness.wire.http1_client import get
+from tests.harness.wire.http_session import HttpSession, MemoryListener, events_in
 from tests.trio_.cancelling import SEEDS_AND_STRIDES, World, lifespan, make, play_at_every_step
-from tests.trio_.h11_wire import get
-from tests.trio_.http_session import HttpSession, MemoryListener, events_in
-from tests.trio_.wire import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

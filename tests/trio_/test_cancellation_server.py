@@ -12,7 +12,15 @@ import trio.testing
 
 from mcp_core.registry import Context
 from mcp_trio import serve_listeners, serve_stream
-from tests.core.helpers import D, E, cancelled, result
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    cancelled,
+    result,
+    text_of,
+)
+from tests.harness.wire.lines import Wire
+from tests.harness.world.waiting import PATIENCE
 from tests.levels import long
 from tests.trio_.cancelling import (
     SEEDS_AND_STRIDES,
@@ -25,8 +33,6 @@ from tests.trio_.cancelling import (
     make,
     play_at_every_step,
 )
-from tests.trio_.wire import Wire, text_of
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -15,7 +15,7 @@ import trustme
 
 from mcp_core import ALL
 from mcp_trio import AuthRequired, ConnectFailed, connect, connect_stdio
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
 from tests.trio_.http_client.test_connector import environment, listening, theirs
 
 if TYPE_CHECKING:

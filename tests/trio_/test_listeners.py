@@ -16,7 +16,7 @@ from mcp_core.registry import Server
 from mcp_trio import serve_listeners
 from mcp_trio._listeners import PatientListener, serve_connections
 from mcp_trio.http_server._serve import serve_http_listeners
-from tests.trio_.wire import Wire
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from trio.testing import MockClock

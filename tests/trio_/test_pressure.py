@@ -19,9 +19,15 @@ from mcp_core import Connection, Limits, Role
 from mcp_core.registry import Context, Server
 from mcp_core.types import CreateMessageParams, CreateMessageResult, TextContent
 from mcp_trio import _server, connect
-from tests.core.helpers import D, E, cancelled, result
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    cancelled,
+    result,
+    text_of,
+)
+from tests.harness.wire.lines import ERAS, Wire, served
 from tests.levels import long
-from tests.trio_.wire import ERAS, Wire, served, text_of
 
 MockClock = trio.testing.MockClock
 

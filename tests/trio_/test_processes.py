@@ -22,11 +22,11 @@ import trio.testing
 
 from mcp_core import CallTimeout, ConnectFailed, ConnectionLost
 from mcp_trio import Grace, connect, connect_stdio
-from tests.core.helpers import D, E, cancelled
-from tests.harness.client import CallTask
-from tests.trio_.pipes import alive, until
-from tests.trio_.wire import Wire, text_of
-from tests.waiting import PATIENCE
+from tests.harness.jsonrpc import D, E, cancelled, text_of
+from tests.harness.wire.client import CallTask
+from tests.harness.wire.lines import Wire
+from tests.harness.world.pipes import alive, until
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -16,8 +16,8 @@ import trio
 
 from mcp_core.registry import Server
 from mcp_trio import _server, memory_pair, run, serve_stdio, serve_stream
-from tests.core.helpers import line, request, stateless_request
-from tests.trio_.wire import Wire
+from tests.harness.jsonrpc import line, request, stateless_request
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,8 @@ import trio.testing
 from mcp_core import PeerError
 from mcp_core.registry import Context, Server
 from mcp_trio import connect, connect_stream, memory_pair, serve_listeners, serve_stream
-from tests.trio_.wire import Wire, served, text_of
+from tests.harness.jsonrpc import text_of
+from tests.harness.wire.lines import Wire, served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

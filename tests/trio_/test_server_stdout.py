@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.core.helpers import line, ping
+from tests.harness.jsonrpc import line, ping
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

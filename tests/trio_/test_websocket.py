@@ -28,7 +28,6 @@ from mcp_trio import (
 from mcp_trio.cli.use import _inspect
 from mcp_trio.host import Host
 from mcp_trio.http_client._connector import Connector
-from tests.core.helpers import D, E, stateless_request
 from tests.core.http.frames import (
     ANSWER,
     ASK,
@@ -43,9 +42,10 @@ from tests.core.http.frames import (
     upgrade,
 )
 from tests.core.http.server.test_auth import guard
-from tests.core.http.websocket_harness import PROOF
-from tests.trio_.frames import FrameWire
-from tests.trio_.http_session import MemoryListener, served_over_http
+from tests.harness.jsonrpc import D, E, stateless_request
+from tests.harness.wire.http_session import MemoryListener, served_over_http
+from tests.harness.wire.websocket_client import FrameWire
+from tests.harness.wire.websocket_router import PROOF
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

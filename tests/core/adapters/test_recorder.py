@@ -17,7 +17,7 @@ import pytest
 from mcp_core.adapters import CannotRecord, Recorder, Recording, _recorder
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.trace import DamagedLine, TraceLine, read_trace
-from tests.waiting import wait_until
+from tests.harness.world.waiting import wait_until
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs files as on POSIX")
 POST = RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")])

@@ -54,7 +54,7 @@ from tests.core.tasks.store_contract import (
     same,
     steps,
 )
-from tests.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

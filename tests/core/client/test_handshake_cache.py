@@ -10,7 +10,7 @@ from mcp_core import DIALECTS, Peer
 from mcp_core import types as t
 from mcp_core.client._handshake_cache import _MAX_ENTRIES
 from mcp_core.drivers import HandshakeCache, server_key
-from tests.core.helpers import A, D, E
+from tests.harness.jsonrpc import A, D, E
 
 NOW = 1_800_000_000.0
 DAY = 24 * 3600.0

@@ -14,7 +14,13 @@ from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities, check_level
 from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.http.wire._mcp_headers import check_headers
-from tests.core.helpers import A, B, C, D, E
+from tests.harness.jsonrpc import (
+    A,
+    B,
+    C,
+    D,
+    E,
+)
 
 URLS = t.ElicitationCapability(form={}, url={})
 

@@ -16,18 +16,17 @@ from mcp_core import (
     State,
 )
 from mcp_core.drivers import ConnectionStatus
-from tests.core.helpers import (
+from tests.core.protocol.messages.test_pending import RecordingRequest
+from tests.harness.jsonrpc import (
     C,
-    ConnectionHarness,
     D,
     E,
     client_config,
     error,
-    opened,
     result,
     single,
 )
-from tests.core.protocol.messages.test_pending import RecordingRequest
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 
 def opening_status(*versions: str) -> tuple[ConnectionStatus, ConnectionHarness]:

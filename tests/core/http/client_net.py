@@ -15,7 +15,18 @@ from mcp_core import types as t
 from mcp_core.http import Head
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import HttpCall, HttpClientOptions
-from tests.core.helpers import A, B, C, D, E, Message, client_config, encoded, result, single
+from tests.harness.jsonrpc import (
+    A,
+    B,
+    C,
+    D,
+    E,
+    Message,
+    client_config,
+    encoded,
+    result,
+    single,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

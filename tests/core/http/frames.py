@@ -6,7 +6,7 @@ import json
 import struct
 from typing import Any, Final
 
-from tests.core.helpers import request
+from tests.harness.jsonrpc import request
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 KEY: Final = b"dGhlIHNhbXBsZSBub25jZQ=="

@@ -13,7 +13,7 @@ from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.http import EndpointAuth, Exchange, HttpLimits, RequestHead
 from mcp_core.http.server._session import Session
 from mcp_core.registry import Server
-from tests.core.http.router_harness import (
+from tests.harness.wire.router import (
     HOST,
     POST,
     D,

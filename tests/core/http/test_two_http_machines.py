@@ -41,7 +41,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.protocol.revisions._capabilities import with_tasks
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     SERVER_CAPABILITIES,
     STATEFUL,
     VERSIONS,

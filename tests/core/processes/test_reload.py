@@ -21,13 +21,13 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.processes import ReloadRelay
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     VERSIONS,
-    ConnectionHarness,
     client_config,
     only_event,
     server_config,
 )
+from tests.harness.wire.connection import ConnectionHarness
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 CAPABILITIES = {

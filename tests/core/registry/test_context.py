@@ -29,9 +29,9 @@ from mcp_core.registry import (
 )
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
-from tests.core.helpers import VERSIONS
 from tests.core.registry.lookup_helpers import C, E, context_of, request
-from tests.core.registry.scripted_client import Stage
+from tests.harness.jsonrpc import VERSIONS
+from tests.harness.messages.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -11,8 +11,18 @@ from mcp_core import LocalProtocolError, McpError
 from mcp_core import types as t
 from mcp_core.registry import AcceptedElicitation, Context, Form, Server, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector, meta_of
-from tests.core.helpers import STATEFUL, VERSIONS, A, C, D, E, error, result
-from tests.core.registry.scripted_client import NOW, OFFERS, Stage, text_of
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    C,
+    D,
+    E,
+    error,
+    result,
+    text_of,
+)
+from tests.harness.messages.scripted_client import NOW, OFFERS, Stage
 
 if TYPE_CHECKING:
     from mcp_core import RequestReceived

@@ -8,8 +8,16 @@ import pytest
 
 from mcp_core import CallTimeout, McpError
 from mcp_core.registry import Context, DeclarationError, RootsContext, Server
-from tests.core.helpers import STATEFUL, D, E, Message, error, notification
-from tests.core.registry.scripted_client import Stage, text_of
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    D,
+    E,
+    Message,
+    error,
+    notification,
+    text_of,
+)
+from tests.harness.messages.scripted_client import Stage
 
 CHANGED = notification("notifications/roots/list_changed")
 OFFERS: Message = {"roots": {"listChanged": True}}

@@ -10,8 +10,15 @@ import pytest
 from mcp_core import McpError, ToolError
 from mcp_core import types as t
 from mcp_core.registry import Context, DeclarationError, Server, UrlElicitationRequired
-from tests.core.helpers import A, B, C, D, E
-from tests.core.registry.scripted_client import OFFERS, Stage, text_of
+from tests.harness.jsonrpc import (
+    A,
+    B,
+    C,
+    D,
+    E,
+    text_of,
+)
+from tests.harness.messages.scripted_client import OFFERS, Stage
 
 both_revisions = pytest.mark.parametrize("version", [D, E])
 

@@ -15,8 +15,8 @@ from mcp_core.registry import (
     Server,
     UrlElicitationRequired,
 )
-from tests.core.helpers import D, E
-from tests.core.registry.scripted_client import NOW, Stage, text_of
+from tests.harness.jsonrpc import D, E, text_of
+from tests.harness.messages.scripted_client import NOW, Stage
 
 both_revisions = pytest.mark.parametrize("version", [D, E])
 

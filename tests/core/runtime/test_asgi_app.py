@@ -13,8 +13,13 @@ from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.http.server._asgi import MOUNT_POINT
 from mcp_core.registry import Server
 from mcp_core.runtime import AsgiApplication
-from tests.core.http.router_harness import HOST
-from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
+from tests.harness.stepping import (
+    Cancelled,
+    FakeEvent,
+    FakeTask,
+    Wait,
+)
+from tests.harness.wire.router import HOST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

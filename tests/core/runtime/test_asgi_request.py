@@ -9,9 +9,14 @@ import pytest
 
 from mcp_core.http import AsgiHttpExchange
 from mcp_core.runtime import AsgiRequest
-from tests.core.http.router_harness import HOST, RouterHarness
 from tests.core.http.server.test_asgi import body, calling, scope
-from tests.core.runtime.stepping import Cancelled, FakeEvent, FakeTask, Wait
+from tests.harness.stepping import (
+    Cancelled,
+    FakeEvent,
+    FakeTask,
+    Wait,
+)
+from tests.harness.wire.router import HOST, RouterHarness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

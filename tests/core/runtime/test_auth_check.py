@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.runtime import run_auth_check
-from tests.core.runtime.stepping import Cancelled, FakeTask, Wait, result_of
+from tests.harness.stepping import (
+    Cancelled,
+    FakeTask,
+    Wait,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -19,7 +19,7 @@ from mcp_core.registry import Context, Server
 from mcp_core.runtime import AbstractClient, CallbackJob
 from mcp_core.runtime import _callback_queue as module
 from mcp_core.runtime._callback_queue import CallbackQueue
-from tests.asyncio_shim.loop import run as run_asyncio
+from tests.harness.world.loop import run as run_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

@@ -21,13 +21,12 @@ from mcp_core.client._cache import _INVALIDATES
 from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions, PendingCall, client_config
 from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.runtime import AbstractClient, Job
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     STATEFUL,
     VERSIONS,
     A,
     B,
     C,
-    ConnectionHarness,
     D,
     E,
     Message,
@@ -36,7 +35,8 @@ from tests.core.helpers import (
     result,
     single,
 )
-from tests.core.runtime.stepping import steps_of
+from tests.harness.stepping import steps_of
+from tests.harness.wire.connection import ConnectionHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator

@@ -17,19 +17,6 @@ from mcp_core.drivers import PendingCall, answer_form
 from mcp_core.runtime import CallbackJob
 from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
 from mcp_core.runtime.client_tasks._hosted import HostedTasks
-from tests.core.helpers import (
-    STATEFUL,
-    A,
-    B,
-    ConnectionHarness,
-    D,
-    Message,
-    client_config,
-    opened,
-    request,
-    single,
-)
-from tests.core.runtime.stepping import result_of
 from tests.core.server_requests import (
     ALICE,
     FILES,
@@ -43,6 +30,18 @@ from tests.core.server_requests import (
     dialogue,
     form,
 )
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    A,
+    B,
+    D,
+    Message,
+    client_config,
+    request,
+    single,
+)
+from tests.harness.stepping import result_of
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -9,18 +9,6 @@ import pytest
 from mcp_core import CallTimeout, ConnectionLost, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core import types as t
 from mcp_core.runtime import AbstractClient
-from tests.core.helpers import (
-    STATEFUL,
-    VERSIONS,
-    D,
-    E,
-    Message,
-    cancelled,
-    notification,
-    request,
-    result,
-    single,
-)
 from tests.core.runtime.test_client import (
     CONTENT,
     LONG,
@@ -32,6 +20,18 @@ from tests.core.runtime.test_client import (
     value,
 )
 from tests.core.server_requests import NAME_FORM, SAID
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    Message,
+    cancelled,
+    notification,
+    request,
+    result,
+    single,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -9,15 +9,6 @@ import pytest
 
 from mcp_core import LocalProtocolError, PeerError
 from mcp_core.runtime import InvalidTaskReference
-from tests.core.helpers import D, E, Message
-from tests.core.runtime.client_tasks.playing import (
-    CONTENT,
-    EXTENSION,
-    Failure,
-    created,
-    ended,
-    state,
-)
 from tests.core.runtime.client_tasks.test_poller import (
     OWLS,
     RESEARCH,
@@ -26,9 +17,18 @@ from tests.core.runtime.client_tasks.test_poller import (
     both_forms,
     listed,
 )
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.messages.scripted_server import (
+    CONTENT,
+    EXTENSION,
+    Failure,
+    created,
+    ended,
+    state,
+)
 
 if TYPE_CHECKING:
-    from tests.core.runtime.client_tasks.playing import Play
+    from tests.harness.messages.scripted_server import Play
 
 NO_METHOD = Failure(-32601, "research runs as a task only")
 # As servers of the TypeScript SDK say it.

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, ResourceNotFound, Server
-from tests.core.helpers import VERSIONS, D, E
-from tests.core.registry.scripted_client import Stage
+from tests.harness.jsonrpc import VERSIONS, D, E
+from tests.harness.messages.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,12 @@ from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
 from mcp_core.http import Body, End, Head, HttpCall, RequestHead
 from mcp_core.http.client import _pool as pool
 from mcp_core.runtime import HttpRequestRunner
-from tests.core.runtime.stepping import Cancelled, FakeEvent, Wait, steps_of
+from tests.harness.stepping import (
+    Cancelled,
+    FakeEvent,
+    Wait,
+    steps_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,8 +14,17 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from tests.core.helpers import VERSIONS, D, E, Message, error, notification, result, single
 from tests.core.runtime.test_client import LONG, Played, opened, params, run_call, value
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    D,
+    E,
+    Message,
+    error,
+    notification,
+    result,
+    single,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

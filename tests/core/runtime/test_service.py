@@ -12,8 +12,15 @@ from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, To
 from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
-from tests.core.helpers import INITIALIZED, D, E, initialize, line, notification
-from tests.core.registry.scripted_client import Stage
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    D,
+    E,
+    initialize,
+    line,
+    notification,
+)
+from tests.harness.messages.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

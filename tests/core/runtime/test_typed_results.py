@@ -17,8 +17,8 @@ from mcp_core.registry import DeclarationError, Server
 from mcp_core.runtime import TypedToolResult, UnexpectedResult
 from mcp_core.runtime._typed_results import result_reader
 from mcp_core.types import CallToolResult, ImageContent, TextContent
-from tests.asyncio_shim.loop import run as run_asyncio
-from tests.core.helpers import VERSIONS
+from tests.harness.jsonrpc import VERSIONS
+from tests.harness.world.loop import run as run_asyncio
 
 
 @dataclasses.dataclass

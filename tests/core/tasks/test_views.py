@@ -27,8 +27,8 @@ from mcp_core.tasks._views import (
     task_outcome,
     task_status_params,
 )
-from tests.core.helpers import D, E, server_config
 from tests.core.tasks.task_schemas import assert_valid
+from tests.harness.jsonrpc import D, E, server_config
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mcp_core import types as t
-from tests.core.types.wire import assert_json, decode_error
+from tests.core.types.json_assertions import assert_json, decode_error
 
 META = "io.modelcontextprotocol"
 

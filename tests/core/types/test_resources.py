@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from mcp_core import types as t
-from tests.core.types.wire import assert_json, decode_error
+from tests.core.types.json_assertions import assert_json, decode_error
 
 
 @pytest.mark.requirement("RES-2", "RES-3")

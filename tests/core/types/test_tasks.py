@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from mcp_core import types as t
-from tests.core.types.wire import assert_json, decode_error
+from tests.core.types.json_assertions import assert_json, decode_error
 
 FACTS: dict[str, Any] = {
     "task_id": "1",

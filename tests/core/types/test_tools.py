@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from mcp_core import ToolError
 from mcp_core import types as t
 from mcp_core.types import CallToolResult, ContentBlock, ImageContent, TextContent
-from tests.core.types.wire import assert_json, decode_error
+from tests.core.types.json_assertions import assert_json, decode_error
 
 
 @pytest.mark.requirement("TOOL-2", "TOOL-14")

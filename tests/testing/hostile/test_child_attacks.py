@@ -12,7 +12,7 @@ import mcp_asyncio_shim
 from mcp_core import McpTrioError
 from mcp_trio import Grace, connect_stdio
 from mcp_trio.testing import hostile
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 from tests.testing.hostile.memory import MIB, BoundedMemory
 
 TIMEOUT: Final = 0.3

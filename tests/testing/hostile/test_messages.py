@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core import NEED_DATA, PAUSED, Connection, Role
 from mcp_trio.testing import hostile
-from tests.core.helpers import client_config, server_config
+from tests.harness.jsonrpc import client_config, server_config
 
 if TYPE_CHECKING:
     from mcp_core import Config

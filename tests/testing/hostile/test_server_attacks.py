@@ -14,7 +14,7 @@ from mcp_core import LATEST, Limits, McpTrioError
 from mcp_trio import connect
 from mcp_trio.testing import hostile
 from mcp_trio.testing.hostile import _server
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 from tests.testing.hostile.memory import MIB, BoundedMemory
 from tests.testing.hostile.threads import in_thread
 

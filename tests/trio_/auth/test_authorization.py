@@ -36,15 +36,13 @@ from tests.core.auth.test_providers import profile_of
 from tests.fakes.browser import login_page_of, visit
 from tests.fakes.providers import PROVIDERS, ProviderFake
 from tests.trio_.http_client.test_connector import TinyProxy, listening
-from tests.trio_.oauth_world import oauth_world, redirect_uri_in, state_in
-from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from mcp_core.auth import HttpRequest, HttpResponse
-    from tests.trio_.oauth_world import World
+    from tests.harness.world.oauth import World
 
 HEADLESS = ClientProfile(redirect_uri="http://127.0.0.1:1/callback")
 

@@ -26,9 +26,9 @@ from tests.fakes.keychain import (
     UnencryptedKeychain,
     used,
 )
+from tests.harness.world.oauth import oauth_world
+from tests.harness.world.waiting import until
 from tests.trio_.auth.test_authorization import HEADLESS, browse
-from tests.trio_.oauth_world import oauth_world
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from mcp_core.auth import AuthorizationFailed, Browse, HttpResponse
 from mcp_trio._simple_http import SimpleHttpConnection
 from mcp_trio.auth import _loopback
 from mcp_trio.auth._loopback import LoopbackListener
-from tests.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mcp_trio.cli
-from tests.trio_.cli.program import Terminal, run
+from tests.harness.world.command import Terminal, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import pytest
 
 import mcp_trio
 from mcp_trio.cli import main
-from tests.trio_.cli.program import SILENT, output_of, run
+from tests.harness.world.command import SILENT, output_of, run
 
 
 def test_version_option_prints_version() -> None:

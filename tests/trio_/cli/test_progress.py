@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.trio_.cli.program import TEAHOUSE, on_a_terminal, run
+from tests.harness.world.command import TEAHOUSE, on_a_terminal, run
 
 
 def test_call_progress_and_trace_are_printed_to_stderr() -> None:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_core.trace import TraceLine, read_trace
-from tests.trio_.cli.program import COMMAND, GREETER, ROOT, TEAHOUSE, Hosted, run
+from tests.harness.world.command import (
+    COMMAND,
+    GREETER,
+    ROOT,
+    TEAHOUSE,
+    Hosted,
+    run,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

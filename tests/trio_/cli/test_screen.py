@@ -13,7 +13,7 @@ import pytest
 
 from mcp_core import types as t
 from mcp_trio.cli._screen import Screen, content_text, encode_document, encode_json_line
-from tests.trio_.cli.program import ServerFile, on_a_terminal
+from tests.harness.world.command import ServerFile, on_a_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

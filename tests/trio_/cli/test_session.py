@@ -19,7 +19,7 @@ from msgspec import UNSET
 from mcp_core import ConnectFailed, RemoteProtocolError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, _slow_notice, guess_endpoint
-from tests.trio_.cli.program import (
+from tests.harness.world.command import (
     COMMAND,
     DEAD,
     ROOT,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trio_.cli.program import ROOT, ServerFile, run
+from tests.harness.world.command import ROOT, ServerFile, run
 
 TEAHOUSE = "mcp_trio/examples/teahouse.py"
 USES = [

@@ -15,7 +15,7 @@ from mcp_core.runtime.host import ServerSource
 from mcp_trio import connect_stream, memory_pair
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.testing import ScriptedPeer
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

@@ -26,7 +26,7 @@ from mcp_core.host import (
 )
 from mcp_core.runtime.host import HostLimits, MemoryApprovals
 from mcp_trio.host._host import Host
-from tests.core.helpers import VERSIONS
+from tests.harness.jsonrpc import VERSIONS
 from tests.levels import long
 from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 

@@ -15,7 +15,7 @@ import trio.testing
 from mcp_core import ConnectFailed
 from mcp_core.host import ServerUnavailable
 from mcp_trio.host._host import Host
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from mcp_core.host import ServerUnavailable
 from mcp_core.types import ElicitParams, ElicitValue
 from mcp_trio import LoginConfig, MemoryStorage, connect_http, serve_http
 from mcp_trio.host._host import Host
-from tests.core.helpers import D, E
+from tests.harness.jsonrpc import D, E
+from tests.harness.world.oauth import oauth_world
+from tests.harness.world.waiting import PATIENCE
 from tests.trio_.auth.test_authorization import headless
 from tests.trio_.host.played import reached, usable
 from tests.trio_.host.test_host import make_server, text_of
-from tests.trio_.oauth_world import oauth_world
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

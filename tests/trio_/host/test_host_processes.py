@@ -23,9 +23,9 @@ from mcp_core.host import ServerUnavailable
 from mcp_trio.host._host import Host
 from mcp_trio.streams._child import Grace
 from mcp_trio.testing._leaks import children
+from tests.harness.world.pipes import alive, python, until
+from tests.harness.world.waiting import PATIENCE
 from tests.trio_.host.played import reached, usable
-from tests.trio_.pipes import alive, python, until
-from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path

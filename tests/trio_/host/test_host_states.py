@@ -17,9 +17,9 @@ from mcp_core.auth import AuthorizationFailed
 from mcp_core.host import ServerUnavailable, UnknownName
 from mcp_core.runtime.host import HostLimits
 from mcp_trio.host._host import Host
-from tests.core.helpers import E
+from tests.harness.jsonrpc import E
+from tests.harness.wire.lines import ERAS
 from tests.trio_.host.played import PlayedServer, PlayedSource, reached, states_of, tool
-from tests.trio_.wire import ERAS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

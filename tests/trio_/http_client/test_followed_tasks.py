@@ -12,8 +12,9 @@ import trio
 
 from mcp_core import ConnectionLost
 from mcp_trio import connect
-from tests.core.helpers import D, E, Message
-from tests.core.runtime.client_tasks.playing import (
+from tests.core.runtime.client_tasks.test_poller import ADA, ASK, TOOLS
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.messages.scripted_server import (
     CONTENT,
     ScriptedServer,
     created,
@@ -21,8 +22,7 @@ from tests.core.runtime.client_tasks.playing import (
     result_of,
     state,
 )
-from tests.core.runtime.client_tasks.test_poller import ADA, ASK, TOOLS
-from tests.waiting import until
+from tests.harness.world.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

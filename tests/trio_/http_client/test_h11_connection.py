@@ -11,7 +11,7 @@ from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_client._h11_connection import H11ClientConnection, open_tunnel
-from tests.waiting import until
+from tests.harness.world.waiting import until
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
 REQUEST = (

@@ -35,7 +35,8 @@ from tests.core.http.h2_frames import (
     frame,
     number,
 )
-from tests.trio_.h2_played import (
+from tests.harness.world.waiting import cancel_once_blocked
+from tests.trio_.http_client.h2_played import (
     FIRST_WINDOW,
     MAX_FRAME,
     MOST,
@@ -51,7 +52,6 @@ from tests.trio_.h2_played import (
     settings,
     window,
 )
-from tests.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

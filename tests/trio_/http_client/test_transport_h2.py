@@ -12,7 +12,6 @@ import trio
 import trio.testing
 
 from mcp_core import Change, ConnectionLost
-from tests.core.helpers import E
 from tests.drivers.test_http_client import (
     CALL,
     DONE,
@@ -21,11 +20,12 @@ from tests.drivers.test_http_client import (
     hang,
     text,
 )
-from tests.harness.client import CallTask
+from tests.harness.jsonrpc import E
+from tests.harness.wire.client import CallTask
+from tests.harness.wire.http1_server import PlayedServer, connected
+from tests.harness.wire.http2_server import H2Peer, H2Request
 from tests.levels import long
-from tests.trio_.h2_peer import H2Peer, H2Request
-from tests.trio_.h2_played import go_away
-from tests.trio_.http_wire import PlayedServer, connected
+from tests.trio_.http_client.h2_played import go_away
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch

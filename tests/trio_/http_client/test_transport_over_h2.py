@@ -23,8 +23,8 @@ from tests.drivers.test_http_client import (
     test_http_client_unreachable_later_fails_the_call_only,
 )
 from tests.harness import either
-from tests.trio_.h2_peer import H2Peer
-from tests.trio_.http_wire import PlayedServer
+from tests.harness.wire.http1_server import PlayedServer
+from tests.harness.wire.http2_server import H2Peer
 
 MonkeyPatch = pytest.MonkeyPatch
 pytestmark = [pytest.mark.usefixtures("each_driver"), either.trio_only]

@@ -25,11 +25,11 @@ from mcp_trio import ConnectFailed, ConnectionLost, connect, connect_http
 from mcp_trio.auth._fetch import fetch
 from mcp_trio.http_client import _connector
 from mcp_trio.http_client._connector import Connector
-from tests.core.helpers import D, E
-from tests.trio_.h2_peer import H2Peer
+from tests.harness.jsonrpc import D, E
+from tests.harness.wire.http1_server import Connection, PlayedServer, Request
+from tests.harness.wire.http2_server import H2Peer
+from tests.harness.world.waiting import until
 from tests.trio_.http_client.test_connector import TinyProxy, environment, listening, ours, theirs
-from tests.trio_.http_wire import Connection, PlayedServer, Request
-from tests.waiting import until
 
 if TYPE_CHECKING:
     import ssl
@@ -325,8 +325,8 @@ import sys
 sys.path[:] = {[str(Path(__file__).parents[3]), *sys.path]!r}
 import trio
 from mcp_trio import Server, connect, serve_http
-from tests.waiting import until
-from tests.waiting import until
+from tests.harness.world.waiting import until
+from tests.harness.world.waiting import until
 
 server = Server("plain")
 

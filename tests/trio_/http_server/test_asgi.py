@@ -11,7 +11,13 @@ import anyio
 import pytest
 
 from mcp_trio import asgi
-from tests.asgi import Call, Host, Lived, Neutral, serve_app
+from tests.harness.wire.asgi import (
+    Call,
+    Host,
+    Lived,
+    Neutral,
+    serve_app,
+)
 
 
 async def test_trio_asgi_lifespan_cancelled_cancels_handlers(

@@ -42,14 +42,14 @@ from mcp_trio.http_client._h11_connection import H11ClientConnection
 from mcp_trio.http_server._auth import AuthStepRunner
 from mcp_trio.http_server._driver import HttpServerDriver
 from tests.core.auth.minting import ISSUER, JWKS_URI, RESOURCE, keys_reply, token
-from tests.core.helpers import E
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
-from tests.trio_.h11_wire import Answer, HttpWire, get
-from tests.trio_.http_session import served_over_http
-from tests.trio_.http_wire import MemoryConnector
-from tests.trio_.wire import ERAS
-from tests.waiting import patience
+from tests.harness.jsonrpc import E
+from tests.harness.wire.http1_client import Answer, HttpWire, get
+from tests.harness.wire.http1_server import MemoryConnector
+from tests.harness.wire.http_session import served_over_http
+from tests.harness.wire.lines import ERAS
+from tests.harness.world.waiting import patience
 
 ANN = Grant("ann", "app", frozenset({"read"}))
 

@@ -22,8 +22,13 @@ from mcp_core.http import (
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
-from tests.core.helpers import E, Message, encoded, stateless_request
-from tests.trio_.h11_wire import FakeRouter
+from tests.harness.jsonrpc import (
+    E,
+    Message,
+    encoded,
+    stateless_request,
+)
+from tests.harness.wire.http1_client import FakeRouter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

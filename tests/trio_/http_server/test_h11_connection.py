@@ -15,7 +15,7 @@ from mcp_core.http.wire._http1 import head_end
 from mcp_trio import memory_pair
 from mcp_trio.http_server import _h11_connection
 from mcp_trio.http_server._connection import HEAD_SECONDS, AccessLogEntry
-from tests.trio_.h11_wire import (
+from tests.harness.wire.http1_client import (
     FakeExchange,
     FakeRouter,
     HttpWire,

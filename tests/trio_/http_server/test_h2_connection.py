@@ -30,8 +30,16 @@ from tests.core.http.h2_frames import (
     post,
     setting,
 )
-from tests.trio_.h2_wire import CANCEL, H2Wire, answering, asking, given_up, h2_serving, window
-from tests.trio_.h11_wire import FakeExchange, FakeRouter
+from tests.harness.wire.http1_client import FakeExchange, FakeRouter
+from tests.harness.wire.http2_client import (
+    CANCEL,
+    H2Wire,
+    answering,
+    asking,
+    given_up,
+    h2_serving,
+    window,
+)
 
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked

@@ -34,9 +34,16 @@ from tests.core.http.h2_frames import (
     post,
     setting,
 )
+from tests.harness.wire.http1_client import FakeRouter
+from tests.harness.wire.http2_client import (
+    CANCEL,
+    answering,
+    asking,
+    given_up,
+    h2_serving,
+    window,
+)
 from tests.levels import fewer_examples, long
-from tests.trio_.h2_wire import CANCEL, answering, asking, given_up, h2_serving, window
-from tests.trio_.h11_wire import FakeRouter
 
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked

@@ -17,8 +17,20 @@ from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, R
 from mcp_core.registry import Server
 from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._h2_connection import H2ServerConnection
-from tests.core.http.router_harness import POST, E, meta, request
-from tests.trio_.h2_wire import CANCEL, H2Answer, H2Wire, asking, h2_serving, window
+from tests.harness.wire.http2_client import (
+    CANCEL,
+    H2Answer,
+    H2Wire,
+    asking,
+    h2_serving,
+    window,
+)
+from tests.harness.wire.router import (
+    POST,
+    E,
+    meta,
+    request,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -22,13 +22,29 @@ from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
-from tests.core.helpers import D, E, ping, request, stateless_request
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    ping,
+    request,
+    stateless_request,
+    text_of,
+)
+from tests.harness.wire.http1_client import (
+    FakeRouter,
+    HttpWire,
+    get,
+    serving,
+)
+from tests.harness.wire.http_session import (
+    HttpSession,
+    MemoryListener,
+    events_in,
+    served_over_http,
+)
+from tests.harness.world.waiting import until
 from tests.levels import long
-from tests.trio_.h11_wire import FakeRouter, HttpWire, get, serving
-from tests.trio_.http_session import HttpSession, MemoryListener, events_in, served_over_http
-from tests.trio_.wire import text_of
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

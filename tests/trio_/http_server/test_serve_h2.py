@@ -19,7 +19,6 @@ from mcp_core.http import PlainResponse
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
-from tests.core.helpers import C, D, E, Message, encoded, initialize, request, stateless_request
 from tests.core.http.h2_frames import (
     DATA,
     END_HEADERS,
@@ -31,11 +30,21 @@ from tests.core.http.h2_frames import (
     number,
     post,
 )
-from tests.trio_.h2_wire import H2Answer, H2Wire, window
-from tests.trio_.h11_wire import HttpWire, get
+from tests.harness.jsonrpc import (
+    C,
+    D,
+    E,
+    Message,
+    encoded,
+    initialize,
+    request,
+    stateless_request,
+)
+from tests.harness.wire.http1_client import HttpWire, get
+from tests.harness.wire.http2_client import H2Answer, H2Wire, window
+from tests.harness.wire.http_session import events_in, served_over_http
+from tests.harness.world.waiting import patience
 from tests.trio_.http_server.test_auth import StalledVerifier, guard, scoped_server
-from tests.trio_.http_session import events_in, served_over_http
-from tests.waiting import patience
 
 if TYPE_CHECKING:
     pass
@@ -414,7 +423,7 @@ LAZY = """
 import sys
 import trio
 from mcp_core.registry import Server
-from tests.trio_.http_session import HttpSession, served_over_http
+from tests.harness.wire.http_session import HttpSession, served_over_http
 
 async def main():
     async with served_over_http(Server("x")) as listener:

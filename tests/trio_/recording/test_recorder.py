@@ -30,7 +30,7 @@ from mcp_trio import (
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from tests.harness.traces import content, make_server, methods, read_file, talk
-from tests.trio_.oauth_world import oauth_world
+from tests.harness.world.oauth import oauth_world
 
 SERVER_FILE = """
 import sys

@@ -26,8 +26,14 @@ from mcp_core import ConnectFailed
 from mcp_core.processes._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
 from mcp_trio.streams import _child
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
-from tests.trio_.pipes import alive, line, python, rest, until
-from tests.waiting import cancel_once_blocked
+from tests.harness.world.pipes import (
+    alive,
+    line,
+    python,
+    rest,
+    until,
+)
+from tests.harness.world.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -380,7 +386,7 @@ ADOPT = (
 ORPHANING_CLIENT = """
 import os, sys, trio
 from mcp_trio.streams._child import Grace, spawn
-from tests.waiting import cancel_once_blocked
+from tests.harness.world.waiting import cancel_once_blocked
 async def main():
     async with spawn(sys.argv[1:], grace=Grace(20, 20)) as child:
         while await child.stream.receive_some(): pass

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from mcp_trio.streams._child import Grace, spawn
-from tests.trio_.pipes import alive, line, python
+from tests.harness.world.pipes import alive, line, python
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="processes are found in /proc"

@@ -22,13 +22,13 @@ from mcp_core.runtime import ServedServer
 from mcp_trio import memory_pair, serve_stream
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
-from tests.core.helpers import E, cancelled
-from tests.trio_.wire import ERAS, Wire, served, text_of
+from tests.harness.jsonrpc import E, cancelled, text_of
+from tests.harness.wire.lines import ERAS, Wire, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 SECRET = "what only the log may know"
 KINDS = ("def", "async def", "thread")

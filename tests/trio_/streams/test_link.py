@@ -25,7 +25,7 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_trio import memory_pair
 from mcp_trio.streams._link import Link
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     D,
     cancelled,

@@ -21,8 +21,8 @@ import trio
 
 from mcp_core import ConnectFailed
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
-from tests.trio_.pipes import rest
-from tests.waiting import cancel_once_blocked
+from tests.harness.world.pipes import rest
+from tests.harness.world.waiting import cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,7 +211,7 @@ async def test_stdio_closed_descriptor_raises_with_its_name(ends: Ends) -> None:
 SERVER = """
 import os, subprocess, sys, trio
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
-from tests.waiting import cancel_once_blocked
+from tests.harness.world.waiting import cancel_once_blocked
 
 async def main():
     with standard_streams() as stream:

@@ -12,7 +12,7 @@ import trio
 
 from mcp_trio.streams import _threads
 from mcp_trio.streams._threads import ThreadReceiveStream, ThreadSendStream
-from tests.waiting import cancel_once_blocked, until, wait_until
+from tests.harness.world.waiting import cancel_once_blocked, until, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

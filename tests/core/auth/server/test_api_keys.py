@@ -12,7 +12,7 @@ from mcp_core.auth import ApiKeys, AuthDenial, Grant, Secret
 from mcp_core.auth._jose import MAX_TOKEN
 from mcp_core.http import EndpointAuth
 from tests.core.auth.minting import NOW, run_without_steps
-from tests.core.http.router_harness import GET, POST, RouterHarness
+from tests.harness.wire.router import GET, POST, RouterHarness
 
 ANN, OLD, BOB, EVE = (f"{name}-CANARY-0123456789" for name in ("ann", "old", "bob", "eve"))
 REFUSED = "the API key was refused: the key is none of those that this server accepts"

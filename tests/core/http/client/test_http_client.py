@@ -9,8 +9,13 @@ import pytest
 from mcp_core import Connection, ConnectionClosed, Role
 from mcp_core.http.client._http_client import HttpClient
 from mcp_core.http.client._options import HttpClientOptions
-from tests.core.helpers import D, E, client_config, result
 from tests.core.http.client_net import URL, Net, open_client, send_call
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    client_config,
+    result,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from mcp_core import AuthRequired, ConnectionClosed, ErrorReceived
 from mcp_core.http import Head
 from mcp_core.http.client._options import HttpClientOptions
-from tests.core.helpers import A, D, E, result
 from tests.core.http.client_net import (
     URL,
     Net,
@@ -18,6 +17,12 @@ from tests.core.http.client_net import (
     posted_message,
     send_call,
     type_names,
+)
+from tests.harness.jsonrpc import (
+    A,
+    D,
+    E,
+    result,
 )
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_core import Connection, Role
 from mcp_core.http import HttpClient, HttpClientOptions, Url, WebSocketUpgrade, find_cleartext_error
-from tests.core.helpers import D, client_config
+from tests.harness.jsonrpc import D, client_config
 
 TOKEN = {"Authorization": "Bearer secret"}
 ALLOWED = [

@@ -41,6 +41,17 @@ from tests.core.http.client_net import (
     send_call,
     type_names,
 )
+from tests.harness.jsonrpc import (
+    B,
+    C,
+    D,
+    E,
+    Message,
+    error,
+    notification,
+    request,
+    result,
+)
 from tests.levels import fewer_examples, long
 
 CONTENT: Message = {"content": [], "resultType": "complete"}

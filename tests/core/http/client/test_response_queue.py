@@ -10,7 +10,6 @@ from mcp_core import ConnectionClosed, RemoteProtocolError, ResultReceived, Stat
 from mcp_core.http import HttpCall
 from mcp_core.http.client import _response_queue
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
-from tests.core.helpers import D, result
 from tests.core.http.client_net import (
     EVENTS,
     Net,
@@ -20,6 +19,7 @@ from tests.core.http.client_net import (
     posted_message,
     send_call,
 )
+from tests.harness.jsonrpc import D, result
 
 POSTS: Final = 16
 WAITING: Final = 256

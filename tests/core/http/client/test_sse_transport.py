@@ -20,7 +20,6 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import A, C, D, E, Message, error, notification, result, single
 from tests.core.http.client_net import (
     EVENTS,
     JSON,
@@ -32,6 +31,17 @@ from tests.core.http.client_net import (
     posted_message,
     send_call,
     type_names,
+)
+from tests.harness.jsonrpc import (
+    A,
+    C,
+    D,
+    E,
+    Message,
+    error,
+    notification,
+    result,
+    single,
 )
 
 SSE = "http://server.example/base/sse"

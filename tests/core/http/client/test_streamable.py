@@ -20,19 +20,6 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.http import Head, RequestHead
 from mcp_core.http.client._options import HttpCall, HttpClientOptions
-from tests.core.helpers import (
-    A,
-    B,
-    C,
-    D,
-    E,
-    Message,
-    encoded,
-    error,
-    notification,
-    request,
-    result,
-)
 from tests.core.http.client_net import (
     SESSION,
     Net,
@@ -44,6 +31,19 @@ from tests.core.http.client_net import (
     posted_message,
     send_call,
     type_names,
+)
+from tests.harness.jsonrpc import (
+    A,
+    B,
+    C,
+    D,
+    E,
+    Message,
+    encoded,
+    error,
+    notification,
+    request,
+    result,
 )
 
 STATEFUL = [A, B, C, D]

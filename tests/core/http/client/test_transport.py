@@ -28,7 +28,7 @@ from mcp_core.http.client._transport import ClientState, Transport
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
 from mcp_core.protocol.revisions._methods import Step
 from mcp_core.urls import Url
-from tests.core.helpers import client_config
+from tests.harness.jsonrpc import client_config
 
 if TYPE_CHECKING:
     from mcp_core import McpTrioError

@@ -11,7 +11,15 @@ from msgspec import json
 
 from mcp_core.http import AsgiHttpExchange, PlainResponse
 from mcp_core.http.server._asgi import split_scope
-from tests.core.http.router_harness import GET, HOST, POST, E, RouterHarness, meta, request
+from tests.harness.wire.router import (
+    GET,
+    HOST,
+    POST,
+    E,
+    RouterHarness,
+    meta,
+    request,
+)
 from tests.levels import fewer_examples
 
 

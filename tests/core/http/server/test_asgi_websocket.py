@@ -9,10 +9,16 @@ from msgspec import json
 
 from mcp_core.auth import Await
 from mcp_core.http import AsgiHttpExchange, AsgiWebSocket, asgi_exchange
-from tests.core.http.router_harness import GET, HOST, D, initialize, request
 from tests.core.http.server.test_auth import GRANTS, guard
 from tests.core.http.server.test_websocket_session import AuthWebSocketHarness
-from tests.core.http.websocket_harness import WebSocketHarness
+from tests.harness.wire.router import (
+    GET,
+    HOST,
+    D,
+    initialize,
+    request,
+)
+from tests.harness.wire.websocket_router import WebSocketHarness
 
 CONNECT = {"type": "websocket.connect"}
 ACCEPT = {"type": "websocket.accept", "subprotocol": "mcp", "headers": []}

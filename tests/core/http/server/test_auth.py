@@ -25,7 +25,8 @@ from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
 from mcp_core.types import InputRequiredResult, RequestParams
 from tests.core.auth.minting import ISSUER, JWKS_URI, NOW, RESOURCE, keys_reply, token
-from tests.core.http.router_harness import (
+from tests.harness.stepping import result_of
+from tests.harness.wire.router import (
     GET,
     HOST,
     POST,
@@ -39,7 +40,6 @@ from tests.core.http.router_harness import (
     meta,
     request,
 )
-from tests.core.runtime.stepping import result_of
 
 B = "2025-03-26"
 SECRET = "canary-8c1f"

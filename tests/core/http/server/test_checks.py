@@ -6,7 +6,13 @@ import pytest
 
 from mcp_core.http import HostOriginPolicy
 from mcp_core.http.server._checks import cors_headers, preflight_headers
-from tests.core.http.router_harness import HOST, E, RouterHarness, meta, request
+from tests.harness.wire.router import (
+    HOST,
+    E,
+    RouterHarness,
+    meta,
+    request,
+)
 
 PAGE = (b"origin", b"https://app.example")
 

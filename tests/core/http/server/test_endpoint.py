@@ -11,7 +11,7 @@ from msgspec import Meta, json
 from mcp_core import Limits, McpError, ToolError
 from mcp_core.http import HostOriginPolicy, HttpLimits, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
-from tests.core.http.router_harness import (
+from tests.harness.wire.router import (
     GET,
     HOST,
     POST,

@@ -9,7 +9,8 @@ import pytest
 from msgspec import json
 
 from mcp_core.http import Body, End, Exchange, Head, RequestHead
-from tests.core.http.router_harness import (
+from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
+from tests.harness.wire.router import (
     POST,
     D,
     Reply,
@@ -19,7 +20,6 @@ from tests.core.http.router_harness import (
     meta,
     request,
 )
-from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
 
 MODERN = [
     *POST,

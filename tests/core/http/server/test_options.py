@@ -6,8 +6,8 @@ import pytest
 
 from mcp_core.http import HostOriginPolicy, HttpLimits, HttpOptions
 from mcp_core.http.server._stream import _MESSAGE, _STREAM
-from tests.core.http.router_harness import RouterHarness, initialize
 from tests.core.http.test_isolation import Fifty, left_over
+from tests.harness.wire.router import RouterHarness, initialize
 
 NEAR = [(-1, True), (0, True), (1, False)]
 

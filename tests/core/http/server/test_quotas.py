@@ -20,7 +20,9 @@ from mcp_core.http import (
     TrustedProxies,
 )
 from mcp_core.http.server._quotas import UnfinishedBodies, client_key
-from tests.core.http.router_harness import (
+from tests.core.http.server.test_auth import guarded
+from tests.core.http.test_isolation import left_over
+from tests.harness.wire.router import (
     POST,
     D,
     Reply,
@@ -31,9 +33,7 @@ from tests.core.http.router_harness import (
     meta,
     request,
 )
-from tests.core.http.server.test_auth import guarded
-from tests.core.http.test_isolation import left_over
-from tests.core.http.websocket_harness import WebSocketHarness
+from tests.harness.wire.websocket_router import WebSocketHarness
 
 MANY = HttpLimits(bodies=1000)  # 250 for one client
 ANN, BOB, EVE = "203.0.113.1", "203.0.113.2", "203.0.113.3"

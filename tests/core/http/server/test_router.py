@@ -17,7 +17,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
-from tests.core.http.router_harness import (
+from tests.harness.wire.router import (
     GET,
     HOST,
     POST,

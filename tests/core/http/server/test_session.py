@@ -11,7 +11,7 @@ from msgspec import json
 from mcp_core.http import HttpLimits
 from mcp_core.protocol.connection._state import State
 from mcp_core.registry import Server
-from tests.core.http.router_harness import (
+from tests.harness.wire.router import (
     GET,
     HOST,
     POST,
@@ -394,7 +394,7 @@ def test_cancelled_request_in_the_queue_ends_its_response() -> None:
     @server.tool
     async def stuck() -> str:
         """Waits."""
-        from tests.core.http.router_harness import Pause
+        from tests.harness.wire.router import Pause
 
         while True:
             await Pause()

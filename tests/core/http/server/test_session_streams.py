@@ -11,7 +11,8 @@ from mcp_core import ConnectionClosed, Limits
 from mcp_core.http import HttpLimits
 from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
-from tests.core.http.router_harness import (
+from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
+from tests.harness.wire.router import (
     HOST,
     POST,
     D,
@@ -24,7 +25,6 @@ from tests.core.http.router_harness import (
     meta,
     request,
 )
-from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
 
 ASKED = {"notifications": {"toolsListChanged": True}, "_meta": meta()}
 

@@ -11,9 +11,20 @@ from mcp_core.auth import Grant
 from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
-from tests.core.http.router_harness import HOST, D, initialize, meta, request
 from tests.core.http.server.test_auth import READ, AuthHarness, counting, decoded, guard
-from tests.core.http.websocket_harness import UPGRADE, WebSocketClient, WebSocketHarness, upgrade
+from tests.harness.wire.router import (
+    HOST,
+    D,
+    initialize,
+    meta,
+    request,
+)
+from tests.harness.wire.websocket_router import (
+    UPGRADE,
+    WebSocketClient,
+    WebSocketHarness,
+    upgrade,
+)
 
 REFUSED: list[tuple[dict[str, bytes | None], int]] = [
     # what is different, the status

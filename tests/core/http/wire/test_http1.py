@@ -15,8 +15,8 @@ from mcp_core.http.wire._http1 import (
     origin_form,
     written_fields,
 )
-from tests.core.helpers import chunks
 from tests.core.http.heads import CHUNKS, ROWS, SERVED, WAITS, Row, chunked
+from tests.harness.jsonrpc import chunks
 
 # Bytes; enough for every valid head and chunk of the corpus.
 ROOM = 64 * 1024

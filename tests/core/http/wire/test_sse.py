@@ -17,7 +17,7 @@ from mcp_core.http.wire._sse import (
     encode_event,
     last_event_id,
 )
-from tests.core.helpers import chunks
+from tests.harness.jsonrpc import chunks
 
 MOST = 40
 

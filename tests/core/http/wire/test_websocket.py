@@ -31,8 +31,14 @@ from mcp_core import types as t
 from mcp_core.http import Close, Ping, Text, WebSocket
 from mcp_core.protocol.jsonrpc._body import ParsedBody
 from mcp_core.registry import Server
-from tests.core.http.router_harness import D, E, initialize, meta, request
-from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
+from tests.harness.wire.router import (
+    D,
+    E,
+    initialize,
+    meta,
+    request,
+)
+from tests.harness.wire.websocket_router import WebSocketClient, WebSocketHarness
 from tests.levels import fewer_examples
 
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}

@@ -14,8 +14,8 @@ from mcp_core import Limits
 from mcp_core.http import Close, Ping, Pong, Text, WebSocketFrames
 from mcp_core.registry import Server
 from tests.core.http.frames import ASK, PING, ROWS, TEXT, close, frame, message, short
-from tests.core.http.websocket_harness import WebSocketClient, WebSocketHarness
 from tests.core.http.wire.test_websocket import client
+from tests.harness.wire.websocket_router import WebSocketClient, WebSocketHarness
 
 
 def played() -> tuple[WebSocketClient, WebSocketFrames]:

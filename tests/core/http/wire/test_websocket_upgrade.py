@@ -7,7 +7,12 @@ import pytest
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.http import Head, RequestHead, WebSocketUpgrade
 from mcp_core.http.wire._websocket_upgrade import accept_headers, find_upgrade_error, is_upgrade
-from tests.core.http.websocket_harness import KEY, PROOF, UPGRADE, upgrade
+from tests.harness.wire.websocket_router import (
+    KEY,
+    PROOF,
+    UPGRADE,
+    upgrade,
+)
 
 ASKS = [
     # method, changed headers, whether it is an upgrade

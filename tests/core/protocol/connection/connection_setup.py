@@ -7,21 +7,19 @@ from typing import Any, Final
 from mcp_core import Connection, Role
 from mcp_core import types as t
 from mcp_core.protocol.subscriptions._server import Change
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     VERSIONS,
-    ConnectionHarness,
     D,
     E,
     Message,
     client_config,
     notification,
-    opened,
     result,
-    server,
     server_config,
     single,
     stateless_request,
 )
+from tests.harness.wire.connection import ConnectionHarness, opened, server
 
 SERVER: Final = Role.SERVER
 CLIENT: Final = Role.CLIENT

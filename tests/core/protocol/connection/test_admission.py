@@ -13,7 +13,7 @@ from mcp_core import types as t
 from mcp_core.protocol.connection._admission import AdmittedRequest, admit
 from mcp_core.protocol.messages._rejection import RequestRejected
 from mcp_core.protocol.revisions._capabilities import with_tasks
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     META_CAPABILITIES,

@@ -10,7 +10,7 @@ from mcp_core import DIALECTS, Fault, LocalProtocolError, Method, Peer, Role, St
 from mcp_core import types as t
 from mcp_core.protocol.connection._admission import may_become_task, may_notify, may_request
 from mcp_core.protocol.revisions._capabilities import with_tasks
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     SERVER_CAPABILITIES,
     VERSIONS,

@@ -12,7 +12,7 @@ from mcp_core import DIALECTS, Config, LocalProtocolError, Peer
 from mcp_core import types as t
 from mcp_core.protocol.connection._builtin import BUILTIN_RESULTS, log_notification
 from mcp_core.registry import CacheHint
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_INFO,
     SERVER_CAPABILITIES,
     SERVER_INFO,

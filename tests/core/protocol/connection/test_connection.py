@@ -35,7 +35,8 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.protocol.messages._incoming import MessageContext
-from tests.core.helpers import (
+from tests.core.protocol.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     INITIALIZED,
@@ -44,7 +45,6 @@ from tests.core.helpers import (
     TOOL_CALL,
     VERSIONS,
     B,
-    ConnectionHarness,
     D,
     E,
     Message,
@@ -52,23 +52,25 @@ from tests.core.helpers import (
     assert_rejected,
     call,
     cancelled,
-    client,
     client_config,
     encoded,
     error,
     initialize,
     notification,
     only_event,
-    opened,
     ping,
     request,
     result,
-    server,
     server_config,
     single,
     stateless_request,
 )
-from tests.core.protocol.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER, NotJson
+from tests.harness.wire.connection import (
+    ConnectionHarness,
+    client,
+    opened,
+    server,
+)
 
 # -- Facts -----------------------------------------------------------------------------------------
 

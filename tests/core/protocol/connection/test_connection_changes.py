@@ -17,29 +17,6 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.protocol.subscriptions._server import Change
-from tests.core.helpers import (
-    INITIALIZED,
-    STATEFUL,
-    VERSIONS,
-    ConnectionHarness,
-    D,
-    E,
-    assert_error,
-    call,
-    cancelled,
-    client,
-    initialize,
-    notification,
-    only_event,
-    opened,
-    request,
-    result,
-    server,
-    server_config,
-    single,
-    stateless_request,
-    type_names,
-)
 from tests.core.protocol.connection.connection_setup import (
     PROMPTS,
     RESOURCE,
@@ -49,6 +26,31 @@ from tests.core.protocol.connection.connection_setup import (
     listen_request,
     sent_changes,
     subscribed_server,
+)
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    assert_error,
+    call,
+    cancelled,
+    initialize,
+    notification,
+    only_event,
+    request,
+    result,
+    server_config,
+    single,
+    stateless_request,
+    type_names,
+)
+from tests.harness.wire.connection import (
+    ConnectionHarness,
+    client,
+    opened,
+    server,
 )
 
 # -- Sessions --------------------------------------------------------------------------------------

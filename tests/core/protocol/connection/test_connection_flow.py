@@ -22,10 +22,10 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
+from tests.core.protocol.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER
+from tests.harness.jsonrpc import (
     VERSIONS,
     B,
-    ConnectionHarness,
     D,
     E,
     Message,
@@ -33,24 +33,26 @@ from tests.core.helpers import (
     assert_rejected,
     call,
     cancelled,
-    client,
     client_config,
     encoded,
     error,
     initialize,
     notification,
     only_event,
-    opened,
     ping,
     request,
     result,
-    server,
     server_config,
     single,
     stateless_request,
     type_names,
 )
-from tests.core.protocol.connection.connection_setup import CLIENT, EMPTY, ERROR, SERVER
+from tests.harness.wire.connection import (
+    ConnectionHarness,
+    client,
+    opened,
+    server,
+)
 
 # -- Progress --------------------------------------------------------------------------------------
 

@@ -28,32 +28,6 @@ from mcp_core import (
     State,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
-    INITIALIZED,
-    SERVER_CAPABILITIES,
-    STATEFUL,
-    VERSIONS,
-    ConnectionHarness,
-    D,
-    E,
-    assert_closed,
-    assert_error,
-    assert_rejected,
-    call,
-    cancelled,
-    client,
-    client_config,
-    error,
-    only_event,
-    opened,
-    ping,
-    request,
-    result,
-    server,
-    server_config,
-    single,
-    type_names,
-)
 from tests.core.protocol.connection.connection_setup import (
     CLIENT,
     DISCOVER_RESULT,
@@ -63,6 +37,34 @@ from tests.core.protocol.connection.connection_setup import (
     SERVER,
     initialize_response,
     opening_client,
+)
+from tests.harness.jsonrpc import (
+    INITIALIZED,
+    SERVER_CAPABILITIES,
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    assert_closed,
+    assert_error,
+    assert_rejected,
+    call,
+    cancelled,
+    client_config,
+    error,
+    only_event,
+    ping,
+    request,
+    result,
+    server_config,
+    single,
+    type_names,
+)
+from tests.harness.wire.connection import (
+    ConnectionHarness,
+    client,
+    opened,
+    server,
 )
 
 # -- Opening ---------------------------------------------------------------------------------------

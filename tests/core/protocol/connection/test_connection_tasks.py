@@ -25,13 +25,12 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.protocol.messages._pending import IgnoredRequest
 from mcp_core.protocol.revisions._capabilities import with_tasks
-from tests.core.helpers import (
+from tests.core.protocol.connection.connection_setup import SUBSCRIPTION_ID
+from tests.harness.jsonrpc import (
     SERVER_CAPABILITIES,
     STATELESS_META,
     TOOL_CALL,
     C,
-    ConnectionHarness,
-    ConnectionPair,
     D,
     E,
     Message,
@@ -41,7 +40,6 @@ from tests.core.helpers import (
     client_config,
     notification,
     only_event,
-    opened,
     request,
     result,
     server_config,
@@ -49,7 +47,8 @@ from tests.core.helpers import (
     stateless_request,
     type_names,
 )
-from tests.core.protocol.connection.connection_setup import SUBSCRIPTION_ID
+from tests.harness.messages.pair import ConnectionPair
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 EXTENSION: Final = "io.modelcontextprotocol/tasks"

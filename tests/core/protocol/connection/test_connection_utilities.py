@@ -18,35 +18,37 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
-from tests.core.helpers import (
-    STATEFUL,
-    VERSIONS,
-    ConnectionHarness,
-    D,
-    E,
-    assert_closed,
-    assert_error,
-    call,
-    client,
-    client_config,
-    initialize,
-    line,
-    only_event,
-    opened,
-    ping,
-    request,
-    result,
-    server,
-    server_config,
-    single,
-    stateless_request,
-    type_names,
-)
 from tests.core.protocol.connection.connection_setup import (
     BUSY_CODES,
     EMPTY,
     keep_alive_connection,
     log_at_all_levels,
+)
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+    assert_closed,
+    assert_error,
+    call,
+    client_config,
+    initialize,
+    line,
+    only_event,
+    ping,
+    request,
+    result,
+    server_config,
+    single,
+    stateless_request,
+    type_names,
+)
+from tests.harness.wire.connection import (
+    ConnectionHarness,
+    client,
+    opened,
+    server,
 )
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"

@@ -24,7 +24,7 @@ from mcp_core.protocol.connection._negotiation import (
 )
 from mcp_core.protocol.jsonrpc._codec import decode
 from mcp_core.protocol.revisions._dialects import Dialect
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     META_SERVER,

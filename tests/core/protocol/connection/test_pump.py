@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import Connection, Event, Limits, PeerReady, Pump, RequestReceived, Role
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     D,
     initialize,

@@ -11,7 +11,7 @@ from mcp_core import types as t
 from mcp_core.protocol.connection._requests import IncomingRequest, IncomingRequests
 from mcp_core.protocol.connection._state import RequestPhase
 from mcp_core.protocol.revisions._methods import METHODS
-from tests.core.helpers import D, server_config
+from tests.harness.jsonrpc import D, server_config
 
 PEER = Peer(DIALECTS[D], t.ClientCapabilities())
 TERMS = server_config().dialect_configs[Role.SERVER][PEER.dialect]

@@ -10,7 +10,7 @@ from mcp_core import types as t
 from mcp_core.protocol.connection._requests import NEGOTIATION, OutgoingRequests
 from mcp_core.protocol.messages._outbox import MessageKind, Outbox
 from mcp_core.protocol.messages._responses import OutgoingRequest
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 
 
 def call(token: object = None, related: Any = None, *, progress: bool = False) -> OutgoingRequest:

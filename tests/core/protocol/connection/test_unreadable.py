@@ -19,8 +19,8 @@ from mcp_core import (
 )
 from mcp_core.protocol.connection import _unreadable
 from mcp_core.protocol.messages._incoming import MessageContext
-from tests.core.helpers import (
-    ConnectionHarness,
+from tests.core.protocol.connection.connection_setup import CLIENT, SERVER
+from tests.harness.jsonrpc import (
     D,
     E,
     Message,
@@ -32,7 +32,6 @@ from tests.core.helpers import (
     error,
     notification,
     only_event,
-    opened,
     ping,
     request,
     result,
@@ -40,7 +39,7 @@ from tests.core.helpers import (
     single,
     type_names,
 )
-from tests.core.protocol.connection.connection_setup import CLIENT, SERVER
+from tests.harness.wire.connection import ConnectionHarness, opened
 
 LIMIT = 2000
 BIG: Message = {"content": [{"type": "text", "text": "x" * (2 * LIMIT)}]}

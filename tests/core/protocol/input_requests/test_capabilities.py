@@ -10,7 +10,13 @@ from mcp_core import DIALECTS, Peer
 from mcp_core.protocol.input_requests._capabilities import can_answer
 from mcp_core.protocol.jsonrpc._codec import encode, reader
 from mcp_core.types import ClientCapabilities
-from tests.core.helpers import VERSIONS, A, C, D, E
+from tests.harness.jsonrpc import (
+    VERSIONS,
+    A,
+    C,
+    D,
+    E,
+)
 
 _read = reader(ClientCapabilities)
 ALL = {

@@ -46,7 +46,6 @@ from mcp_core.protocol.jsonrpc._codec import encode, reader
 from mcp_core.protocol.messages._events import RequestReceived
 from mcp_core.protocol.revisions._encoding import encode_result_parts
 from mcp_core.protocol.revisions._methods import METHODS
-from tests.core.helpers import STATEFUL, STATELESS, A, B, C, D, E, server_config
 from tests.core.server_requests import (
     ALICE,
     ANSWER_TO,
@@ -70,6 +69,16 @@ from tests.core.server_requests import (
     form,
     offers,
     page,
+)
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    STATELESS,
+    A,
+    B,
+    C,
+    D,
+    E,
+    server_config,
 )
 from tests.levels import fewer_examples
 

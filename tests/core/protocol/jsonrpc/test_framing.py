@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_core.protocol.jsonrpc._excerpt import Excerpt
 from mcp_core.protocol.jsonrpc._framing import LineBuffer
-from tests.core.helpers import chunks
+from tests.harness.jsonrpc import chunks
 
 LIMIT = 8
 

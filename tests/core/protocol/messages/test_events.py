@@ -20,7 +20,7 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.protocol.messages import _events as events
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 
 
 def test_need_data_and_paused_have_plain_repr() -> None:

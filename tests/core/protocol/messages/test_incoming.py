@@ -11,7 +11,13 @@ from msgspec import UNSET
 from mcp_core import Limits
 from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope
 from mcp_core.protocol.messages._incoming import IncomingMessages, MessageContext
-from tests.core.helpers import call, encoded, initialize, line, ping
+from tests.harness.jsonrpc import (
+    call,
+    encoded,
+    initialize,
+    line,
+    ping,
+)
 
 
 def summary(message: Envelope | BadMessage | None) -> Any:

@@ -22,7 +22,12 @@ from mcp_core import (
 from mcp_core import types as t
 from mcp_core.protocol.jsonrpc._codec import decode
 from mcp_core.protocol.messages._responses import OutgoingRequest, decode_error, response_event
-from tests.core.helpers import STATEFUL, VERSIONS, D, E
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    D,
+    E,
+)
 
 
 def event_for(version: str, method: str, **members: Any) -> Any:

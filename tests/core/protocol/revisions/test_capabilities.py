@@ -16,7 +16,7 @@ from mcp_core.protocol.revisions._capabilities import (
     supported_methods,
     with_tasks,
 )
-from tests.core.helpers import STATEFUL, D, E
+from tests.harness.jsonrpc import STATEFUL, D, E
 
 CLIENT = t.ClientCapabilities
 SERVER = t.ServerCapabilities

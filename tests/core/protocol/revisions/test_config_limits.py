@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Role
 from mcp_core import types as t
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     META_CAPABILITIES,

@@ -12,7 +12,15 @@ from msgspec.structs import asdict
 from mcp_core import ALL, DIALECTS, LATEST, Fault, LocalProtocolError
 from mcp_core import types as t
 from mcp_core.protocol.revisions._dialects import dialects_of, negotiate, newest_common
-from tests.core.helpers import STATEFUL, VERSIONS, A, B, C, D, E
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+)
 
 # version, stateful, batches, null id in errors, structured content, tool argument faults,
 # resultType, ping

@@ -18,7 +18,7 @@ from mcp_core.protocol.revisions._encoding import (
     encode_request_params,
     encode_result_parts,
 )
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     META_CAPABILITIES,
     META_CLIENT,
     META_SERVER,

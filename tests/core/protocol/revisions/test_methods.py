@@ -12,7 +12,16 @@ from mcp_core import DIALECTS, Method, Role
 from mcp_core import types as t
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.protocol.revisions._methods import INPUTS, METHODS, Step
-from tests.core.helpers import STATEFUL, STATELESS, VERSIONS, A, B, C, D, E
+from tests.harness.jsonrpc import (
+    STATEFUL,
+    STATELESS,
+    VERSIONS,
+    A,
+    B,
+    C,
+    D,
+    E,
+)
 
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
 

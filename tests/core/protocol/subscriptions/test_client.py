@@ -33,12 +33,21 @@ from mcp_core import types as t
 from mcp_core.drivers import PendingRequest
 from mcp_core.protocol.subscriptions._client import ClientSubscription, ClientSubscriptions
 from mcp_core.protocol.subscriptions._server import Change, ChangeNotification
-from tests.core.helpers import SERVER_CAPABILITIES, STATEFUL, VERSIONS, C, D, E, Message, single
 from tests.core.protocol.subscriptions.test_server import (
     NOTHING,
     TASKS,
     filter_of,
     subscription_table,
+)
+from tests.harness.jsonrpc import (
+    SERVER_CAPABILITIES,
+    STATEFUL,
+    VERSIONS,
+    C,
+    D,
+    E,
+    Message,
+    single,
 )
 from tests.levels import fewer_examples
 

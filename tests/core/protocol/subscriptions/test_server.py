@@ -20,7 +20,7 @@ from mcp_core.protocol.subscriptions._server import (
     capabilities_for,
     changes,
 )
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     SERVER_CAPABILITIES,
     STATEFUL,
     STATELESS,

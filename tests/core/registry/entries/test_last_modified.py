@@ -9,8 +9,8 @@ import pytest
 
 from mcp_core.registry import DeclarationError, Server
 from mcp_core.types import Annotations
-from tests.core.helpers import VERSIONS, C, E
-from tests.core.registry.scripted_client import Stage
+from tests.harness.jsonrpc import VERSIONS, C, E
+from tests.harness.messages.scripted_client import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,14 +10,20 @@ import trio
 
 from mcp_core.registry import Context, Server
 from mcp_trio import connect
-from tests.core.helpers import D, E, Message
-from tests.core.runtime.client_tasks.playing import LISTEN, Failure, created, ended, state
 from tests.core.runtime.client_tasks.test_poller import OWLS, answers, both_drivers, listed
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.messages.scripted_server import (
+    LISTEN,
+    Failure,
+    created,
+    ended,
+    state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.core.runtime.client_tasks.playing import Play
+    from tests.harness.messages.scripted_server import Play
 
 ID = "io.modelcontextprotocol/subscriptionId"
 

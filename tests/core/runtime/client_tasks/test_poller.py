@@ -8,8 +8,8 @@ import pytest
 
 from mcp_core import CallTimeout, PeerError, TaskCancelled
 from mcp_core import types as t
-from tests.core.helpers import D, E, Message
-from tests.core.runtime.client_tasks.playing import (
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.messages.scripted_server import (
     CONTENT,
     FORM,
     PLAYS,
@@ -21,7 +21,7 @@ from tests.core.runtime.client_tasks.playing import (
 )
 
 if TYPE_CHECKING:
-    from tests.core.runtime.client_tasks.playing import Play
+    from tests.harness.messages.scripted_server import Play
 
 both_drivers = pytest.mark.parametrize("play_with", PLAYS)
 both_forms = pytest.mark.parametrize("version", [D, E])

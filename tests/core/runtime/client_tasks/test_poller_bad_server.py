@@ -17,17 +17,6 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from tests.core.helpers import D, E, Message
-from tests.core.runtime.client_tasks.playing import (
-    CONTENT,
-    FORM,
-    Callback,
-    Failure,
-    created,
-    ended,
-    result_of,
-    state,
-)
 from tests.core.runtime.client_tasks.test_poller import (
     ADA,
     ASK,
@@ -38,10 +27,21 @@ from tests.core.runtime.client_tasks.test_poller import (
     both_forms,
     listed,
 )
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.messages.scripted_server import (
+    CONTENT,
+    FORM,
+    Callback,
+    Failure,
+    created,
+    ended,
+    result_of,
+    state,
+)
 from tests.levels import long
 
 if TYPE_CHECKING:
-    from tests.core.runtime.client_tasks.playing import Play
+    from tests.harness.messages.scripted_server import Play
 
 ASK_MODEL = {
     "method": "sampling/createMessage",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_trio.host import ApprovalFile
-from tests.trio_.cli.program import Terminal, run
+from tests.harness.world.command import Terminal, run
 from tests.trio_.cli.servers.conftest import HostFiles
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mcp_core.host import ToolRule, fit_name, merged_name
 from mcp_core.trace import read_trace
-from tests.trio_.cli.program import ROOT
+from tests.harness.world.command import ROOT
 
 from .configured import OFFER, READ_ONLY, tool
 

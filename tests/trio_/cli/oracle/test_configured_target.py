@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from mcp_core.host import ToolRule
 from mcp_trio.cli import main
 from mcp_trio.host import _config_files
+from tests.harness.world.command import COMMAND, run
 from tests.trio_.cli.oracle.test_proxy import read_file
-from tests.trio_.cli.program import COMMAND, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ import pytest
 
 from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
 from mcp_trio.cli import main
-from tests.trio_.cli.program import COMMAND, GREETER, run
-from tests.trio_.pipes import alive
+from tests.harness.world.command import COMMAND, GREETER, run
+from tests.harness.world.pipes import alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

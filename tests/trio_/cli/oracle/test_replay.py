@@ -12,8 +12,14 @@ from mcp_core.trace import TraceLine, TruncatedMessage
 from mcp_trio.cli import main
 from tests.core.trace.judge.conversations import C, S, Sent, ask, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE
+from tests.harness.world.command import (
+    DEAD,
+    GREETER,
+    SILENT,
+    TEAHOUSE,
+    run,
+)
 from tests.trio_.cli.oracle.test_diff import written
-from tests.trio_.cli.program import DEAD, GREETER, SILENT, TEAHOUSE, run
 
 if TYPE_CHECKING:
     from pathlib import Path

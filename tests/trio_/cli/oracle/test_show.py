@@ -16,7 +16,7 @@ from mcp_core.trace import (
     encode_header,
     encode_line,
 )
-from tests.trio_.cli.program import on_a_terminal, run
+from tests.harness.world.command import on_a_terminal, run
 
 if TYPE_CHECKING:
     from pathlib import Path

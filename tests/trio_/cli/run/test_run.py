@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli.program import COMMAND, GREETER, ServerFile, output_of, run
+from tests.harness.world.command import (
+    COMMAND,
+    GREETER,
+    ServerFile,
+    output_of,
+    run,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

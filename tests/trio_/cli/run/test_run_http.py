@@ -20,13 +20,18 @@ from mcp_core.types import TextContent
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.run._run import access_log_printer
 from mcp_trio.http_server._connection import AccessLogEntry
-from tests.trio_.cli.program import ROOT, Terminal, run, served
+from tests.harness.world.command import (
+    ROOT,
+    Terminal,
+    run,
+    served,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.types import CallToolResult
-    from tests.trio_.cli.program import ServerFile
+    from tests.harness.world.command import ServerFile
 
 GREETER = ROOT / "examples" / "greeter.py"
 INITIALIZE = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_trio.cli import main
-from tests.trio_.cli.program import run
+from tests.harness.world.command import run
 
 if TYPE_CHECKING:
     import subprocess

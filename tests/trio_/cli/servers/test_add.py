@@ -14,7 +14,7 @@ from mcp_trio._files import replace_file
 from mcp_trio.cli import _config_update
 from mcp_trio.cli.servers import _places
 from mcp_trio.host._config_files import ConfigFiles
-from tests.trio_.cli.program import ROOT, Terminal
+from tests.harness.world.command import ROOT, Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from mcp_trio._files import replace_file
 from mcp_trio.cli import _config_update
 from mcp_trio.host import _config_files
-from tests.trio_.cli.program import Terminal
+from tests.harness.world.command import Terminal
 
 if TYPE_CHECKING:
     from .conftest import HostFiles

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.trio_.cli.program import Terminal
+from tests.harness.world.command import Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from mcp_core import DIALECTS, Peer
 from mcp_core import types as t
 from mcp_core.drivers import HandshakeCache, server_key
 from mcp_trio.cli.state._handshakes import RememberedServer
-from tests.trio_.cli.program import run
+from tests.harness.world.command import run
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli.program import (
+from tests.harness.world.command import (
     GREETER,
     TEAHOUSE,
     Hosted,

@@ -7,7 +7,13 @@ import json
 import pytest
 
 from mcp_core import ALL
-from tests.trio_.cli.program import GREETER, Hosted, ServerFile, output_of, run
+from tests.harness.world.command import (
+    GREETER,
+    Hosted,
+    ServerFile,
+    output_of,
+    run,
+)
 
 E, D, C, B, A = ALL
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.trio_.cli.program import COMMAND
+from tests.harness.world.command import COMMAND
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,13 @@ import pytest
 
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.use._following import _cancel
-from tests.trio_.cli.program import LAB, ServerFile, Terminal, output_of, run
+from tests.harness.world.command import (
+    LAB,
+    ServerFile,
+    Terminal,
+    output_of,
+    run,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

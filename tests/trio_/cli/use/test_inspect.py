@@ -7,7 +7,12 @@ import textwrap
 
 import pytest
 
-from tests.trio_.cli.program import GREETER, TEAHOUSE, output_of, run
+from tests.harness.world.command import (
+    GREETER,
+    TEAHOUSE,
+    output_of,
+    run,
+)
 
 
 def test_inspect_prints_declared_parts_only() -> None:

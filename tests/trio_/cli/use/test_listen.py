@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli.program import COMMAND, ServerFile, run
+from tests.harness.world.command import COMMAND, ServerFile, run
 
 if TYPE_CHECKING:
     from pathlib import Path

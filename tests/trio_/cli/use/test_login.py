@@ -21,15 +21,15 @@ from mcp_trio.cli import main
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._session import Target, _explain_errors
 from tests.fakes.keychain import FileKeychain, LockedKeychain, configure
-from tests.trio_.cli.program import COMMAND, GREETER, run
-from tests.trio_.oauth_world import oauth_world, state_in
+from tests.harness.world.command import COMMAND, GREETER, run
+from tests.harness.world.oauth import oauth_world, state_in
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.trio_.oauth_world import World
+    from tests.harness.world.oauth import World
 
 # A browser that also writes its argument into a file, as `ps` shows it to other users. The text has
 # no colon, which separates browsers in the environment variable.

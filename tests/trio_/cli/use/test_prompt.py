@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from tests.trio_.cli.program import GREETER, TEAHOUSE, ServerFile, on_a_terminal, output_of, run
+from tests.harness.world.command import (
+    GREETER,
+    TEAHOUSE,
+    ServerFile,
+    on_a_terminal,
+    output_of,
+    run,
+)
 
 CALM = "user:\n  I feel calm. Which tea of your menu suits that, and why?\n"
 NULL = "user:\n  I feel null. Which tea of your menu suits that, and why?\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trio_.cli.program import (
+from tests.harness.world.command import (
     COMMAND,
     GREETER,
     TEAHOUSE,

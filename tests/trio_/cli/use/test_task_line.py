@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.trio_.cli.program import ServerFile, on_a_terminal, run
+from tests.harness.world.command import ServerFile, on_a_terminal, run
 
 FRAME = re.compile(r"\^\[[\d;?]*[A-Za-z]|\r")
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_core.runtime import TaskReference
-from tests.trio_.cli.program import GREETER, LAB, ServerFile, Terminal, output_of, run, served
+from tests.harness.world.command import (
+    GREETER,
+    LAB,
+    ServerFile,
+    Terminal,
+    output_of,
+    run,
+    served,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

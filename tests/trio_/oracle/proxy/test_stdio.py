@@ -18,7 +18,13 @@ from mcp_trio.oracle.proxy import _stdio
 from mcp_trio.oracle.proxy._stdio import forward_signals, run_stdio_proxy
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._child import Grace
-from tests.trio_.pipes import alive, line, python, rest, until
+from tests.harness.world.pipes import (
+    alive,
+    line,
+    python,
+    rest,
+    until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -19,8 +19,8 @@ from mcp_core.adapters import Recording
 from mcp_core.trace import DamagedLine, read_trace
 from mcp_trio.oracle.proxy._stdio import _StdioProxy
 from mcp_trio.recording._open import open_recorder
+from tests.harness.world.pipes import rest
 from tests.levels import fewer_examples
-from tests.trio_.pipes import rest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from mcp_core.trace import ReplayClient, ReplayServer
 from mcp_trio.oracle.replay._stream import play_on_stream, serve_on_stream
 from tests.core.trace.judge.conversations import C, S, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
-from tests.waiting import patience
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from mcp_core.trace import RecordedTrace

@@ -18,7 +18,7 @@ from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._driver import HttpServerDriver, open_http_server_driver
 from mcp_trio.http_server._h11_connection import H11ServerConnection
-from tests.waiting import patience
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""A server over HTTP in a process of its own: `python -m tests.harness.http_process uvicorn`.
+"""A server over HTTP in a process of its own: `python -m tests.harness.world.http_process uvicorn`.
 
 It prints its port, and believes the client about its address (`X-Forwarded-For`). The argument is
 `serve_http`, or the ASGI server that runs the application: `hypercorn` on trio, `uvicorn` on

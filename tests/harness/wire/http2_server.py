@@ -1,4 +1,4 @@
-"""A played HTTP/2 server's end of a connection, as `http_wire.py` has for HTTP/1.1."""
+"""A played HTTP/2 server's end of a connection, as `http1_server.py` has for HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset, W
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
-from tests.trio_.http_wire import EVENTS, JSON
+from tests.harness.wire.http1_server import EVENTS, JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.core.helpers import Message
-    from tests.trio_.http_wire import PlayedServer
+    from tests.harness.jsonrpc import Message
+    from tests.harness.wire.http1_server import PlayedServer
 
 __all__ = ["H2Peer", "H2Request"]
 
 
 class H2Request:
-    """A complete request, with methods to answer it, like `http_wire.Request`."""
+    """A complete request, with methods to answer it, like `http1_server.Request`."""
 
     def __init__(
         self, connection: H2Peer, id: int, fields: list[tuple[str, str]], body: bytes

@@ -3,8 +3,8 @@
 Trio jumps when all tasks wait, and a task that waits for a thread counts as one of them. So a test
 would see a timeout whenever the machine lets a thread wait for a moment.
 
-1. While `trio.to_thread.run_sync` waits, the clock stands still, as that of `tests.virtual_time`. A
-   thread that was abandoned doesn't count.
+1. While `trio.to_thread.run_sync` waits, the clock stands still, as in
+   `tests.harness.world.virtual_time`. A thread that was abandoned doesn't count.
 2. A thread that waits for a task lets the clock go on: `trio.from_thread.run` says so by itself,
    what waits otherwise needs `thread_waiting`.
 

@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from tests.core.http.frames import TEXT, short
-from tests.waiting import patience
+from tests.harness.world.waiting import patience
 
 __all__ = ["FrameWire"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from tests.waiting import PATIENCE, until
+from tests.harness.world.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from mcp_trio.streams._stdio import Streams

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mcp_core import DIALECTS, NEED_DATA, Connection, RequestReceived, Role
 from mcp_core.registry import NestedRequests, Server
 from mcp_core.runtime import Runtime, Service
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     Message,
     cancelled,
@@ -23,7 +23,7 @@ from tests.core.helpers import (
     result,
     stateless_request,
 )
-from tests.core.runtime.stepping import steps_of
+from tests.harness.stepping import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -175,10 +175,3 @@ class Stage:
             params["requestState"] = required["requestState"]
         (message,) = self.calls(tool, inputResponses=answers, **params)
         return message
-
-
-def text_of(message: Message) -> str:
-    """Return the text of a tool's result."""
-    text = message["result"]["content"][0]["text"]
-    assert isinstance(text, str)
-    return text

@@ -19,8 +19,8 @@ import mcp_asyncio_shim
 from mcp_core import ConnectFailed
 from mcp_trio import connect_http
 from mcp_trio.http_client._h11_connection import H11ClientConnection
-from tests.core.helpers import D, E
 from tests.harness import either
+from tests.harness.jsonrpc import D, E
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mcp_core.http import RequestHead
     from mcp_trio.http_client._h2_connection import H2ClientConnection
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 URL: Final = "http://played.test/mcp"
 JSON: Final = (("content-type", "application/json"),)

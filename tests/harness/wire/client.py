@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from tests.core.helpers import D, E, result
 from tests.harness import either
-from tests.trio_.wire import Wire
+from tests.harness.jsonrpc import D, E, result
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 __all__ = [
     "INFO",

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import json
 
 from mcp_core.http import Close, Exchange, Ping, Pong, RequestHead, Text, WebSocket, WebSocketAction
-from tests.core.http.router_harness import HOST, Reply, RouterHarness
+from tests.harness.wire.router import HOST, Reply, RouterHarness
 
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 PROOF = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="  # RFC 6455, 1.3

@@ -18,8 +18,8 @@ from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.tasks import TaskLimits
-from tests.asgi import serve_app
-from tests.asyncio_shim import loop
+from tests.harness.wire.asgi import serve_app
+from tests.harness.world import loop
 from tests.task_play.wires import AsgiClient
 
 if TYPE_CHECKING:

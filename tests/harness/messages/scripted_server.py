@@ -24,8 +24,8 @@ from mcp_asyncio_shim._link import Link
 from mcp_core.drivers import client_config
 from mcp_core.runtime import AbstractClient
 from mcp_trio import connect_stream, memory_pair
-from tests import virtual_time
-from tests.core.helpers import D, E, Message
+from tests.harness.jsonrpc import D, E, Message
+from tests.harness.world import virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping

@@ -12,7 +12,7 @@ import trio
 from mcp_core.http import HostOriginPolicy, HttpOptions
 from mcp_trio import memory_pair
 from mcp_trio.http_server._serve import serve_http_listeners
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     D,
     E,
@@ -22,7 +22,7 @@ from tests.core.helpers import (
     request,
     stateless_request,
 )
-from tests.trio_.h11_wire import Answer, HttpWire
+from tests.harness.wire.http1_client import Answer, HttpWire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -31,7 +31,7 @@ from tests.core.http.h2_frames import (
     number,
     setting,
 )
-from tests.waiting import patience
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable

@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_asyncio_shim import serve_streams
-from tests import virtual_time
-from tests.core.helpers import (
+from tests.harness.jsonrpc import (
     INITIALIZED,
     D,
     E,
@@ -25,7 +24,8 @@ from tests.core.helpers import (
     request,
     stateless_request,
 )
-from tests.waiting import PATIENCE
+from tests.harness.world import virtual_time
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -111,13 +111,6 @@ class Wire:
             stateless_request("?", "server/discover") if self.version == E else request("?", "ping")
         )
         return bool((await self.receive())["id"] == "?")
-
-
-def text_of(answer: Message) -> str:
-    """Return the text of a tool's result."""
-    text = answer["result"]["content"][0]["text"]
-    assert isinstance(text, str)
-    return text
 
 
 @asynccontextmanager

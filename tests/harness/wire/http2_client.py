@@ -33,8 +33,8 @@ from tests.core.http.h2_frames import (
     number,
     post,
 )
-from tests.trio_.h11_wire import FakeRouter
-from tests.waiting import patience
+from tests.harness.wire.http1_client import FakeRouter
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,10 +10,17 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.core.helpers import D, E, Message, request, stateless_request
+from mcp_trio.testing import ScriptedPeer
+from mcp_trio.testing._peer import _line
 from tests.harness import either
-from tests.harness.peer import Peer
-from tests.waiting import patience
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    Message,
+    request,
+    stateless_request,
+)
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,10 +30,14 @@ if TYPE_CHECKING:
     from mcp_core.registry import Server
 
 ERAS: Final = (D, E)
+_TIMEOUT: Final = 3600.0  # on a clock that jumps
 
 
-class Wire(Peer):
-    """A peer for our drivers on `stream`. `version` is the revision of its requests."""
+class Wire(ScriptedPeer):
+    """The other end of `stream`, which is trio's or an end of `either.memory_pair`.
+
+    `version` is the revision of its requests.
+    """
 
     def __init__(self, stream: trio.abc.Stream, version: str = D) -> None:
         super().__init__(stream, version)
@@ -97,12 +108,49 @@ class Wire(Peer):
         answer = await self.ping("alive?")
         return answer["id"] == "alive?" and "result" in answer
 
+    # -- On asyncio
 
-def text_of(answer: Message) -> str:
-    """Return the text of a tool result."""
-    text = answer["result"]["content"][0]["text"]
-    assert isinstance(text, str)
-    return text
+    async def send(self, *messages: dict[str, Any] | list[Any] | str | bytes) -> None:
+        if either.on_trio():
+            await super().send(*messages)
+            return
+        lines = [_line(message) for message in messages]
+        self.transcript += [("sent", line) for line in lines]
+        with either.move_on_after(_TIMEOUT) as timeout:
+            await self.stream.send_all(b"".join(line + b"\n" for line in lines))
+        if timeout.cancelled_caught:
+            raise self._failure("this could not be sent, for the other end does not read")
+
+    async def expect_silence(self) -> None:
+        if either.on_trio():
+            await super().expect_silence()
+            return
+        await either.wait_all_tasks_blocked()
+        if not self._buffer:
+            with either.move_on_after(0):
+                self._buffer += await self.stream.receive_some()
+                if not self._buffer:
+                    raise self._failure("expected silence, but the stream has ended")
+        if self._buffer:
+            raise self._failure(f"expected silence, got {bytes(self._buffer)!r}")
+
+    async def _next_line(self, wanted: str) -> bytes | None:
+        if either.on_trio():
+            return await super()._next_line(wanted)
+        while b"\n" not in self._buffer:
+            with either.move_on_after(_TIMEOUT) as timeout:
+                data = await self.stream.receive_some()
+            if timeout.cancelled_caught:
+                raise self._failure(f"expected {wanted}, but nothing came")
+            if not data and self._buffer:
+                raise self._failure(f"expected {wanted}, but the stream has ended within a line")
+            if not data:
+                return None
+            self._buffer += data
+        line, _, remainder = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = remainder
+        self.transcript.append(("received", line))
+        return line
 
 
 @asynccontextmanager
@@ -129,3 +177,21 @@ async def served(
         with either.fail_after(patience()):
             await ours.aclose()
             await ended.wait()
+
+
+@asynccontextmanager
+async def play_server(version: str = E, **options: Any) -> AsyncIterator[tuple[Any, Wire]]:
+    """Connect a client to a played server, as `mcp_trio.testing.play_server`."""
+    ours, theirs = either.memory_pair()
+    peer = Wire(theirs, version)
+    opened = either.Event()
+
+    async def open_as_server() -> None:
+        await peer.open_as_server()
+        opened.set()
+
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(open_as_server)
+        async with either.connect_stream(ours, **{"versions": [version], **options}) as client:
+            await opened.wait()
+            yield client, peer

@@ -20,7 +20,7 @@ import sys
 
 import mcp_trio.__main__
 import mcp_trio.cli as command
-from tests.children import inherit_python_path
+from tests.harness.world.children import inherit_python_path
 
 
 def serve(control: socket.socket) -> None:

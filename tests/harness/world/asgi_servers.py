@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from tests.asgi import App
+    from tests.harness.wire.asgi import App
 
     # Serves an application, and yields the URL of its root.
     Serving = Callable[[App], AbstractAsyncContextManager[str]]

@@ -28,7 +28,7 @@ from mcp_core.http.wire._sse import SseDecoder
 from mcp_core.registry import Context, NestedRequests, Server
 from mcp_core.runtime import RequestJob, Runtime, Service
 from mcp_core.types import RequestId
-from tests.core.runtime.stepping import steps_of
+from tests.harness.stepping import steps_of
 
 T = TypeVar("T")
 
