@@ -11,28 +11,12 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.cpu_times import REPEATS, run, slowdown
+from tests.harness.pytest_runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 Outcome = tuple[int, dict[str, float]]
-
-
-class Runs:
-    """Runs of pytest with given outcomes, in order. `arguments` are those of each run."""
-
-    def __init__(self, *outcomes: Outcome) -> None:
-        self._outcomes = list(outcomes)
-        self.arguments: list[list[str]] = []
-
-    def __call__(self, arguments: Sequence[str]) -> Outcome:
-        self.arguments.append(list(arguments))
-        return self._outcomes.pop(0)
-
-    @property
-    def all_made(self) -> bool:
-        return not self._outcomes
 
 
 @pytest.mark.parametrize(

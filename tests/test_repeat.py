@@ -6,32 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.harness.pytest_runs import Runs
 from tests.repeat import KNOWN, ROOT, Failure, describe, read_flaky, reason_to_fail, run, run_pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 A, B = Failure("tests/a.py::test_a", "x\nE   boom\n"), Failure("tests/b.py::test_b", "late")
 SECURE = Failure("tests/security/c.py::test_c", "open")
 
 Outcome = tuple[int, list[Failure]]
-
-
-class Runs:
-    """Runs of pytest with given outcomes, in order. `arguments` are those of each run."""
-
-    def __init__(self, *outcomes: Outcome) -> None:
-        self._outcomes = list(outcomes)
-        self.arguments: list[list[str]] = []
-
-    def __call__(self, arguments: Sequence[str]) -> Outcome:
-        self.arguments.append(list(arguments))
-        return self._outcomes.pop(0)
-
-    @property
-    def all_made(self) -> bool:
-        return not self._outcomes
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.harness.world.waiting import PATIENCE
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
-    Stage,
+    ServedLab,
     player,
     run_on_virtual_time,
 )
@@ -78,7 +78,7 @@ def test_user_with_many_clients_has_the_places_of_one(play: Play, version: str) 
     grants["bob"] = Grant("bob", client_id="0")
     auth = OAuthResourceServer(RESOURCE, ISSUERS, grants.get)
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         for number in range(5):
             client = await stage.connect(version, address=HERE, key=f"ann{number}")
             await client.create("hold")
@@ -104,7 +104,7 @@ def test_address_has_a_quarter_of_the_places(
 ) -> None:
     """Without authorization. All sessions of an address count together."""
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         ids = await fill(await stage.connect(version, address=first))
         assert len(ids) == 8
         await refused(await stage.connect(version, address=same), "you have 8 tasks already")
@@ -115,7 +115,7 @@ def test_address_has_a_quarter_of_the_places(
 
 @versions
 def test_clients_of_a_trusted_proxy_have_a_quota_each(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         for client in (HERE, THERE):
             behind = await stage.connect(version, address="10.0.0.1", forwarded=client)
             assert len(await fill(behind)) == 4
@@ -131,7 +131,7 @@ def test_clients_of_a_trusted_proxy_have_a_quota_each(play: Play, version: str) 
 def test_all_places_are_bounded_by_the_total(play: Play, version: str) -> None:
     """Clients from many addresses, and one whose address is unknown."""
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         for number in range(4):
             client = await stage.connect(version, address=f"192.0.2.{number}")
             assert len(await fill(client)) == 4
@@ -144,7 +144,7 @@ def test_all_places_are_bounded_by_the_total(play: Play, version: str) -> None:
 
 @versions
 def test_client_without_an_address_may_use_all(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         assert len(await fill(await stage.connect(version))) == 16
 
     play(scene, total=16, per_principal=3)
@@ -190,7 +190,7 @@ def test_tasks_of_a_second_and_of_a_day_give_back_their_places_by_themselves(
     now, jump = time.time, [0.0]
     monkeypatch.setattr("time.time", lambda: now() + jump[0])
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D, address=HERE)
         for number in range(8):
             await client.create("hold", task={"ttl": 1_000 if number % 2 else 86_400_000})
@@ -216,7 +216,7 @@ LONG: Final = "x" * 20_000  # with its decoded value 40,000 and some
 def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
     play: Play, version: str
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, address=HERE)
         ids = await fill(client, text=LONG)
         assert len(ids) == 2
@@ -239,7 +239,7 @@ def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
 
 @versions
 def test_result_that_does_not_fit_fails_its_task_and_says_so(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, address=HERE)
         first = await client.create("give", size=70_000)
         assert await client.text(first) == "x" * 70_000
@@ -259,7 +259,7 @@ def test_result_that_does_not_fit_fails_its_task_and_says_so(play: Play, version
 
 @versions
 def test_input_that_does_not_fit_fails_its_task(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, address=HERE)
         client.answer = lambda request: {"action": "accept", "content": {"name": "x" * 110_000}}
         task_id = await client.create("ask")
@@ -273,7 +273,7 @@ def test_input_that_does_not_fit_fails_its_task(play: Play, version: str) -> Non
 
 
 def test_handler_that_goes_on_after_its_task_was_cancelled_is_counted(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(E, address=HERE)
         for _ in range(2):
             task_id = await client.create("insist", text=LONG)
@@ -299,7 +299,7 @@ def test_only_user_has_all_bytes(store: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
 
     async def main() -> None:
-        stage = Stage(STORES[store](tmp_path), TaskLimits(**BYTES))
+        stage = ServedLab(STORES[store](tmp_path), TaskLimits(**BYTES))
         async with WIRES["memory"](E, stage.server) as client:
             assert len(await fill(client, text=LONG)) == 9
             await refused(client, "your tasks may take 400000", text=LONG)

@@ -17,7 +17,7 @@ from tests.harness.world.waiting import PATIENCE
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
-    Stage,
+    ServedLab,
     player,
 )
 from tests.task_play.wires import D, E
@@ -72,7 +72,7 @@ versions = pytest.mark.parametrize("version", [D, E])
 def test_token_without_the_scope_of_a_tool_gets_a_challenge_for_its_own_task(
     play: Play, version: str
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         full = await stage.connect(version, key="full")
         bare = await stage.connect(version, key="bare")
         held, given = await full.create("hold"), await full.create("give", size=9)
@@ -99,7 +99,7 @@ def test_token_without_the_scope_of_a_tool_gets_a_challenge_for_its_own_task(
 
 @versions
 def test_task_of_others_stays_unknown_with_any_scopes(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         full = await stage.connect(version, key="full")
         task_id = await full.create("hold")
         for key in ("phone", "bob"):
@@ -119,7 +119,7 @@ def test_task_of_others_stays_unknown_with_any_scopes(play: Play, version: str) 
 
 @versions
 def test_client_that_steps_up_gets_its_task(play: Play, version: str) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, key="full")
         task_id = await client.create("give", size=9)
         client.more_headers["authorization"] = "Bearer bare"
@@ -132,7 +132,7 @@ def test_client_that_steps_up_gets_its_task(play: Play, version: str) -> None:
 
 
 def test_list_leaves_out_what_the_token_does_not_cover(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         full = await stage.connect(D, key="full")
         held, given = await full.create("hold"), await full.create("give", size=9)
         for key, expected in (("full", {held, given}), ("give", {given}), ("bare", set())):
@@ -145,7 +145,7 @@ def test_list_leaves_out_what_the_token_does_not_cover(play: Play) -> None:
 
 
 def test_listening_needs_the_scopes_of_all_tasks_at_once(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         full = await stage.connect(E, key="full")
         ids = [await full.create(tool) for tool in ("hold", "ask", "hold")]
         wanted = {"notifications": {"taskIds": ids}}
@@ -172,7 +172,7 @@ def test_listening_needs_the_scopes_of_all_tasks_at_once(play: Play) -> None:
 def test_stream_of_a_result_is_resumed_with_the_scopes_of_its_tool_only(play: Play) -> None:
     """The request itself needs none, so that each token of the user could resume the stream."""
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D, key="full")
         task_id = await client.create("ask")
         await client.until(task_id, "input_required")
@@ -199,7 +199,7 @@ def test_scopes_are_those_of_now(play: Play, version: str) -> None:
     """They are not stored with the task: the operator may add one, or remove it."""
     needed: dict[str, list[str]] = {}
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, key="give")
         task_id = await client.create("hold")
         for scopes, status in (([], 200), (["hold:use"], 403), (["give:use"], 200)):
@@ -221,7 +221,7 @@ def test_scope_function_that_fails_shows_no_task(
             raise ZeroDivisionError
         return []
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, key="full")
         task_id = await client.create("hold")
         broken[0] = True
@@ -237,7 +237,7 @@ def test_scope_function_that_fails_shows_no_task(
 
 
 def test_servers_without_scopes_see_no_difference(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         bare = await stage.connect(D, key="bare")
         task_id = await bare.create("give", size=9)
         assert await bare.text(task_id) == "x" * 9

@@ -15,7 +15,7 @@ from tests.harness.world.waiting import PATIENCE
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
-    Stage,
+    ServedLab,
     player,
     run_on_virtual_time,
 )
@@ -36,7 +36,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     return player(driver, store, tmp_path)
 
 
-async def until_stored(stage: Stage, count: int) -> None:
+async def until_stored(stage: ServedLab, count: int) -> None:
     with anyio.fail_after(PATIENCE):
         while True:
             if stage.count_stored() == count:
@@ -52,7 +52,7 @@ def test_deleted_session_removes_its_tasks_and_no_others(
     """Those that run and those that have ended, also on several pages."""
     monkeypatch.setattr("mcp_core.runtime.tasks._service._REMOVED_AT_ONCE", 3)
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         first, second = await stage.connect(D), await stage.connect(D)
         for _ in range(count):
             await first.create("hold")
@@ -73,7 +73,7 @@ def test_deleted_session_removes_its_tasks_and_no_others(
     play(scene, total=2 * count + 2)
 
 
-async def until_cancelled(stage: Stage, count: int) -> None:
+async def until_cancelled(stage: ServedLab, count: int) -> None:
     with anyio.fail_after(PATIENCE):
         while True:
             if stage.ended.count("hold") >= count:
@@ -83,7 +83,7 @@ async def until_cancelled(stage: Stage, count: int) -> None:
 
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_expired_session_removes_its_tasks(driver: str, tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D)
         await client.create("hold")
         await client.create("give", size=10)
@@ -98,7 +98,7 @@ def test_expired_session_removes_its_tasks(driver: str, tmp_path: Path) -> None:
 
 
 def test_tasks_of_a_user_stay_when_the_session_ends(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         first, second = await stage.connect(D, key=KEY), await stage.connect(D, key=KEY)
         held = await first.create("hold")
         given = await first.create("give", size=10)
@@ -113,7 +113,7 @@ def test_tasks_of_a_user_stay_when_the_session_ends(play: Play) -> None:
 
 
 def test_tasks_of_a_chosen_owner_stay_when_the_session_ends(play: Play) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         first, second = await stage.connect(D), await stage.connect(D)
         held = await first.create("hold")
         await first.delete()
@@ -127,12 +127,12 @@ def test_tasks_of_a_chosen_owner_stay_when_the_session_ends(play: Play) -> None:
 def test_file_has_no_task_of_a_session_after_the_shutdown(driver: str, tmp_path: Path) -> None:
     """No client could find it: the next server has other sessions."""
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D)
         await client.create("hold")
         await client.outcome(await client.create("give", size=10))
 
-    async def look(stage: Stage) -> None:
+    async def look(stage: ServedLab) -> None:
         assert stage.count_stored() == 0
 
     player(driver, "file", tmp_path)(scene)
@@ -144,7 +144,7 @@ def test_store_that_fails_when_a_session_ends_is_tried_again(
 ) -> None:
     monkeypatch.setattr("mcp_core.runtime.tasks._service._REMOVE_AGAIN", 0.001)
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D)
         await client.create("hold")
         page: Any = stage.store.page
@@ -168,7 +168,7 @@ def test_store_that_fails_when_a_session_ends_is_tried_again(
 def test_task_that_is_created_while_its_session_ends_is_removed(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D)
         create: Any = stage.store.create
         entered, go = anyio.Event(), anyio.Event()

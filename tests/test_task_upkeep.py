@@ -74,7 +74,7 @@ class FaultySqliteStore(SqliteTaskStore):
         return super()._open_file()
 
 
-class Play:
+class ServersOfOneStore:
     """Opens servers with one store, and a client of each.
 
     Attributes:
@@ -178,7 +178,7 @@ def play(
     tmp_path: Path,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
-) -> Play:
+) -> ServersOfOneStore:
     async def run_here(self: object, function: Callable[[], T]) -> T:
         return function()
 
@@ -187,7 +187,7 @@ def play(
     for module in ("asyncio_shim.loop", "task_play.wires"):  # the clocks jump
         monkeypatch.setattr(f"tests.{module}.PATIENCE", 24 * 3600.0)
     monkeypatch.setitem(inspect.unwrap(serve_app).__kwdefaults__, "patience", 24 * 3600.0)
-    return Play(request.param, store_kind, tmp_path / "tasks.db", clock)
+    return ServersOfOneStore(request.param, store_kind, tmp_path / "tasks.db", clock)
 
 
 versions = pytest.mark.parametrize("version", [D, E])
@@ -224,7 +224,7 @@ def call(name: str) -> TaskCall:
 @versions
 @pytest.mark.parametrize("seconds", [10 * MINUTES, -10 * MINUTES])
 def test_clock_that_jumps_leaves_running_tasks_to_their_worker(
-    play: Play, version: str, seconds: float
+    play: ServersOfOneStore, version: str, seconds: float
 ) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
@@ -245,7 +245,9 @@ def test_clock_that_jumps_leaves_running_tasks_to_their_worker(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_clock_that_jumps_takes_no_task_from_another_server(play: Play, seed: int) -> None:
+def test_clock_that_jumps_takes_no_task_from_another_server(
+    play: ServersOfOneStore, seed: int
+) -> None:
     """Two servers share one store, as two processes of one machine do."""
     times = random.Random(seed)
 
@@ -268,7 +270,9 @@ def test_clock_that_jumps_takes_no_task_from_another_server(play: Play, seed: in
 
 
 @versions
-def test_store_that_fails_for_minutes_loses_no_running_task(play: Play, version: str) -> None:
+def test_store_that_fails_for_minutes_loses_no_running_task(
+    play: ServersOfOneStore, version: str
+) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         task_id = await client.create("work", held=True)
@@ -284,7 +288,7 @@ def test_store_that_fails_for_minutes_loses_no_running_task(play: Play, version:
     play.run(scene, version)
 
 
-def test_store_that_fails_for_all_servers_takes_no_task_from_any(play: Play) -> None:
+def test_store_that_fails_for_all_servers_takes_no_task_from_any(play: ServersOfOneStore) -> None:
     """The silence of the others is that of the store."""
 
     async def scene(stack: AsyncExitStack) -> None:
@@ -304,7 +308,7 @@ def test_store_that_fails_for_all_servers_takes_no_task_from_any(play: Play) -> 
 
 
 def test_upkeep_of_many_running_tasks_is_three_calls(
-    play: Play, monkeypatch: pytest.MonkeyPatch
+    play: ServersOfOneStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, each task was read and written every ten seconds."""
     calls: list[str] = []
@@ -340,7 +344,9 @@ def spy_on(monkeypatch: pytest.MonkeyPatch, store: Any, name: str, calls: list[s
 
 
 @versions
-def test_expired_tasks_are_removed_by_the_next_upkeep(play: Play, version: str) -> None:
+def test_expired_tasks_are_removed_by_the_next_upkeep(
+    play: ServersOfOneStore, version: str
+) -> None:
     """Before, 100 in ten seconds were, also those of a second."""
 
     async def scene(stack: AsyncExitStack) -> None:
@@ -363,7 +369,9 @@ LIMITS_OF_TEN: dict[str, dict[str, Any]] = {
 
 @versions
 @pytest.mark.parametrize("limit", LIMITS_OF_TEN)
-def test_task_is_created_when_others_have_expired(play: Play, version: str, limit: str) -> None:
+def test_task_is_created_when_others_have_expired(
+    play: ServersOfOneStore, version: str, limit: str
+) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_lab, **LIMITS_OF_TEN[limit])
         for _ in range(3):
@@ -378,7 +386,7 @@ def test_task_is_created_when_others_have_expired(play: Play, version: str, limi
 
 
 @versions
-def test_lost_tasks_run_again_within_a_minute(play: Play, version: str) -> None:
+def test_lost_tasks_run_again_within_a_minute(play: ServersOfOneStore, version: str) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_library)
         count = 700
@@ -399,7 +407,7 @@ def test_lost_tasks_run_again_within_a_minute(play: Play, version: str) -> None:
     play.run(scene, version)
 
 
-def test_tasks_of_a_server_that_ended_run_again_at_once(play: Play) -> None:
+def test_tasks_of_a_server_that_ended_run_again_at_once(play: ServersOfOneStore) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         await play.open(stack, make_library)
         records = [play.record(f"{n}", call=call(f"book {n}")) for n in range(3)]
@@ -414,7 +422,7 @@ def test_tasks_of_a_server_that_ended_run_again_at_once(play: Play) -> None:
 
 
 @only_sqlite
-def test_record_that_cannot_be_decoded_does_not_stop_the_upkeep(play: Play) -> None:
+def test_record_that_cannot_be_decoded_does_not_stop_the_upkeep(play: ServersOfOneStore) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_library)
         await play.fill(*(play.record(f"{n}", call=call(f"{n}"), worker="") for n in range(9)))
@@ -433,7 +441,7 @@ def test_record_that_cannot_be_decoded_does_not_stop_the_upkeep(play: Play) -> N
 
 @versions
 @only_sqlite
-def test_damaged_result_is_not_sent(play: Play, version: str) -> None:
+def test_damaged_result_is_not_sent(play: ServersOfOneStore, version: str) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         task_id = await client.create("work")
@@ -452,7 +460,7 @@ def test_damaged_result_is_not_sent(play: Play, version: str) -> None:
 
 @versions
 def test_failing_store_is_one_line_for_each_cause_and_minute(
-    play: Play, version: str, caplog: pytest.LogCaptureFixture
+    play: ServersOfOneStore, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
@@ -492,7 +500,10 @@ def causes_of(lines: list[str]) -> int:
 @only_sqlite
 @pytest.mark.parametrize("fault", ["removed", "locked", "full", "read-only", "damaged"])
 def test_broken_file_fails_requests_and_the_server_goes_on(
-    play: Play, fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    play: ServersOfOneStore,
+    fault: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_sqlite_file, "_BUSY_TIMEOUT", 0.001)
 
@@ -543,7 +554,9 @@ def test_broken_file_fails_requests_and_the_server_goes_on(
 
 @versions
 @pytest.mark.requirement("TSK-21", "TX-17")
-def test_cancel_stops_the_handler_although_the_store_fails(play: Play, version: str) -> None:
+def test_cancel_stops_the_handler_although_the_store_fails(
+    play: ServersOfOneStore, version: str
+) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         task_id = await client.create("wait")
@@ -564,7 +577,7 @@ def test_cancel_stops_the_handler_although_the_store_fails(play: Play, version: 
 
 
 @versions
-def test_cancel_by_another_owner_stops_nothing(play: Play, version: str) -> None:
+def test_cancel_by_another_owner_stops_nothing(play: ServersOfOneStore, version: str) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         owner = "us"
 
@@ -587,7 +600,9 @@ def test_cancel_by_another_owner_stops_nothing(play: Play, version: str) -> None
 
 
 @versions
-def test_task_that_could_not_be_created_leaves_no_record(play: Play, version: str) -> None:
+def test_task_that_could_not_be_created_leaves_no_record(
+    play: ServersOfOneStore, version: str
+) -> None:
     """The record is stored, and then neither that nor its removal gets through."""
 
     async def scene(stack: AsyncExitStack) -> None:
@@ -613,7 +628,7 @@ def test_task_that_could_not_be_created_leaves_no_record(play: Play, version: st
 @only_sqlite
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_ten_thousand_lost_tasks_run_again_within_a_minute(play: Play) -> None:
+def test_ten_thousand_lost_tasks_run_again_within_a_minute(play: ServersOfOneStore) -> None:
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_library)
         await play.store.renew_lease("gone", 30.0)

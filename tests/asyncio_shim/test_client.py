@@ -17,6 +17,7 @@ from mcp_core import ALL, CallTimeout, ConnectionLost, PeerError
 from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.registry import Context, Server
 from mcp_core.types import TextContent
+from tests.asyncio_shim.socket_wire import SocketWire
 from tests.conformance.everything_server import everything
 from tests.harness.jsonrpc import (
     VERSIONS,
@@ -26,7 +27,7 @@ from tests.harness.jsonrpc import (
     notification,
     result,
 )
-from tests.harness.world.loop import Wire, run
+from tests.harness.world.loop import run
 from tests.harness.world.virtual_time import advance_clock
 
 if TYPE_CHECKING:
@@ -186,17 +187,17 @@ def test_call_ended_early_is_cancelled_at_server(
 
 
 @asynccontextmanager
-async def connected(**options: Any) -> AsyncIterator[tuple[Client, Wire]]:
+async def connected(**options: Any) -> AsyncIterator[tuple[Client, SocketWire]]:
     """Yield a client whose server is the test, in the stateless revision."""
     ours, theirs = socket.socketpair()
-    wire = Wire(*await asyncio.open_connection(sock=theirs), E)
+    wire = SocketWire(*await asyncio.open_connection(sock=theirs), E)
     given: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
     async with aclosing(Client(carry, client_config(given), given)) as client:
         opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
-        wire.send(result((await wire.receive())["id"], discovered))
+        await wire.send(result((await wire.receive())["id"], discovered))
         await opening
         yield client, wire
     wire.writer.close()

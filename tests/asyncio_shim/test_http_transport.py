@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from mcp_asyncio_shim import Client
 
-    Play = Callable[["Played", Any, asyncio.StreamWriter], Awaitable[None]]
+    Play = Callable[["StatelessServer", Any, asyncio.StreamWriter], Awaitable[None]]
 
 MODES = ("sessions", "stateless", "json")
 INFO = {"name": "played", "version": "1"}
@@ -68,7 +68,7 @@ class Who(Struct):
 # -- Connections -----------------------------------------------------------------------------------
 
 
-class Played:
+class StatelessServer:
     """A server in the stateless revision, of which the test plays how tool calls are answered.
 
     `requests` are the methods of the requests, each with the number of the connection.
@@ -127,17 +127,17 @@ def answer(id: Any, result: Any) -> bytes:
     )
 
 
-async def discovered(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+async def discovered(server: StatelessServer, message: Any, writer: asyncio.StreamWriter) -> None:
     writer.write(answer(message["id"], DISCOVERED))
 
 
-async def done(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+async def done(server: StatelessServer, message: Any, writer: asyncio.StreamWriter) -> None:
     writer.write(answer(message["id"], DONE))
 
 
 @asynccontextmanager
-async def connected(play: Play, **options: Any) -> AsyncIterator[tuple[Client, Played]]:
-    played = Played(play)
+async def connected(play: Play, **options: Any) -> AsyncIterator[tuple[Client, StatelessServer]]:
+    played = StatelessServer(play)
     async with await asyncio.start_server(played.serve, "127.0.0.1", 0) as listener:
         port = listener.sockets[0].getsockname()[1]
         async with connect(f"http://127.0.0.1:{port}/mcp", versions=[E], **options) as client:
@@ -158,7 +158,7 @@ def test_calls_in_sequence_use_one_connection() -> None:
 
 
 def test_response_without_length_ends_with_connection() -> None:
-    async def last(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+    async def last(server: StatelessServer, message: Any, writer: asyncio.StreamWriter) -> None:
         response = answer(message["id"], DONE).replace(b"content-length", b"x-length")
         writer.write(response.replace(b"HTTP/1.1", b"HTTP/1.0"))
         writer.close()
@@ -197,7 +197,7 @@ def test_connection_with_unexpected_input_is_not_reused(
     async def main() -> None:
         answered = asyncio.Event()
 
-        async def once(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        async def once(server: StatelessServer, message: Any, writer: asyncio.StreamWriter) -> None:
             writer.write(answer(message["id"], DONE))
             await answered.wait()
             answered.clear()
@@ -220,7 +220,9 @@ def test_connection_reset_is_not_reused(idle: bool, caplog: pytest.LogCaptureFix
     async def main() -> None:
         answered = asyncio.Event()
 
-        async def reset(server: Played, message: Any, writer: asyncio.StreamWriter) -> None:
+        async def reset(
+            server: StatelessServer, message: Any, writer: asyncio.StreamWriter
+        ) -> None:
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             if idle:
@@ -343,7 +345,7 @@ def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     authority.configure_trust(ours)
 
     async def main() -> None:
-        played = Played(done)
+        played = StatelessServer(done)
         async with await asyncio.start_server(played.serve, "127.0.0.1", 0, ssl=theirs) as listener:
             url = f"https://localhost:{listener.sockets[0].getsockname()[1]}/mcp"
             async with connect(url, versions=[E], tls=ours) as client:

@@ -12,7 +12,7 @@ from tests.harness.jsonrpc import client_config
 from tests.harness.world.loop import run
 
 
-class Record:
+class SentRecord:
     """Notes what is sent."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Record:
 
 def test_link_that_breaks_discards_what_is_queued() -> None:
     async def main() -> None:
-        record: Any = Record()
+        record: Any = SentRecord()
         ours, theirs = socket.socketpair()
         with theirs:
             streams = await asyncio.open_connection(sock=ours)

@@ -198,7 +198,7 @@ def test_unread_bytes_of_a_pipe_are_counted() -> None:
 # -- A child's stderr ------------------------------------------------------------------------------
 
 
-class Record:
+class ChildRecord:
     """Notes what is recorded of a child."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Record:
         self.noted.append(status)
 
 
-class Terminal:
+class StderrTerminal:
     """A terminal in place of our stderr."""
 
     def __init__(self, undo: ExitStack) -> None:
@@ -229,10 +229,10 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal() -> Iterator[Terminal]:
+def at_terminal() -> Iterator[StderrTerminal]:
     with ExitStack() as undo:
         Ends(undo)
-        yield Terminal(undo)
+        yield StderrTerminal(undo)
 
 
 def test_child_stderr_is_ours_unless_it_is_a_terminal() -> None:
@@ -249,7 +249,7 @@ def test_child_stderr_on_a_terminal_is_copied_and_closed(
     fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 1000)  # the end of the pipe is enough
-    record: Any = Record()
+    record: Any = ChildRecord()
 
     async def main() -> None:
         with suppress(ZeroDivisionError):

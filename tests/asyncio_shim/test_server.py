@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import Struct
 
 from mcp_asyncio_shim._runtime import AsyncioRuntime
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
+from tests.asyncio_shim.socket_wire import served_on_a_socket as served
+from tests.harness.forms import Seats
 from tests.harness.jsonrpc import (
     META_CAPABILITIES,
     D,
@@ -24,7 +24,7 @@ from tests.harness.jsonrpc import (
     result,
     text_of,
 )
-from tests.harness.world.loop import descriptors, run, served
+from tests.harness.world.loop import descriptors, run
 from tests.harness.world.virtual_time import thread_waiting
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ def test_handler_cancelled_by_client_sends_nothing(version: str) -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, version) as wire:
-            wire.send(wire.calling(1, "wait"))
+            await wire.send(wire.calling(1, "wait"))
             await handlers.started.wait()
-            wire.send(cancelled(1))
+            await wire.send(cancelled(1))
             assert await wire.is_alive()
             assert handlers.seen == ["cancelled"]
 
@@ -154,10 +154,10 @@ def test_handler_cancelled_before_first_step_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.send(wire.calling(1, "wait"), cancelled(1))
+            await wire.send(wire.calling(1, "wait"), cancelled(1))
             assert await wire.is_alive()
             assert handlers.seen == []
-            wire.send(wire.calling(1, "wait"))  # the id is free again
+            await wire.send(wire.calling(1, "wait"))  # the id is free again
             await handlers.started.wait()
             handlers.go.set()
             assert text_of(await wire.receive()) == "gone on"
@@ -169,9 +169,9 @@ def test_handler_ignoring_cancellation_sends_nothing() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.send(wire.calling(1, "stubborn"))
+            await wire.send(wire.calling(1, "stubborn"))
             await handlers.started.wait()
-            wire.send(cancelled(1))
+            await wire.send(cancelled(1))
             assert await wire.is_alive()
             handlers.go.set()
             assert await wire.is_alive()
@@ -181,10 +181,6 @@ def test_handler_ignoring_cancellation_sends_nothing() -> None:
 
 
 # -- Input -----------------------------------------------------------------------------------------
-
-
-class Seats(Struct):
-    count: int
 
 
 def asking() -> tuple[Server, list[str]]:
@@ -217,15 +213,15 @@ def test_handler_asks_client_in_two_tasks() -> None:
     async def with_a_session() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
-            wire.send(wire.calling(1, "ask"))
+            await wire.send(wire.calling(1, "ask"))
             while "method" in (message := await wire.receive()):
-                wire.send(result(message["id"], ANSWERS[message["method"]]))
+                await wire.send(result(message["id"], ANSWERS[message["method"]]))
             assert text_of(message) == "2 1"
 
     async def without() -> None:
         server, came = asking()
         async with served(server, E) as wire:
-            wire.send(wire.calling(1, "ask", **OFFERS))
+            await wire.send(wire.calling(1, "ask", **OFFERS))
             rounds = []
             while (message := await wire.receive())["result"]["resultType"] == "input_required":
                 questions = message["result"].get("inputRequests", {})
@@ -237,7 +233,7 @@ def test_handler_asks_client_in_two_tasks() -> None:
                         key: ANSWERS[question["method"]] for key, question in questions.items()
                     },
                 }
-                wire.send(again)
+                await wire.send(again)
             assert text_of(message) == "2 1"
             assert rounds == [2]
             assert came == ["NeedInput"]
@@ -262,7 +258,7 @@ def test_handler_started_by_other_task_does_not_see_its_context() -> None:
     async def main() -> None:
         async with served(Handlers(in_flight=1).server) as wire:
             for id in range(3):
-                wire.send(wire.calling(id, "swap_word", {"text": str(id)}))
+                await wire.send(wire.calling(id, "swap_word", {"text": str(id)}))
             assert [text_of(await wire.receive()) for _ in range(3)] == ["nothing"] * 3
 
     run(main())
@@ -275,7 +271,7 @@ def test_handlers_after_end_of_input_still_respond() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server) as wire:
-            wire.send(wire.calling(1, "wait"), wire.calling(2, "wait"))
+            await wire.send(wire.calling(1, "wait"), wire.calling(2, "wait"))
             wire.writer.write_eof()
             await handlers.started.wait()
             handlers.go.set()
@@ -288,7 +284,7 @@ def test_handlers_after_grace_are_cancelled() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
-            wire.send(wire.calling(1, "wait"))
+            await wire.send(wire.calling(1, "wait"))
             wire.writer.write_eof()
             [answer] = await wire.receive_all()
             assert answer["error"]["message"] == "the server is being shut down"
@@ -312,9 +308,9 @@ def test_handler_cleaning_up_is_not_cancelled_again() -> None:
 
     async def main() -> None:
         async with served(server, grace=0.1) as wire:
-            wire.send(wire.calling(1, "tidy"))
+            await wire.send(wire.calling(1, "tidy"))
             await asyncio.sleep(1)
-            wire.send(cancelled(1))
+            await wire.send(cancelled(1))
             assert await wire.is_alive()  # it is being cleaned up when the grace is over
         assert seen == ["clean"]
 
@@ -325,7 +321,7 @@ def test_client_closing_ends_server() -> None:
     async def main() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
-            wire.send(
+            await wire.send(
                 wire.calling(1, "wait"), wire.calling(2, "flood", {"number": 100}, progressToken=1)
             )
             await handlers.started.wait()
@@ -340,7 +336,7 @@ def test_client_not_reading_does_not_block_shutdown() -> None:
         handlers = Handlers()
         async with served(handlers.server, grace=0.05) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            wire.send(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
+            await wire.send(wire.calling(1, "flood", {"number": 3000}, progressToken=1))
             wire.writer.write_eof()
             async with asyncio.timeout(5):
                 await wire.serving  # output that the client has not read is dropped
@@ -355,7 +351,7 @@ def test_serve_streams_may_be_cancelled() -> None:
 
         async def use() -> None:
             async with served(handlers.server) as wire:
-                wire.send(wire.calling(1, "wait"))
+                await wire.send(wire.calling(1, "wait"))
                 await handlers.started.wait()
                 wire.serving.cancel()
 
@@ -385,9 +381,9 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
             return "too late"
 
         async with served(server) as wire:
-            wire.send(wire.calling(1, "block", progressToken=1))
+            await wire.send(wire.calling(1, "block", progressToken=1))
             assert await asyncio.to_thread(started.wait, 10)
-            wire.send(cancelled(1))
+            await wire.send(cancelled(1))
             assert await wire.is_alive()
             go.set()
             assert await asyncio.to_thread(ended.wait, 10)
@@ -414,7 +410,7 @@ def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.Monke
         handlers = Handlers()
         async with served(handlers.server) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
-            wire.send(wire.calling(1, tool, {"number": 3000}, progressToken=1))
+            await wire.send(wire.calling(1, tool, {"number": 3000}, progressToken=1))
             await handlers.started.wait()
             await asyncio.sleep(1)  # until nothing goes on
             seen = len(handlers.seen)
@@ -433,7 +429,7 @@ def test_link_at_request_limit_stops_reading() -> None:
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1)
         async with served(handlers.server) as wire:
-            wire.send(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
+            await wire.send(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
             await asyncio.sleep(0.1)
             handlers.go.set()
             answers = [await wire.receive() for _ in range(6)]
@@ -452,7 +448,7 @@ def test_link_calls_handle_timeout() -> None:
         handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
         async with served(handlers.server) as wire:
             started = asyncio.get_running_loop().time()
-            wire.send(*(wire.calling(id, "wait") for id in range(4)))
+            await wire.send(*(wire.calling(id, "wait") for id in range(4)))
             refused = [await wire.receive(), await wire.receive()]
             assert asyncio.get_running_loop().time() - started == pytest.approx(0.1)
             assert [answer["id"] for answer in refused] == [2, 3]
@@ -479,7 +475,7 @@ def test_unread_responses_stop_reading() -> None:
             assert sent < 20_000
             wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
             for _ in range(sent):
-                assert json.loads(await wire.reader.readuntil())["result"] == {}
+                assert (await wire.receive())["result"] == {}
 
     run(main())
 

@@ -400,7 +400,7 @@ class Choices(Struct, rename="camel"):
     titled_multi: list[Annotated[Values, Meta(extra_json_schema={"oneOf": TITLED})]]
 
 
-class Seats(Struct):
+class BookedSeats(Struct):
     """The first form of `book`: bounds, and a default."""
 
     count: Annotated[int, Meta(ge=1, le=8, description="How many?")]
@@ -449,7 +449,7 @@ def add_form_tools(server: Server) -> None:
     @server.tool
     async def book(flight: str, context: Context) -> str:
         """Request input twice, the second time only if needed."""
-        seats = await context.elicit(f"Seats on {flight}", Seats)
+        seats = await context.elicit(f"Seats on {flight}", BookedSeats)
         if seats.action != "accept":
             return f"seats: {seats.action}"
         meal = await context.elicit("To eat", Meal)

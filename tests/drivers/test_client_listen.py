@@ -53,7 +53,7 @@ class ServerSubscription:
         await self.peer.notify(f"notifications/{what}", params | meta)
 
 
-class Listener:
+class ListenTask:
     """A subscription in a task of its own, with the changes that it yielded."""
 
     def __init__(self, client: Client, nursery: either.Nursery, **wishes: Any) -> None:
@@ -78,8 +78,8 @@ class Listener:
 
 async def listening(
     client: Client, peer: Wire, nursery: either.Nursery, **wishes: Any
-) -> tuple[Listener, ServerSubscription]:
-    listener = Listener(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
+) -> tuple[ListenTask, ServerSubscription]:
+    listener = ListenTask(client, nursery, **(wishes or {"tools": True, "uris": ["x:1"]}))
     server = ServerSubscription(peer)
     await server.opens()
     await listener.begun.wait()
@@ -113,7 +113,7 @@ async def test_subscription_yields_changes(version: str, nursery: either.Nursery
 @pytest.mark.requirement("SUB-6")
 async def test_subscription_honoured_in_part(nursery: either.Nursery) -> None:
     async with play_server(E) as (client, peer):
-        listener = Listener(client, nursery, tools=True, prompts=True, resources=["x:1"])
+        listener = ListenTask(client, nursery, tools=True, prompts=True, resources=["x:1"])
         await ServerSubscription(peer).opens(toolsListChanged=True)
         await listener.begun.wait()
         assert listener.changes is not None

@@ -21,7 +21,7 @@ from tests.harness.wire.client import CallTask
 from tests.harness.wire.http1_server import (
     URL,
     MemoryConnector,
-    PlayedServer,
+    PlayedHttpServer,
     Request,
     connect_to,
     connected,
@@ -72,7 +72,7 @@ async def echo(request: Request) -> None:
 async def test_http_client_is_answered_in_each_revision(
     version: str, monkeypatch: MonkeyPatch
 ) -> None:
-    server = PlayedServer(version, session="s1" if version == D else "")
+    server = PlayedHttpServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
     options: Any = {"trace": lambda *each: crossed.append(each)} if either.on_trio() else {}
@@ -102,7 +102,7 @@ async def test_http_client_is_answered_in_each_revision(
 
 
 async def test_http_client_call_headers_override_client_headers(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch, headers={"x-mine": "1", "x-ours": "2"}) as client:
         await client.call_tool("t", headers={"X-Mine": "3"})
         await client.call_tool("t")
@@ -116,7 +116,7 @@ async def test_http_client_call_headers_override_client_headers(monkeypatch: Mon
 
 @either.trio_only
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
 
     class ServerConnector(MemoryConnector):
         def __init__(self, *origin: Any, **options: Any) -> None:
@@ -162,13 +162,13 @@ async def test_http_client_message_of_a_megabyte_arrives_either_way(
     monkeypatch: MonkeyPatch,
 ) -> None:
     words = "x" * 1_000_000
-    async with connected(PlayedServer(E, tools_call=echo), monkeypatch) as client:
+    async with connected(PlayedHttpServer(E, tools_call=echo), monkeypatch) as client:
         assert (await client.call_tool("t", {"words": words})).text == words
 
 
 async def test_http_client_two_hundred_concurrent_calls(monkeypatch: MonkeyPatch) -> None:
     """There are 100 connections; the other calls wait, and all connections are reused."""
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     most = running = 0
 
     async def answer(request: Request) -> None:
@@ -198,7 +198,7 @@ async def test_http_client_cancel_of_unsent_call_sends_nothing(
     monkeypatch: MonkeyPatch, tmp_path: Path
 ) -> None:
     """A server would get a cancellation of a request that it never saw."""
-    server = PlayedServer(D, tools_call=hang)
+    server = PlayedHttpServer(D, tools_call=hang)
     may_connect = either.Event()
 
     async def connect_late() -> None:
@@ -253,7 +253,7 @@ AS_EVENTS = (
 async def test_http_client_truncated_response_fails_its_call_only(
     answer: bytes, whole_at: int, stride: int, monkeypatch: MonkeyPatch
 ) -> None:
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     edges = {whole_at - 1, whole_at, len(answer) - 1} - {len(answer)}
     for length in sorted(edges.union(range(0, len(answer), stride))):
 
@@ -292,7 +292,7 @@ async def test_http_client_invalid_http_fails_its_call(
         await request.connection.stream.send_all(answer)
         await either.sleep_forever()
 
-    server = PlayedServer(E, tools_call=nonsense)
+    server = PlayedHttpServer(E, tools_call=nonsense)
     async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost, match=re.escape(text)) as caught:
             await client.call_tool("t")
@@ -316,7 +316,7 @@ async def test_http_client_idle_connection_closed_retries_reads_only(
         else:
             await request.result(lists)
 
-    server = PlayedServer(E, tools_list=once, tools_call=close_after)
+    server = PlayedHttpServer(E, tools_list=once, tools_call=close_after)
     async with connected(server, monkeypatch) as client:
         assert await client.list_tools() == []  # the connection had carried the handshake
         assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
@@ -335,7 +335,7 @@ async def test_http_client_cancelled_call_closes_its_connection_only(
     version: str, monkeypatch: MonkeyPatch, nursery: either.Nursery
 ) -> None:
     """At once; or, if a cancellation is sent first, when the server does not end the response."""
-    server = PlayedServer(version, tools_call=hang)
+    server = PlayedHttpServer(version, tools_call=hang)
     async with connected(server, monkeypatch) as client:
         await either.wait_all_tasks_blocked()
         one, other = (
@@ -363,7 +363,7 @@ async def test_http_client_slow_server_times_out(monkeypatch: MonkeyPatch) -> No
         await either.sleep(request.message["params"]["arguments"]["seconds"])
         await request.result(DONE)
 
-    async with connected(PlayedServer(E, tools_call=slow), monkeypatch) as client:
+    async with connected(PlayedHttpServer(E, tools_call=slow), monkeypatch) as client:
         await client.call_tool("t", {"seconds": 59})
         with pytest.raises(CallTimeout):
             await client.call_tool("t", {"seconds": 61})
@@ -385,7 +385,7 @@ async def test_http_client_progress_restarts_the_timeout(monkeypatch: MonkeyPatc
         await request.end()
 
     steps: list[float] = []
-    async with connected(PlayedServer(E, tools_call=stream), monkeypatch) as client:
+    async with connected(PlayedHttpServer(E, tools_call=stream), monkeypatch) as client:
         await client.call_tool("t", progress=lambda step, *_: steps.append(step))
         assert (steps, either.current_time()) == ([1, 2, 3], 150)
 
@@ -394,7 +394,7 @@ async def test_http_client_idle_connections_are_closed(monkeypatch: MonkeyPatch)
     async def answer(request: Request) -> None:
         await request.result(DONE, [("keep-alive", "timeout=5")])
 
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         assert (server.opened, server.closed) == (1, 0)
@@ -413,7 +413,7 @@ async def test_http_client_idle_connections_are_closed(monkeypatch: MonkeyPatch)
 
 
 async def test_http_client_initialize_times_out_after_30_seconds(monkeypatch: MonkeyPatch) -> None:
-    error = await fails(PlayedServer(D, initialize=hang), monkeypatch)
+    error = await fails(PlayedHttpServer(D, initialize=hang), monkeypatch)
     assert str(error) == "the server did not answer initialize within 30.0 s"
     assert either.current_time() == 30
 
@@ -439,7 +439,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
             await close_after(request)
         await either.sleep_forever()
 
-    server = PlayedServer(D, session="s1", GET=stream, tools_call=DONE)
+    server = PlayedHttpServer(D, session="s1", GET=stream, tools_call=DONE)
     received: list[Any] = []
     async with connected(server, monkeypatch, on_log=received.append) as client:
         await either.sleep(100)
@@ -459,7 +459,7 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
 # --- failures -----------------------------------------------------------------------------------
 
 
-async def fails(server: PlayedServer, monkeypatch: MonkeyPatch) -> ConnectFailed:
+async def fails(server: PlayedHttpServer, monkeypatch: MonkeyPatch) -> ConnectFailed:
     async with playing(server, monkeypatch):
         with pytest.raises(ConnectFailed) as caught:
             await connect_to(server).__aenter__()
@@ -491,7 +491,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
 async def test_http_client_other_server_raises_with_the_cause(
     version: str, answer: Any, text: str, monkeypatch: MonkeyPatch
 ) -> None:
-    server = PlayedServer(version, initialize=answer, GET=answering(status=404))
+    server = PlayedHttpServer(version, initialize=answer, GET=answering(status=404))
     server.answers["server/discover"] = answer
     error = await fails(server, monkeypatch)
     assert text in str(error)
@@ -501,13 +501,13 @@ async def test_http_client_other_server_raises_with_the_cause(
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     server.gone = True
     assert "connection refused" in str(await fails(server, monkeypatch))
 
 
 async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E, tools_call=close_after)
+    server = PlayedHttpServer(E, tools_call=close_after)
     async with connected(server, monkeypatch) as client:
         with pytest.raises(ConnectionLost):
             await client.call_tool("t")
@@ -526,7 +526,7 @@ async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: Mo
 async def test_http_client_aclose_fails_pending_calls(
     version: str, monkeypatch: MonkeyPatch, nursery: either.Nursery
 ) -> None:
-    server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang)
+    server = PlayedHttpServer(version, session="s1" if version == D else "", tools_call=hang)
     async with connected(server, monkeypatch) as client:
         pending = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
         await either.wait_all_tasks_blocked()
@@ -542,7 +542,7 @@ async def test_http_client_aclose_fails_pending_calls(
 
 
 async def test_http_client_session_delete_has_a_second(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(D, session="s1", DELETE=hang)
+    server = PlayedHttpServer(D, session="s1", DELETE=hang)
     async with connected(server, monkeypatch) as client:
         await either.wait_all_tasks_blocked()
         await client.aclose()
@@ -554,7 +554,9 @@ async def test_http_client_session_delete_has_a_second(monkeypatch: MonkeyPatch)
 async def test_http_client_cancelled_still_deletes_the_session(
     version: str, monkeypatch: MonkeyPatch
 ) -> None:
-    server = PlayedServer(version, session="s1" if version == D else "", tools_call=hang, GET=hang)
+    server = PlayedHttpServer(
+        version, session="s1" if version == D else "", tools_call=hang, GET=hang
+    )
     async with playing(server, monkeypatch):
         with either.move_on_after(5) as scope:
             async with connect_to(server) as client:
@@ -565,7 +567,7 @@ async def test_http_client_cancelled_still_deletes_the_session(
 
 
 async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPatch) -> None:
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     async with playing(server, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             async with connect_to(server):
@@ -597,7 +599,7 @@ async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: M
         await request.answer(202)
         answered.set()
 
-    server = PlayedServer(D, tools_call=ask, POST=take)
+    server = PlayedHttpServer(D, tools_call=ask, POST=take)
     server.answers["notifications/initialized"] = answering(status=202)
     async with connected(server, monkeypatch, on_elicit=lambda sent: {"name": "Ada"}) as client:
         result = await client.call_tool("t")

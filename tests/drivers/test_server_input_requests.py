@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from msgspec import Meta, Struct
 
 from mcp_core import Limits, LocalProtocolError, McpError, ToolError
 from mcp_core import types as t
@@ -25,6 +24,7 @@ from mcp_core.registry import (
     UrlElicitationRequired,
 )
 from tests.harness import either
+from tests.harness.forms import SEATS_SCHEMA, Seats
 from tests.harness.jsonrpc import (
     STATEFUL,
     STATELESS,
@@ -55,13 +55,6 @@ every_stateless_revision = pytest.mark.parametrize("version", STATELESS)
 with_forms = pytest.mark.parametrize("version", [C, D, E])
 with_urls = pytest.mark.parametrize("version", [D, E])
 both_eras = pytest.mark.parametrize("version", [D, E])
-
-
-class Seats(Struct):
-    """The form."""
-
-    count: Annotated[int, Meta(ge=1, le=8, description="How many?")]
-    where: Literal["aisle", "window"] = "aisle"
 
 
 SEATS = Form(Seats)
@@ -310,14 +303,7 @@ def text_of(message: Message) -> str:
 
 FORM_PARAMS: Final = {
     "message": "How many seats?",
-    "requestedSchema": {
-        "type": "object",
-        "properties": {
-            "count": {"type": "integer", "description": "How many?", "minimum": 1, "maximum": 8},
-            "where": {"type": "string", "enum": ["aisle", "window"], "default": "aisle"},
-        },
-        "required": ["count"],
-    },
+    "requestedSchema": SEATS_SCHEMA,
 }
 URL_PARAMS: Final = {"message": "Please pay.", "mode": "url", "url": "https://example.com/pay"}
 SAMPLING_PARAMS: Final = {

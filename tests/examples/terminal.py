@@ -17,7 +17,7 @@ from typing import Final
 
 from tests.examples.pages import ROOT
 
-__all__ = ["PORT", "Terminal"]
+__all__ = ["PORT", "ReaderTerminal"]
 
 PORT: Final = "8000"
 HOME: Final = "/home/you"
@@ -31,7 +31,7 @@ _VERSIONED: Final = re.compile(r"(/\.venv/bin/python)\d[\d.]*\b")  # such as pyt
 _ANSWER: Final = re.compile(r"\): (\w+)$", re.MULTILINE)
 
 
-class Terminal:
+class ReaderTerminal:
     """A shell for commands, and a second terminal for a server.
 
     The port 8000 of a page becomes a free one, `/home/you` the parent of the folder, and

@@ -26,7 +26,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.examples.pages import ROOT, Block, blocks, commands, output_after
-from tests.examples.terminal import PORT, Terminal
+from tests.examples.terminal import PORT, ReaderTerminal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -91,7 +91,7 @@ def play(
         AssertionError: there is no way to play a block.
     """
     with ExitStack() as stack:
-        terminal = Terminal(folder, installed=installed)
+        terminal = ReaderTerminal(folder, installed=installed)
         stack.callback(terminal.stop)
         found = blocks(page)
         for number, block in enumerate(found):
@@ -113,7 +113,7 @@ def play(
                 assert is_output, f"{place}: {block.language} that no rule plays"
 
 
-def _play_console(block: Block, place: str, terminal: Terminal) -> Iterator[Output]:
+def _play_console(block: Block, place: str, terminal: ReaderTerminal) -> Iterator[Output]:
     if not block.text.startswith((PROMPT, SERVER_PROMPT)):
         yield Output(place, block.text, terminal.read(block.text))
         return

@@ -25,7 +25,7 @@ from tests.fuzz_targets.engine import META
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["SERVER", "HttpWire", "Json", "StdioWire", "Wire", "wire"]
+__all__ = ["SERVER", "HttpConversation", "Json", "ProcessConversation", "StdioConversation", "wire"]
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ TIMEOUT: Final = 5.0  # seconds for a response
 ALL_OFFERS: Final[Json] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
-class Wire:
+class ProcessConversation:
     """A conversation with the server, which is started with a fault.
 
     Args:
@@ -189,7 +189,7 @@ class Wire:
             self.findings += self._judge.receive(found)
 
 
-class StdioWire(Wire):
+class StdioConversation(ProcessConversation):
     """A conversation over the standard streams."""
 
     transport = "stdio"
@@ -281,7 +281,7 @@ class StdioWire(Wire):
         self.send(message)
 
 
-class HttpWire(Wire):
+class HttpConversation(ProcessConversation):
     """A conversation over HTTP. Each request has a connection of its own."""
 
     transport = "http"
@@ -444,4 +444,6 @@ def wire(
     transport: str, fault: str = "", revision: str = "2026-07-28", offers: Json | None = None
 ) -> Any:
     """Return a conversation over a transport. Use it as a context manager."""
-    return (StdioWire if transport == "stdio" else HttpWire)(fault, revision, offers)
+    return (StdioConversation if transport == "stdio" else HttpConversation)(
+        fault, revision, offers
+    )

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.fuzz_targets.catalog import Json
-    from tests.fuzz_targets.conversations import StdioWire, Wire
+    from tests.fuzz_targets.conversations import ProcessConversation, StdioConversation
 
 __all__ = ["SCRIPTS", "create_task", "tour", "wait_for"]
 
 _TASKS: Final[Json] = {TASKS_EXTENSION: {}}
 
 
-def pages(wire: Wire, method: str, key: str, limit: int = 10) -> list[Json]:
+def pages(wire: ProcessConversation, method: str, key: str, limit: int = 10) -> list[Json]:
     """Return all entries of a list."""
     found: list[Json] = []
     cursor = None
@@ -32,7 +32,7 @@ def pages(wire: Wire, method: str, key: str, limit: int = 10) -> list[Json]:
     return found
 
 
-def create_task(wire: Wire, outcome: str = "done", milliseconds: int = 0) -> str:
+def create_task(wire: ProcessConversation, outcome: str = "done", milliseconds: int = 0) -> str:
     """Create a task, and return its id."""
     arguments = {"outcome": outcome, "milliseconds": milliseconds}
     if wire.revision == "2025-11-25":
@@ -45,7 +45,7 @@ def create_task(wire: Wire, outcome: str = "done", milliseconds: int = 0) -> str
     return id
 
 
-def wait_for(wire: Wire, id: str, *statuses: str) -> Json:
+def wait_for(wire: ProcessConversation, id: str, *statuses: str) -> Json:
     """Return the task when it has one of the statuses."""
     end = time.monotonic() + 5
     view: Json = {}
@@ -57,7 +57,7 @@ def wait_for(wire: Wire, id: str, *statuses: str) -> Json:
     raise TimeoutError(f"the task is {view}")
 
 
-def tour(wire: Wire) -> None:
+def tour(wire: ProcessConversation) -> None:
     """Use everything that the server offers in the revision of the wire, and stay correct."""
     is_modern = wire.revision == "2026-07-28"
     wire.result("server/discover" if is_modern else "ping")
@@ -105,7 +105,7 @@ def tour(wire: Wire) -> None:
         cancel_task(wire)
 
 
-def ask(wire: Wire, kind: str) -> Json:
+def ask(wire: ProcessConversation, kind: str) -> Json:
     """Call the tool that asks for input, give the input, and return the last response."""
     arguments = {"kind": kind}
     response = wire.tool("ask", arguments)
@@ -119,7 +119,7 @@ def ask(wire: Wire, kind: str) -> Json:
     )
 
 
-def run_task(wire: Wire, outcome: str) -> None:
+def run_task(wire: ProcessConversation, outcome: str) -> None:
     """Run a task to its end, and get its result."""
     id = create_task(wire, outcome)
     view = wait_for(wire, id, "completed", "failed", "input_required")
@@ -136,7 +136,7 @@ def run_task(wire: Wire, outcome: str) -> None:
         view = wait_for(wire, id, "completed", "failed", "input_required")
 
 
-def cancel_task(wire: Wire) -> None:
+def cancel_task(wire: ProcessConversation) -> None:
     """Cancel a task, and look at it twice."""
     id = create_task(wire, milliseconds=2_000)
     wire.call("tasks/cancel", {"taskId": id})
@@ -147,18 +147,18 @@ def cancel_task(wire: Wire) -> None:
 # -- One script for each fault that the judge can see ----------------------------------------------
 
 
-def call_echo(wire: Wire) -> None:
+def call_echo(wire: ProcessConversation) -> None:
     """Call a tool of a server that has said which revisions it speaks."""
     wire.call("server/discover")
     wire.tool("echo", {"text": "x"})
 
 
-def list_tools(wire: Wire) -> None:
+def list_tools(wire: ProcessConversation) -> None:
     wire.call("tools/list")
     wire.tool("echo", {"text": "x"})
 
 
-def use_string_id(wire: Wire) -> None:
+def use_string_id(wire: ProcessConversation) -> None:
     wire.call("tools/list", id="17")
 
 
@@ -169,17 +169,17 @@ def send_notification(wire: Any) -> None:
         wire.receive(0.5)
 
 
-def open_twice(wire: Wire) -> None:
+def open_twice(wire: ProcessConversation) -> None:
     """Ask for the revision that the server has named before."""
     wire.open_another("2025-11-25" if wire.revision == "2025-03-26" else "2025-03-26")
 
 
-def count(wire: Wire) -> None:
+def count(wire: ProcessConversation) -> None:
     wire.tool("count", {"steps": 3}, _meta={"progressToken": "t"})
     wire.call("tools/list")
 
 
-def cancel_one_of_two(wire: StdioWire) -> None:
+def cancel_one_of_two(wire: StdioConversation) -> None:
     first = wire.start("tools/call", {"name": "count", "arguments": _LONG})
     wire.start("tools/call", {"name": "count", "arguments": _LONG})
     wire.notify("notifications/cancelled", {"requestId": first})
@@ -190,20 +190,20 @@ def cancel_one_of_two(wire: StdioWire) -> None:
 _LONG: Final = {"steps": 5, "milliseconds": 100}
 
 
-def ask_undeclared(wire: Wire) -> None:
+def ask_undeclared(wire: ProcessConversation) -> None:
     wire.tool("ask", {"kind": "roots"})
 
 
-def list_two_pages(wire: Wire) -> None:
+def list_two_pages(wire: ProcessConversation) -> None:
     pages(wire, "tools/list", "tools", limit=3)
 
 
-def call_unknown_tool(wire: Wire) -> None:
+def call_unknown_tool(wire: ProcessConversation) -> None:
     pages(wire, "tools/list", "tools")
     wire.tool("unknown")
 
 
-def call_add(wire: Wire) -> None:
+def call_add(wire: ProcessConversation) -> None:
     pages(wire, "tools/list", "tools")
     wire.tool("add", {"a": 1, "b": 2})
 
@@ -221,24 +221,24 @@ def end_session(wire: Any) -> None:
     wire.post(wire.message("tools/list"))
 
 
-def answer_two_inputs(wire: Wire) -> None:
+def answer_two_inputs(wire: ProcessConversation) -> None:
     run_task(wire, "input")
 
 
-def fail_task(wire: Wire) -> None:
+def fail_task(wire: ProcessConversation) -> None:
     run_task(wire, "error")
 
 
-def return_tool_error(wire: Wire) -> None:
+def return_tool_error(wire: ProcessConversation) -> None:
     run_task(wire, "tool-error")
 
 
-def list_tasks(wire: Wire) -> None:
+def list_tasks(wire: ProcessConversation) -> None:
     wire.extensions = _TASKS
     wire.call("tasks/list")
 
 
-def create_three_tasks(wire: Wire) -> None:
+def create_three_tasks(wire: ProcessConversation) -> None:
     for _ in range(3):
         wait_for(wire, create_task(wire), "completed")
 

@@ -24,8 +24,8 @@ from mcp_trio import connect
 from tests.fuzz_targets.catalog import REVISIONS, span
 from tests.fuzz_targets.conversations import (
     SERVER,
-    HttpWire,
-    StdioWire,
+    HttpConversation,
+    StdioConversation,
     wire,
 )
 from tests.fuzz_targets.faults import FAULTS
@@ -89,7 +89,7 @@ INVALID: Final = {
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_server_invalid_message_rejects_and_lives(revision: str) -> None:
-    with StdioWire(revision=revision) as clean:
+    with StdioConversation(revision=revision) as clean:
         if revision == "2026-07-28":
             clean.result("server/discover")
         for name, line in INVALID.items():
@@ -111,7 +111,7 @@ def test_server_invalid_message_rejects_and_lives(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_server_invalid_http_rejects_and_lives(revision: str) -> None:
-    with HttpWire(revision=revision) as clean:
+    with HttpConversation(revision=revision) as clean:
         for name, body in INVALID.items():
             assert clean.post(body)[0] == 400, name
         message = clean.message("tools/call", {"name": "echo", "arguments": {"text": "x"}})
@@ -165,7 +165,7 @@ async def test_server_with_our_client_is_clean(
             async with connect(target, versions=[version], record=file, on_roots=list) as client:
                 await use_client(client)
         else:
-            with HttpWire(revision="2026-07-28") as server:
+            with HttpConversation(revision="2026-07-28") as server:
                 async with connect(
                     server.url, versions=[version], record=file, on_roots=list
                 ) as client:
@@ -250,7 +250,7 @@ def test_fault_is_not_found_without_it(name: str) -> None:
 
 
 def is_silent_on_array_params(fault: str) -> bool:
-    with StdioWire(fault) as server:
+    with StdioConversation(fault) as server:
         server.call("tools/list")  # it is running
         message = server.message("tools/list") | {"params": [1]}
         server.send(message)
@@ -260,7 +260,7 @@ def is_silent_on_array_params(fault: str) -> bool:
 
 
 def is_dead_after_bad_utf8(fault: str) -> bool:
-    with StdioWire(fault) as server:
+    with StdioConversation(fault) as server:
         server.send(b"\xff")
         if server.receive() is not None:
             server.call("tools/list")
@@ -269,14 +269,14 @@ def is_dead_after_bad_utf8(fault: str) -> bool:
 
 
 def serves_before_initialize(fault: str) -> bool:
-    server = StdioWire(fault, "2025-11-25")
+    server = StdioConversation(fault, "2025-11-25")
     response = server.call("tools/list")
     with server:
         return "result" in response
 
 
 def accepts_altered_state(fault: str) -> bool:
-    with StdioWire(fault, offers={"roots": {}}) as server:
+    with StdioConversation(fault, offers={"roots": {}}) as server:
         first = server.tool("ask", {"kind": "roots"})["result"]
         state = first["requestState"]
         altered = ("A" if state[0] != "A" else "B") + state[1:]
@@ -286,13 +286,13 @@ def accepts_altered_state(fault: str) -> bool:
 
 
 def serves_foreign_origin(fault: str) -> bool:
-    with HttpWire(fault) as server:
+    with HttpConversation(fault) as server:
         status, _ = server.post(server.message("tools/list"), origin="http://elsewhere.example")
         return status == 200
 
 
 def hangs_on_half_bodies(fault: str) -> bool:
-    with HttpWire(fault) as server:
+    with HttpConversation(fault) as server:
         message = server.message("tools/list")
         head = "".join(f"{name}: {value}\r\n" for name, value in server.headers_of(message).items())
         with ExitStack() as halves:
@@ -321,7 +321,7 @@ def answers_get(port: int | None) -> bool:
 
 
 def serves_other_owner(fault: str) -> bool:
-    with HttpWire(fault) as server:
+    with HttpConversation(fault) as server:
         server.owner = "ada"
         id = create_task(server, milliseconds=1_000)
         server.owner = "grace"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MemoryEnd", "asyncio_memory_pair"]
+__all__ = ["AsyncioEnd", "MemoryEnd", "asyncio_memory_pair"]
 
 _CAPACITY: Final = 65_536  # unread bytes, per direction
 
@@ -128,16 +128,12 @@ class _Writer(asyncio.StreamWriter):
         """Do not complain: memory need not be closed, on trio neither."""
 
 
-class MemoryEnd:
-    """One end of a pair: a reader and a writer of asyncio, and trio's methods for the test."""
+class AsyncioEnd:
+    """A reader and a writer of asyncio, with trio's methods for the test."""
 
-    def __init__(self) -> None:
-        # A reader pauses its transport at twice its limit.
-        self.reader = asyncio.StreamReader(limit=_CAPACITY // 2 - 1)
-        protocol = asyncio.StreamReaderProtocol(self.reader)
-        self.transport = _Transport(protocol)
-        loop = asyncio.get_running_loop()
-        self.writer = _Writer(self.transport, protocol, self.reader, loop)
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
 
     async def send_all(self, data: bytes) -> None:
         self.writer.write(data)
@@ -152,6 +148,18 @@ class MemoryEnd:
     async def aclose(self) -> None:
         self.writer.close()
         await asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
+
+
+class MemoryEnd(AsyncioEnd):
+    """One end of a pair in memory."""
+
+    def __init__(self) -> None:
+        # A reader pauses its transport at twice its limit.
+        reader = asyncio.StreamReader(limit=_CAPACITY // 2 - 1)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        self.transport = _Transport(protocol)
+        loop = asyncio.get_running_loop()
+        super().__init__(reader, _Writer(self.transport, protocol, reader, loop))
 
 
 def asyncio_memory_pair() -> tuple[MemoryEnd, MemoryEnd]:

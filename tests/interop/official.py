@@ -186,3 +186,20 @@ async def pages(ask: Any, member: str, key: str = "name") -> list[list[str]]:
         cursor = page.next_cursor
         if cursor is None:
             return found
+
+
+class MessageQueue:
+    """The messages that a client gets, in order: `Client(..., message_handler=messages)`."""
+
+    def __init__(self) -> None:
+        self._send, self._receive = trio.open_memory_channel[Any](100)
+
+    async def __call__(self, message: Any) -> None:
+        self._send.send_nowait(message)
+
+    async def next(self) -> Any:
+        return await self._receive.receive()
+
+    @property
+    def nothing_else(self) -> bool:
+        return self._receive.statistics().current_buffer_used == 0

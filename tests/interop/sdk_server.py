@@ -109,7 +109,7 @@ def refuse() -> str:
     raise MCPError(4001, "not today", {"tomorrow": True})
 
 
-class Seats(BaseModel):
+class SeatsModel(BaseModel):
     """The first form of `book`."""
 
     count: int = Field(ge=1, le=8)
@@ -122,18 +122,18 @@ class Sure(BaseModel):
     sure: bool
 
 
-def seats(flight: str) -> Elicit[Seats]:
-    return Elicit(f"Seats on {flight}", Seats)
+def seats(flight: str) -> Elicit[SeatsModel]:
+    return Elicit(f"Seats on {flight}", SeatsModel)
 
 
-def sure(wanted: Annotated[Seats, Resolve(seats)]) -> Elicit[Sure]:
+def sure(wanted: Annotated[SeatsModel, Resolve(seats)]) -> Elicit[Sure]:
     return Elicit(f"Really {wanted.count}?", Sure)
 
 
 @server.tool()
 def book(
     flight: str,
-    wanted: Annotated[Seats, Resolve(seats)],
+    wanted: Annotated[SeatsModel, Resolve(seats)],
     sure: Annotated[ElicitationResult[Sure], Resolve(sure)],
 ) -> str:
     """Request input twice, the second time because of the first response, which is sealed

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class Line:
+class TcpProxy:
     """A proxy at `url`. `cut` closes the current connections; later ones work."""
 
     def __init__(self, url: str, port: int) -> None:
@@ -64,10 +64,10 @@ class Line:
 
 
 @asynccontextmanager
-async def line_to(url: str) -> AsyncIterator[Line]:
+async def line_to(url: str) -> AsyncIterator[TcpProxy]:
     """Yield a proxy to the server at `url`."""
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    line = Line(url, listener.socket.getsockname()[1])
+    line = TcpProxy(url, listener.socket.getsockname()[1])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(trio.serve_listeners, line.carry, [listener]))
         yield line

@@ -156,7 +156,7 @@ def peers(node_modules: Path, tmp_path: Path) -> Peers:
     return found
 
 
-class User:
+class AgreeingUser:
     """A user who agrees to everything, and for good. `asked` has what they were asked."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class User:
 
 @asynccontextmanager
 async def opened(
-    peers: Peers, user: User, storage: TokenStorage | None = None, **options: Any
+    peers: Peers, user: AgreeingUser, storage: TokenStorage | None = None, **options: Any
 ) -> AsyncIterator[Host]:
     """Open a host of the file, and check at the end that no process of a server is left."""
     auth = LoginConfig(
@@ -207,7 +207,7 @@ def states(host: Host) -> dict[str, str]:
 
 
 async def test_host_real_servers_work_together(peers: Peers) -> None:
-    user, storage = User(), MemoryStorage()
+    user, storage = AgreeingUser(), MemoryStorage()
     calls = peers.calls()
     async with AsyncExitStack() as world:
         issuer, url = await world.enter_async_context(protected())
@@ -243,7 +243,7 @@ async def test_host_real_servers_work_together(peers: Peers) -> None:
             (graph,) = (await host.read("memory://knowledge-graph")).contents
             assert "hunt at night" in (graph.text or "")
 
-        again = User()
+        again = AgreeingUser()
         async with opened(peers, again, storage) as host:
             assert states(host) == dict.fromkeys((*LOCAL, HTTP), "ready")
             for name, (arguments, is_right) in calls.items():
@@ -303,7 +303,7 @@ async def test_host_real_servers_ask_the_user_with_their_names(peers: Peers) -> 
         )
 
     logs: list[str] = []
-    user = User()
+    user = AgreeingUser()
     async with opened(
         peers,
         user,
@@ -348,11 +348,11 @@ async def test_host_real_servers_ask_the_user_with_their_names(peers: Peers) -> 
 async def test_host_tools_that_appear_after_approval_are_asked_about(peers: Peers) -> None:
     """The same server offers more to a client with more capabilities: these tools are new."""
     peers.write("everything")
-    async with opened(peers, User()):
+    async with opened(peers, AgreeingUser()):
         pass
     elicitation = "mcp__everything__trigger-elicitation-request"
     async with opened(
-        peers, User(), on_elicit=lambda *_: None, on_approve_definitions=None
+        peers, AgreeingUser(), on_elicit=lambda *_: None, on_approve_definitions=None
     ) as host:
         await wait_until_pending(host)
         (question,) = (await host.pending()).values()
@@ -383,7 +383,7 @@ async def test_host_killed_real_servers_are_started_again(peers: Peers) -> None:
     names = ("memory", "sdk")  # in node and in Python
     peers.write(*names)
     calls = {name: call for name, call in peers.calls().items() if name.split("__")[1] in names}
-    async with opened(peers, User()) as host:
+    async with opened(peers, AgreeingUser()) as host:
         async with host.changes() as changes:
             killed = set(_kill_children())
             assert len(killed) >= len(names)
@@ -412,7 +412,7 @@ async def test_host_server_whose_package_is_missing_harms_no_other(peers: Peers)
         "module": _program(sys.executable, "-m", "mcp_server_absent"),
     }
     peers.write("time", **broken)
-    async with opened(peers, User(), wait=20) as host:
+    async with opened(peers, AgreeingUser(), wait=20) as host:
         assert states(host)["time"] == "ready"
         for name in broken:
             status = host.status()[name]

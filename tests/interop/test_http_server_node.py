@@ -143,7 +143,7 @@ async def test_node_client_answers_input_requests(
 ) -> None:
     async with served(everything(), mode) as where:
         report = await play(where.url, "questions", transport)
-    assert text(report["booked"]) == "Seats(count=2, where='aisle'), {'dish': 'a2'}"
+    assert text(report["booked"]) == "BookedSeats(count=2, where='aisle'), {'dish': 'a2'}"
     assert text(report["visited"]) == "decline"
     [page] = report["locked"]["data"]["elicitations"]
     assert (report["locked"]["code"], page["url"]) == (-32042, "https://example.com/pages?id=v2")

@@ -23,7 +23,7 @@ from msgspec import Meta
 from mcp_core import ALL
 from mcp_trio import Context, Server
 from tests.interop.official import C, D, E, error_of, everything, served, unfinished_streams
-from tests.interop.tcp_proxy import Line, line_to
+from tests.interop.tcp_proxy import TcpProxy, line_to
 
 if TYPE_CHECKING:
     import ssl
@@ -347,7 +347,7 @@ class Steps:
 
 
 @asynccontextmanager
-async def working(mode: str, *versions: str) -> AsyncIterator[tuple[Steps, Line, Recorded]]:
+async def working(mode: str, *versions: str) -> AsyncIterator[tuple[Steps, TcpProxy, Recorded]]:
     """Yield a running call over a connection that can be cut. It ends with the block."""
     steps = Steps()
     server = Server("steps", versions=versions or ALL)

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 
-class Kept:
+class KeptTokens:
     """The token storage of an official client."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Kept:
         self.client = client_info
 
 
-def official(url: str, storage: Kept) -> OAuthClientProvider:
+def official(url: str, storage: KeptTokens) -> OAuthClientProvider:
     sent_back: list[str] = []
 
     async def redirect(page: str) -> None:
@@ -71,7 +71,7 @@ def official(url: str, storage: Kept) -> OAuthClientProvider:
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_protected_server_sdk_client_logs_in(mode: Any) -> None:
     async with protected() as (issuer, url):
-        storage = Kept()
+        storage = KeptTokens()
         async with httpx2.AsyncClient(auth=official(url, storage), timeout=10) as http:
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode=mode) as client:

@@ -18,6 +18,7 @@ from tests.interop.official import (
     Case,
     D,
     E,
+    MessageQueue,
     cases,
     error_of,
     every_revision,
@@ -55,23 +56,6 @@ class Answers:
         return found
 
 
-class MessageQueue:
-    """A `message_handler` that records messages."""
-
-    def __init__(self) -> None:
-        self._send, self._receive = trio.open_memory_channel[Any](100)
-
-    async def __call__(self, message: Any) -> None:
-        self._send.send_nowait(message)
-
-    async def next(self) -> Any:
-        return await self._receive.receive()
-
-    @property
-    def nothing_else(self) -> bool:
-        return self._receive.statistics().current_buffer_used == 0
-
-
 @asynccontextmanager
 async def asking(case: Case, **options: Any) -> AsyncIterator[Client]:
     async with opened(case, **options) as client:
@@ -101,7 +85,7 @@ async def forms(client: Client, user: Answers, case: Case) -> None:
     user.left = [accept(count=2, where="window"), accept(dish="a2")]
     assert (
         await call(client, "book", flight="KL 1234")
-        == "Seats(count=2, where='window'), {'dish': 'a2'}"
+        == "BookedSeats(count=2, where='window'), {'dish': 'a2'}"
     )
     seats, meal = user.questions()
     assert (seats.mode, seats.message) == ("form", "Seats on KL 1234")
@@ -120,7 +104,7 @@ async def forms(client: Client, user: Answers, case: Case) -> None:
     user.left = [accept(count=1), DECLINE]
     assert (
         await call(client, "book", flight="SK 903")
-        == "Seats(count=1, where='aisle'), meal: decline"
+        == "BookedSeats(count=1, where='aisle'), meal: decline"
     )
     for answer in DECLINE, CANCEL:
         user.left = [answer]

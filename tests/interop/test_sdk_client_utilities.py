@@ -13,7 +13,6 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 from mcp.client.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import (
     LOG_LEVEL_META_KEY,
@@ -34,6 +33,7 @@ from tests.interop.official import (
     STDIO,
     Case,
     E,
+    MessageQueue,
     cases,
     error_of,
     every_revision,
@@ -206,23 +206,6 @@ async def test_sdk_client_caches_list_until_changed(case: Case) -> None:
 
 
 # -- Changes ---------------------------------------------------------------------------------------
-
-
-class MessageQueue:
-    """The changes that a client gets, in order: `Client(..., message_handler=messages)`."""
-
-    def __init__(self) -> None:
-        self._send, self._receive = trio.open_memory_channel[Any](100)
-
-    async def __call__(self, message: Any) -> None:
-        self._send.send_nowait(message)
-
-    async def next(self) -> Any:
-        return await self._receive.receive()
-
-    @property
-    def nothing_else(self) -> bool:
-        return self._receive.statistics().current_buffer_used == 0
 
 
 @pytest.mark.requirement("TOOL-23", "PRM-5", "RES-14")

@@ -303,7 +303,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class SourceFile:
+class ProjectFile:
     """A parsed file; `path` is relative to the root of the project, with forward slashes."""
 
     path: str
@@ -382,7 +382,7 @@ Complaints = Iterator[tuple[int, str]]  # line and what is wrong there
 ProjectComplaints = Iterator[tuple[str, int, str]]  # path, line and what is wrong there
 
 
-def imports_are_allowed(file: SourceFile) -> Complaints:
+def imports_are_allowed(file: ProjectFile) -> Complaints:
     """A package imports what its table says. Private names of our packages are another rule."""
     allowed = (*MAY_IMPORT[file.package], file.package)
     for item in file.imports:
@@ -401,7 +401,7 @@ def imports_are_allowed(file: SourceFile) -> Complaints:
             yield item.line, f"imports {item.target}, which {file.package} does not know"
 
 
-def private_names_stay_at_home(file: SourceFile) -> Complaints:
+def private_names_stay_at_home(file: ProjectFile) -> Complaints:
     """Only a package itself imports its private names; drivers import the public packages."""
     for item in file.imports:
         package, *rest = item.target.split(".")
@@ -419,7 +419,7 @@ def _is_public(name: str) -> bool:
     return name in PUBLIC or (parent in PUBLIC and (parent != "mcp_core" or last not in folders))
 
 
-def layers_point_downwards(file: SourceFile) -> Complaints:
+def layers_point_downwards(file: ProjectFile) -> Complaints:
     """In the core and in `mcp_trio`, a unit imports itself and units of lower layers."""
     layers = {"mcp_core": LAYER_OF, "mcp_trio": TRIO_LAYER_OF}.get(file.package)
     if layers is None:
@@ -452,7 +452,7 @@ def _unit_of(name: str) -> str:
     return f"{first}.{second}" if first == "protocol" and second else first
 
 
-def parts_stay_apart(file: SourceFile) -> Complaints:
+def parts_stay_apart(file: ProjectFile) -> Complaints:
     """Inside http, auth and host, parts import what they share, and never each other."""
     for folder, allowed in PARTS.items():
         if not file.module.startswith(folder + "."):
@@ -468,7 +468,7 @@ def _part_of(name: str, folder: str) -> str:
     return first if first in PARTS[folder] else ""
 
 
-def protocols_replace_back_edges(file: SourceFile) -> Complaints:
+def protocols_replace_back_edges(file: ProjectFile) -> Complaints:
     """A module knows its owner by a protocol, so that there is no circle of imports or of types."""
     for owner, paths in HIDDEN_BEHIND_PROTOCOL.items():
         if file.path in paths:
@@ -477,7 +477,7 @@ def protocols_replace_back_edges(file: SourceFile) -> Complaints:
                     yield item.line, f"imports {item.target} instead of using its protocol"
 
 
-def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
+def the_protocol_has_no_coroutines(file: ProjectFile) -> Complaints:
     """The protocol may return an awaitable that it was handed, and nothing more.
 
     `HAS_COROUTINES` have them, spelled `async def`: no `types.coroutine`, no `__await__`, and no
@@ -510,7 +510,7 @@ def the_protocol_has_no_coroutines(file: SourceFile) -> Complaints:
             yield item.line, "imports types.coroutine"
 
 
-def the_runtime_awaits_what_it_is_handed(file: SourceFile) -> Complaints:
+def the_runtime_awaits_what_it_is_handed(file: ProjectFile) -> Complaints:
     """The runtime tier imports no runtime, socket, clock or thread, not even on first use."""
     if not file.is_one_of((RUNTIME,)):
         return
@@ -519,7 +519,7 @@ def the_runtime_awaits_what_it_is_handed(file: SourceFile) -> Complaints:
             yield item.line, f"imports {item.target}"
 
 
-def the_core_only_computes(file: SourceFile) -> Complaints:
+def the_core_only_computes(file: ProjectFile) -> Complaints:
     """No builtin that reads, prints or runs, and no reading of the calendar."""
     if file.package != "mcp_core":
         return
@@ -533,7 +533,7 @@ def the_core_only_computes(file: SourceFile) -> Complaints:
                 yield node.lineno, f"reads the clock by {called}()"
 
 
-def versions_are_compared_in_one_place(file: SourceFile) -> Complaints:
+def versions_are_compared_in_one_place(file: ProjectFile) -> Complaints:
     """Elsewhere a difference between revisions is a field of the dialect, or a missing row."""
     if file.is_one_of(COMPARES_VERSIONS):
         return
@@ -566,7 +566,7 @@ def _is_fixed(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value != ""
 
 
-def revisions_have_no_letters(file: SourceFile) -> Complaints:
+def revisions_have_no_letters(file: ProjectFile) -> Complaints:
     """A revision is named by its date: letters are a second language, which ends with the last."""
     if not file.is_one_of(NAMES_REVISIONS) or file.is_one_of(OTHER_LETTERS):
         return
@@ -595,7 +595,7 @@ def _last_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def msgspec_errors_are_caught_in_one_place(file: SourceFile) -> Complaints:
+def msgspec_errors_are_caught_in_one_place(file: ProjectFile) -> Complaints:
     """Bad input raises four types, which only the few files that decode need to know."""
     if file.is_one_of(CATCHES_MSGSPEC):
         return
@@ -609,7 +609,7 @@ def msgspec_errors_are_caught_in_one_place(file: SourceFile) -> Complaints:
                 yield node.lineno, f"names {named}"
 
 
-def writers_are_few(file: SourceFile) -> Complaints:
+def writers_are_few(file: ProjectFile) -> Complaints:
     """A stream has one writer; all other code hands bytes to it."""
     if file.package != "mcp_trio" or file.is_one_of(CALLS_SEND_ALL):
         return
@@ -618,7 +618,7 @@ def writers_are_few(file: SourceFile) -> Complaints:
             yield node.lineno, f"uses {ast.unparse(node)}"
 
 
-def class_names_say_something(file: SourceFile) -> Complaints:
+def class_names_say_something(file: ProjectFile) -> Complaints:
     """A name has no word such as Manager in place of one that explains."""
     if file.is_one_of(NAMED_BY_THE_SPECIFICATION):
         return
@@ -628,7 +628,7 @@ def class_names_say_something(file: SourceFile) -> Complaints:
             yield from ((line, f"class {name}: {word} says nothing") for word in words)
 
 
-def class_names_are_unique(files: Sequence[SourceFile]) -> ProjectComplaints:
+def class_names_are_unique(files: Sequence[ProjectFile]) -> ProjectComplaints:
     """A class name has one meaning, private names too; only the listed pairs exist twice."""
     seen: dict[tuple[str, str], str] = {}
     for file in files:
@@ -644,7 +644,7 @@ def class_names_are_unique(files: Sequence[SourceFile]) -> ProjectComplaints:
             seen.setdefault(key, file.path)
 
 
-RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
+RULES: Final[tuple[Callable[[ProjectFile], Complaints], ...]] = (
     imports_are_allowed,
     private_names_stay_at_home,
     layers_point_downwards,
@@ -660,16 +660,16 @@ RULES: Final[tuple[Callable[[SourceFile], Complaints], ...]] = (
     class_names_say_something,
 )
 
-PROJECT_RULES: Final[tuple[Callable[[Sequence[SourceFile]], ProjectComplaints], ...]] = (
+PROJECT_RULES: Final[tuple[Callable[[Sequence[ProjectFile]], ProjectComplaints], ...]] = (
     class_names_are_unique,
 )
 
 
-def complaints(file: SourceFile) -> list[str]:
+def complaints(file: ProjectFile) -> list[str]:
     """Return all complaints about a file, as `path:line: complaint`."""
     return [f"{file.path}:{line}: {text}" for rule in RULES for line, text in rule(file)]
 
 
-def project_complaints(files: Sequence[SourceFile]) -> list[str]:
+def project_complaints(files: Sequence[ProjectFile]) -> list[str]:
     """Return all complaints about the files together, as `path:line: complaint`."""
     return [f"{path}:{line}: {text}" for rule in PROJECT_RULES for path, line, text in rule(files)]

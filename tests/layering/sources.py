@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.conftest import INTEROP, STARTS_PROGRAMS
 from tests.layering.clocks import TestModule
-from tests.layering.rules import MAY_IMPORT, SourceFile, complaints
+from tests.layering.rules import MAY_IMPORT, ProjectFile, complaints
 from tests.layering.words import prose_of_markdown, prose_of_module
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Findings:
     rules for one file, and `waits` those of the rules about time in tests, as line and text.
     """
 
-    file: SourceFile
+    file: ProjectFile
     folder: str
     words: Words
     complaints: list[str]
@@ -65,7 +65,7 @@ def project() -> list[Findings]:
 
 
 def _of_python(path: Path) -> Findings:
-    file = SourceFile(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+    file = ProjectFile(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     waits: list[tuple[int, str]] = []
     if file.package == "tests":
         interop = path.is_relative_to(INTEROP)
@@ -86,7 +86,7 @@ def _of_python(path: Path) -> Findings:
 
 
 def _of_markdown(path: Path) -> Findings:
-    file = SourceFile(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
+    file = ProjectFile(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     return Findings(file, "docs", _words(file.path, prose_of_markdown(file.text)), [], [])
 
 

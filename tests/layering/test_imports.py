@@ -19,7 +19,7 @@ from tests.layering.rules import (
     PUBLIC,
     RULES,
     TRIO_LAYER_OF,
-    SourceFile,
+    ProjectFile,
     class_names_are_unique,
     complaints,
     project_complaints,
@@ -960,7 +960,7 @@ BY_NAME = {rule.__name__: rule for rule in RULES}
 def test_layering_rule_finds_its_violation(
     rule: str, path: str, source: str, complaint: str
 ) -> None:
-    file = SourceFile(path, source)
+    file = ProjectFile(path, source)
     found = [f"{path}:{line}: {text}" for line, text in BY_NAME[rule](file)]
     assert any(complaint in line for line in found), found
     assert set(found) <= set(complaints(file))
@@ -968,17 +968,17 @@ def test_layering_rule_finds_its_violation(
 
 @pytest.mark.parametrize(("rule", "path", "source"), PASSED)
 def test_rule_lets_pass(rule: str, path: str, source: str) -> None:
-    assert list(BY_NAME[rule](SourceFile(path, source))) == []
+    assert list(BY_NAME[rule](ProjectFile(path, source))) == []
 
 
 def test_every_rule_is_shown_from_both_sides() -> None:
     assert {row[0] for row in REFUSED} == {row[0] for row in PASSED} == set(BY_NAME)
 
 
-def classes(*places: str) -> list[SourceFile]:
+def classes(*places: str) -> list[ProjectFile]:
     """Return a file with one class for each of the places, which are `path:ClassName`."""
     rows = [place.split(":") for place in places]
-    return [SourceFile(path, f"x = 1\n\n\nclass {name}: ...\n") for path, name in rows]
+    return [ProjectFile(path, f"x = 1\n\n\nclass {name}: ...\n") for path, name in rows]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import mcp_asyncio_shim
 from mcp_core import ConnectFailed
 from mcp_trio import LoginConfig, MemoryStorage, connect_http, connect_websocket
 from tests.harness.jsonrpc import D, E
-from tests.harness.wire.http1_server import PlayedServer, Request, connected
+from tests.harness.wire.http1_server import PlayedHttpServer, Request, connected
 from tests.trio_.http_client.test_connector import environment, listening, ours, theirs
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class LoginServers:
         self.port = self.as_port = 0
 
     async def serve_mcp(self, stream: trio.SSLStream[trio.SocketStream]) -> None:
-        server = PlayedServer(D)
+        server = PlayedHttpServer(D)
         server.play = self._play_mcp  # type: ignore[method-assign]
         await server.serve(stream)
 
     async def serve_as(self, stream: trio.SSLStream[trio.SocketStream]) -> None:
-        server = PlayedServer(D)
+        server = PlayedHttpServer(D)
         server.play = self._play_as  # type: ignore[method-assign]
         await server.serve(stream)
 
@@ -190,12 +190,12 @@ def test_asyncio_key_of_a_gateway_unencrypted_is_not_sent(name: str) -> None:
 
 async def test_token_of_a_call_unencrypted_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     done = {"content": [], "resultType": "complete"}
-    server = PlayedServer(E, tools_call=done)
+    server = PlayedHttpServer(E, tools_call=done)
     async with connected(server, monkeypatch) as client:
         with pytest.raises(ValueError, match="connect with allow_cleartext=True"):
             await client.call_tool("t", headers=TOKEN)
     assert "tools/call" not in server.request_names()
-    server = PlayedServer(E, tools_call=done)
+    server = PlayedHttpServer(E, tools_call=done)
     async with connected(server, monkeypatch, allow_cleartext=True) as client:
         await client.call_tool("t", headers=TOKEN)
     assert server.requests[-1].headers["authorization"] == "Bearer secret"

@@ -31,7 +31,7 @@ IDS: Final[list[tuple[bytes, bytes]]] = [
 ]
 
 
-class PlayedServer:
+class BreakingServer:
     """A server of 2025-11-25 whose stream breaks off after an event with the id `evil`."""
 
     def __init__(self, evil: bytes) -> None:
@@ -93,7 +93,7 @@ def events(body: bytes) -> bytes:
 def test_event_id_that_no_header_can_carry_is_not_sent_back(
     runtime: str, evil: bytes, sent: bytes
 ) -> None:
-    server = PlayedServer(evil)
+    server = BreakingServer(evil)
 
     async def main() -> None:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")

@@ -26,7 +26,7 @@ from tests.core.auth.minting import ISSUER, JKT
 from tests.harness.wire.http1_client import HttpWire
 from tests.security.test_attacks_server import (
     RESOURCE,
-    Site,
+    AttackedSite,
     attacked,
     attacked_server,
     call,
@@ -34,7 +34,7 @@ from tests.security.test_attacks_server import (
 )
 
 
-def call_with_proof(site: Site, sub: str) -> bytes:
+def call_with_proof(site: AttackedSite, sub: str) -> bytes:
     token = site.token(sub=sub, cnf={"jkt": JKT})
     return call("whoami", f"dpop: {site.keep(fresh(token))}", token=f"DPoP {token}")
 

@@ -22,7 +22,7 @@ from mcp_core.http.client import _response_queue
 from mcp_trio import connect
 from mcp_trio.testing import hostile
 from tests.harness.jsonrpc import D
-from tests.harness.wire.http1_server import PlayedServer
+from tests.harness.wire.http1_server import PlayedHttpServer
 from tests.harness.wire.http2_server import H2Peer, H2Request
 from tests.security.hostile_http_server import (
     HostileHttpServer,
@@ -178,7 +178,7 @@ async def test_http2_client_pings_use_one_connection(accepts: bool) -> None:
         running -= 1  # the client may post the next response as soon as it has this one
         await request.answer(202)
 
-    class Server(PlayedServer):
+    class Server(PlayedHttpServer):
         async def play(self, request: Any) -> None:
             if "id" in request.message and not request.rpc_method:
                 await take(request)

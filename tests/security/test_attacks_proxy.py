@@ -30,7 +30,7 @@ OK: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 EVENTS: Final = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 
 
-class PlayedServer:
+class ProxiedServer:
     """The server behind the proxy: `received` has each request, `response` answers it.
 
     A response without a length stays open until `end` is set.
@@ -96,8 +96,8 @@ class Response:
 
 
 @asynccontextmanager
-async def proxied(target: str = "/mcp", **options: Any) -> AsyncIterator[PlayedServer]:
-    server = PlayedServer()
+async def proxied(target: str = "/mcp", **options: Any) -> AsyncIterator[ProxiedServer]:
+    server = ProxiedServer()
     async with trio.open_nursery() as nursery:
         serve = partial(trio.serve_tcp, server.serve, 0, host="127.0.0.1")
         (listener,) = await nursery.start(serve)

@@ -78,7 +78,7 @@ ALLOW_ALL: dict[str, Any] = {
 }
 
 
-class World:
+class RestrictedProject:
     """A project with a server that notes what it does, and a file of the administrator."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +115,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(tmp_path, monkeypatch)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RestrictedProject:
+    return RestrictedProject(tmp_path, monkeypatch)
 
 
 # -- A server that offers tools which its user has denied ------------------------------------------
@@ -163,7 +163,7 @@ async def _try_all_ways(host: AbstractHost, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "lists"), FORMATS)
 async def test_denied_tool_of_a_file_is_never_called(
-    world: World, name: str, lists: dict[str, Any]
+    world: RestrictedProject, name: str, lists: dict[str, Any]
 ) -> None:
     file = world.write(name, **lists)
     async with (
@@ -199,7 +199,7 @@ class ShimSource(ServerSource):
 
 @pytest.mark.parametrize(("name", "lists"), FORMATS)
 def test_denied_tool_is_never_called_on_asyncio(
-    world: World, name: str, lists: dict[str, Any]
+    world: RestrictedProject, name: str, lists: dict[str, Any]
 ) -> None:
     file = world.write(name, **lists)
 
@@ -214,7 +214,7 @@ def test_denied_tool_is_never_called_on_asyncio(
 
 
 async def test_restriction_that_is_written_later_holds_after_the_next_reading(
-    world: World,
+    world: RestrictedProject,
 ) -> None:
     """A half written file keeps a server; one with a restriction that cannot be read ends it."""
     file = world.write(".mcp.json")
@@ -236,7 +236,7 @@ async def test_restriction_that_is_written_later_holds_after_the_next_reading(
 
 @pytest.mark.parametrize("lists", [{"deniedTools": ["erase"]}, {"allowedTools": ["read"]}])
 def test_denied_tool_is_not_called_by_a_fuzzer_that_calls_all(
-    world: World, lists: dict[str, Any]
+    world: RestrictedProject, lists: dict[str, Any]
 ) -> None:
     file = world.write(".mcp.json", **lists)
     words = [sys.executable, "-m", "mcp_trio", "fuzz", "--config", str(file)]
@@ -267,7 +267,7 @@ def test_denied_tool_is_not_called_by_a_fuzzer_that_calls_all(
 # -- A project that gets around the lists of an administrator --------------------------------------
 
 
-def evil_program(world: World) -> Path:
+def evil_program(world: RestrictedProject) -> Path:
     """Write a program with the name of the allowed one, which notes that it was started."""
     place = world.path / "evil"
     place.mkdir()
@@ -279,7 +279,7 @@ def evil_program(world: World) -> Path:
 
 @pytest.mark.parametrize("way", ["env", "envFile", "cwd", "path"])
 async def test_allowed_command_does_not_run_a_program_of_the_project(
-    world: World, way: str, monkeypatch: pytest.MonkeyPatch
+    world: RestrictedProject, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = evil_program(world)
     good = world.path / "good"
@@ -319,7 +319,7 @@ async def test_allowed_command_does_not_run_a_program_of_the_project(
 
 
 async def test_file_of_variables_that_changes_after_the_approval_is_read_before_the_start(
-    world: World,
+    world: RestrictedProject,
 ) -> None:
     world.managed.write_text(json.dumps({"allowedMcpServers": [{"serverCommand": world.command}]}))
     variables = world.path / "variables"
@@ -348,7 +348,7 @@ async def test_file_of_variables_that_changes_after_the_approval_is_read_before_
 
 @pytest.mark.parametrize("program", ["relative", "absolute", "suffix"])
 async def test_denied_command_is_denied_by_each_path_of_its_name(
-    world: World, program: str
+    world: RestrictedProject, program: str
 ) -> None:
     world.managed.write_text(
         json.dumps({"deniedMcpServers": [{"serverCommand": ["python", *world.command[1:]]}]})

@@ -44,7 +44,7 @@ _number = count(1)
 
 
 @dataclass
-class Site:
+class AttackedSite:
     """A server under attack, and its authorization server.
 
     - `done` records what was executed, `dialled` the ports to which the server connected.
@@ -176,7 +176,7 @@ def tool_call(tool: str = "erase", id: int = 1) -> dict[str, Any]:
     }
 
 
-async def session(site: Site, token: str, version: str = D) -> str:
+async def session(site: AttackedSite, token: str, version: str = D) -> str:
     """Begin a session with `token`. Return the header that names it."""
     begun = await site.ask(posted(initialize(version), token))
     assert begun.status == 200, begun
@@ -263,7 +263,7 @@ def attacked_server(done: list[str], upstream: str) -> Server:
 
 
 @asynccontextmanager
-async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIterator[Site]:
+async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIterator[AttackedSite]:
     done: list[str] = []
     dialled: list[int] = []
 
@@ -295,7 +295,7 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIter
         address = await nursery.start(partial(serve_http, server, auth=guard))
         monkeypatch.setattr(trio, "open_tcp_stream", dial)
         port = trap.socket.getsockname()[1]
-        yield Site(issuer, address.port, done, dialled, port, other.url)
+        yield AttackedSite(issuer, address.port, done, dialled, port, other.url)
         monkeypatch.setattr(trio, "open_tcp_stream", _open)
         nursery.cancel_scope.cancel()
 
@@ -310,7 +310,7 @@ class Attack:
     `make` runs it. The response has `status`, and the log a line that matches `line`.
     """
 
-    make: Callable[[Site], Awaitable[Answer]]
+    make: Callable[[AttackedSite], Awaitable[Answer]]
     status: int
     line: str
     options: dict[str, Any]
@@ -321,16 +321,22 @@ DPOP = {"dpop": True}
 
 
 def attack(
-    name: str, make: Callable[[Site], Awaitable[Answer]], status: int, line: str, **options: Any
+    name: str,
+    make: Callable[[AttackedSite], Awaitable[Answer]],
+    status: int,
+    line: str,
+    **options: Any,
 ) -> None:
     assert name not in ATTACKS, name
     ATTACKS[name] = Attack(make, status, line, options)
 
 
-def send_request(make: Callable[[Site], bytes]) -> Callable[[Site], Awaitable[Answer]]:
+def send_request(
+    make: Callable[[AttackedSite], bytes],
+) -> Callable[[AttackedSite], Awaitable[Answer]]:
     """Send one request."""
 
-    async def send(site: Site) -> Answer:
+    async def send(site: AttackedSite) -> Answer:
         return await site.ask(make(site))
 
     return send
@@ -402,22 +408,22 @@ for _name, _make, _status, _line in (
 
 
 # Invalid tokens.
-def signed_with_public_key(site: Site, alg: str, secret: bytes) -> str:
+def signed_with_public_key(site: AttackedSite, alg: str, secret: bytes) -> str:
     header = {"alg": alg, "kid": "1", "typ": "at+jwt"}
     signed = f"{b64(as_bytes(header))}.{b64(as_bytes(site.claims()))}"
     signature = JWSRegistry.algorithms[alg].sign(signed.encode(), OctKey(secret, secret))
     return site.keep(f"{signed}.{b64(signature)}")
 
 
-def unsigned(site: Site, alg: str, signature: str = "") -> str:
+def unsigned(site: AttackedSite, alg: str, signature: str = "") -> str:
     return site.keep(f"{b64(as_bytes({'alg': alg}))}.{b64(as_bytes(site.claims()))}.{signature}")
 
 
-def with_key_in_header(site: Site, **header: Any) -> str:
+def with_key_in_header(site: AttackedSite, **header: Any) -> str:
     return site.forged(header)
 
 
-def with_replaced_claims(site: Site) -> str:
+def with_replaced_claims(site: AttackedSite) -> str:
     """Return a valid token whose claims were replaced."""
     head, _, signature = site.token().split(".")
     return site.keep(f"{head}.{b64(as_bytes(site.claims(sub='root')))}.{signature}")
@@ -491,12 +497,12 @@ for _name, _token, _line in (
 
 
 # DPoP proofs.
-def bound(site: Site) -> str:
+def bound(site: AttackedSite) -> str:
     return site.token(cnf={"jkt": JKT})
 
 
-def proven(make: Callable[[str], str]) -> Callable[[Site], Awaitable[Answer]]:
-    def request(site: Site) -> bytes:
+def proven(make: Callable[[str], str]) -> Callable[[AttackedSite], Awaitable[Answer]]:
+    def request(site: AttackedSite) -> bytes:
         token = bound(site)
         return call("whoami", f"dpop: {site.keep(make(token))}", token=f"DPoP {token}")
 
@@ -507,7 +513,7 @@ def fresh(token: str, **more: Any) -> str:
     return proof(token, **{"iat": int(time.time()), "jti": f"j{next(_number)}", **more})
 
 
-async def replayed(site: Site) -> Answer:
+async def replayed(site: AttackedSite) -> Answer:
     token = bound(site)
     request = call("whoami", f"dpop: {site.keep(fresh(token))}", token=f"DPoP {token}")
     assert (await site.ask(request)).status == 200
@@ -583,10 +589,10 @@ attack(
 
 
 # Sessions and states of another user.
-def in_session(use: Callable[[str, str], bytes]) -> Callable[[Site], Awaitable[Answer]]:
+def in_session(use: Callable[[str, str], bytes]) -> Callable[[AttackedSite], Awaitable[Answer]]:
     """Send a request of bob's in a session of alice's."""
 
-    async def make(site: Site) -> Answer:
+    async def make(site: AttackedSite) -> Answer:
         name = await session(site, site.token())
         return await site.ask(use(site.token(sub="bob", scope="read write"), name))
 
@@ -644,7 +650,7 @@ attack(
 )
 
 
-async def sse_session(site: Site) -> Answer:
+async def sse_session(site: AttackedSite) -> Answer:
     """Post to the session URL of 2024-11-05, which others may learn."""
     wire = await site.wire()
     async with wire.stream:
@@ -663,7 +669,7 @@ async def sse_session(site: Site) -> Answer:
 attack("somebody else's session of 2024-11-05", sse_session, 404, FOREIGN)
 
 
-async def foreign_state(site: Site) -> Answer:
+async def foreign_state(site: AttackedSite) -> Answer:
     capable: dict[str, Any] = {
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}
     }
@@ -688,7 +694,7 @@ attack("somebody else's requestState", foreign_state, 400, "requestState refused
 MISSING = "refused with 403: the token lacks scopes.*missing"
 
 
-def with_token(make: Callable[[str], bytes]) -> Callable[[Site], Awaitable[Answer]]:
+def with_token(make: Callable[[str], bytes]) -> Callable[[AttackedSite], Awaitable[Answer]]:
     return send_request(lambda site: make(site.token()))
 
 
@@ -703,8 +709,8 @@ def escaped() -> str:
     return call("erase").partition(b"\r\n\r\n")[2].decode().replace('"erase"', '"\\u0065rase"')
 
 
-def batched(*messages: Any) -> Callable[[Site], Awaitable[Answer]]:
-    async def make(site: Site) -> Answer:
+def batched(*messages: Any) -> Callable[[AttackedSite], Awaitable[Answer]]:
+    async def make(site: AttackedSite) -> Answer:
         token = site.token()
         name = await session(site, token, B)
         return await site.ask(posted(list(messages), token, name, f"mcp-protocol-version: {B}"))
@@ -712,8 +718,8 @@ def batched(*messages: Any) -> Callable[[Site], Awaitable[Answer]]:
     return make
 
 
-def batched_text(make: Callable[[str], str]) -> Callable[[Site], Awaitable[Answer]]:
-    async def send(site: Site) -> Answer:
+def batched_text(make: Callable[[str], str]) -> Callable[[AttackedSite], Awaitable[Answer]]:
+    async def send(site: AttackedSite) -> Answer:
         token = site.token()
         name = await session(site, token, B)
         text = make(json.dumps([PING, tool_call()]))
@@ -874,7 +880,7 @@ attack(
 )
 
 
-async def send_after_another(site: Site) -> Answer:
+async def send_after_another(site: AttackedSite) -> Answer:
     """Send a request without a token right after one with a token, on the same connection."""
     wire = await site.wire()
     async with wire.stream:
@@ -883,7 +889,7 @@ async def send_after_another(site: Site) -> Answer:
         return await wire.answer()
 
 
-async def send_with_request_as_body(site: Site) -> Answer:
+async def send_with_request_as_body(site: AttackedSite) -> Answer:
     """Send a rejected request whose body looks like another request, with a token."""
     hidden = call("erase", token=site.token(scope="read write")).decode()
     return await site.ask(call("whoami", body=hidden))
@@ -896,7 +902,7 @@ attack("a request in the body of another one", send_with_request_as_body, 401, N
 # -- Tests -----------------------------------------------------------------------------------------
 
 
-def check_no_harm(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+def check_no_harm(site: AttackedSite, caplog: pytest.LogCaptureFixture) -> None:
     issuer = int(site.issuer.issuer.rpartition(":")[2])
     assert set(site.dialled) <= {issuer, int(site.upstream.split(":")[2].split("/")[0])}
     assert site.done == []

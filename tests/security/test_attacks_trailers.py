@@ -30,7 +30,7 @@ from tests.core.http.h2_frames import (
 from tests.harness.wire.http1_client import HttpWire
 from tests.harness.wire.http2_client import H2Wire
 from tests.harness.wire.router import POST, initialize
-from tests.security.test_attacks_event_ids import PlayedServer, response
+from tests.security.test_attacks_event_ids import BreakingServer, response
 
 KEY: Final = "k" * 32
 HANDSHAKE: Final = json.dumps(initialize("2025-11-25")).encode()
@@ -77,7 +77,7 @@ async def test_trailer_of_a_request_changes_nothing(
         nursery.cancel_scope.cancel()
 
 
-class TrailingServer(PlayedServer):
+class TrailingServer(BreakingServer):
     """A server whose responses have a session id and a challenge in trailers."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from mcp_core import AuthRequired, ConnectFailed
 from mcp_core.auth.client._challenge import parse_challenges
 from mcp_trio import connect_http, connect_websocket
 from tests.core.auth.minting import JKT
-from tests.security.test_attacks_server import Site, attacked
+from tests.security.test_attacks_server import AttackedSite, attacked
 
 METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 
@@ -42,7 +42,7 @@ REQUESTS: dict[str, tuple[str, list[str]]] = {
     ),
 }
 # What is sent in `Authorization`; the status, the error code, and words of the description.
-CASES: dict[str, tuple[Callable[[Site], str | None], int, str | None, str]] = {
+CASES: dict[str, tuple[Callable[[AttackedSite], str | None], int, str | None, str]] = {
     "missing": (lambda site: None, 401, None, ""),
     "empty": (lambda site: "", 401, None, ""),
     "of another scheme": (lambda site: "Basic YTpi", 401, None, ""),
@@ -100,7 +100,7 @@ async def test_challenge_tells_missing_wrong_and_insufficient_tokens_apart(
 )
 @pytest.mark.parametrize("over_websocket", [False, True])
 async def test_client_tells_missing_and_refused_tokens_apart(
-    make: Callable[[Site], dict[str, str]],
+    make: Callable[[AttackedSite], dict[str, str]],
     words: str,
     over_websocket: bool,
     monkeypatch: pytest.MonkeyPatch,

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from mcp_core.tasks import TaskStore
 
-    Scene = Callable[["Stage"], Awaitable[None]]
+    Scene = Callable[["ServedLab"], Awaitable[None]]
     Play = Callable[..., None]
 
-__all__ = ["DRIVERS", "STORES", "Stage", "player", "run_on_virtual_time"]
+__all__ = ["DRIVERS", "STORES", "ServedLab", "player", "run_on_virtual_time"]
 
 DRIVERS: Final[dict[str, tuple[Any, Callable[..., None]]]] = {
     "trio": (mcp_trio.asgi, trio.run),
@@ -49,7 +49,7 @@ class Name(Struct):
     name: str
 
 
-class Stage:
+class ServedLab:
     """A served lab, and what happened in it.
 
     Attributes:
@@ -128,7 +128,7 @@ def player(
         scene: Scene, *, auth: Any = None, options: Any = None, owner: Any = None, **limits: Any
     ) -> None:
         async def main() -> None:
-            stage = Stage(STORES[store](directory), TaskLimits(**limits), owner)
+            stage = ServedLab(STORES[store](directory), TaskLimits(**limits), owner)
             app = make(stage.server, auth=auth, **(options or {}))
             async with serve_app(app) as host, anyio.create_task_group() as group:
 

@@ -1,8 +1,8 @@
 """Cancellation at every step of a scenario. Play it once and count the steps of all its tasks while
 the part to cancel runs. Then play it again for each step, and cancel just before that step.
 
-A scenario is a function of a `World`. The part to cancel is in `with world.cut():`, once; the rest
-survives and observes. `play` plays it and then checks these invariants:
+A scenario is a function of a `CancellationWorld`. The part to cancel is in `with world.cut():`,
+once; the rest survives and observes. `play` plays it and then checks these invariants:
 
 1. No exception but the cancellation, and nothing in the log. It takes no longer than a peer gets
    that does not read.
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = [
     "SEEDS_AND_STRIDES",
     "TOOLS",
+    "CancellationWorld",
     "End",
     "Scenario",
-    "World",
     "inside",
     "lifespan",
     "made",
@@ -286,7 +286,7 @@ async def roots() -> list[str]:
 # -- Worlds --------------------------------------------------------------------------------------
 
 
-class World:
+class CancellationWorld:
     """The surroundings of a scenario, and what is left when it is over.
 
     `server` serves the next client at the end; a scenario may put another one there.
@@ -372,7 +372,7 @@ class World:
                 end.check()
 
 
-Scenario = Callable[[World], Awaitable[object]]
+Scenario = Callable[[CancellationWorld], Awaitable[object]]
 
 
 def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -> int:
@@ -398,7 +398,7 @@ def play(scenario: Scenario, at: int | None, seed: int, *, alone: bool = True) -
         async with connect(world.server) as client:
             assert (await client.call_tool("hello")).text == "hello"
 
-    world = World(counting, alone)
+    world = CancellationWorld(counting, alone)
     _run._r.seed(seed)
     with LeakDetector() as watch, pytest.MonkeyPatch.context() as patch:
         patch.setattr(logging.getLogger("mcp_trio"), "handlers", [complaints])

@@ -32,7 +32,7 @@ from tests.harness.wire.lines import Wire
 from tests.trio_.cancelling import (
     SEEDS_AND_STRIDES,
     TOOLS,
-    World,
+    CancellationWorld,
     lifespan,
     made,
     play_at_every_step,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def served(world: World) -> AsyncIterator[End]:
+async def served(world: CancellationWorld) -> AsyncIterator[End]:
     """A stream end for a client, with a server at the other end that survives."""
     ours, theirs = world.pair_for_a_client()
     async with trio.open_nursery() as nursery:
@@ -65,14 +65,14 @@ async def served(world: World) -> AsyncIterator[End]:
 # -- Opening and closing -------------------------------------------------------------------------
 
 
-async def opening(world: World, version: str) -> None:
+async def opening(world: CancellationWorld, version: str) -> None:
     async with served(world) as end:
         with world.cut():
             async with connect_stream(end, versions=[version]) as client:
                 assert client.peer.dialect.version == version
 
 
-async def falling_back(world: World, silent: bool) -> None:
+async def falling_back(world: CancellationWorld, silent: bool) -> None:
     ours, theirs = world.pair_for_a_client()
     wire = Wire(theirs, D)
 
@@ -93,7 +93,7 @@ async def falling_back(world: World, silent: bool) -> None:
                 assert client.peer.dialect.version == D
 
 
-async def closing_during_calls(world: World) -> None:
+async def closing_during_calls(world: CancellationWorld) -> None:
     async def call(client: Client) -> None:
         with pytest.raises(ConnectionLost, match="the client was closed"):
             await client.call_tool("wait", timeout=None)
@@ -108,7 +108,7 @@ async def closing_during_calls(world: World) -> None:
                 await client.aclose()
 
 
-async def closing_in_the_wrong_order(world: World) -> None:
+async def closing_in_the_wrong_order(world: CancellationWorld) -> None:
     async with served(world) as one, served(world) as two:
         with world.cut():
             async with connect_stream(one) as outer, connect_stream(two, versions=[D]) as inner:
@@ -118,7 +118,7 @@ async def closing_in_the_wrong_order(world: World) -> None:
                 await inner.call_tool("hello")
 
 
-async def a_server_that_goes_away(world: World) -> None:
+async def a_server_that_goes_away(world: CancellationWorld) -> None:
     ours, theirs = world.pair_for_a_client()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_stream, world.server, theirs)
@@ -208,7 +208,9 @@ ACTS: dict[str, tuple[Act, str, dict[str, Any]]] = {
 }
 
 
-async def calling(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
+async def calling(
+    world: CancellationWorld, act: Act, version: str, options: dict[str, Any]
+) -> None:
     """Only the call is cancelled."""
     world.server = made(**options)
     async with (
@@ -225,7 +227,9 @@ async def calling(world: World, act: Act, version: str, options: dict[str, Any])
         assert not end.torn
 
 
-async def connected(world: World, act: Act, version: str, options: dict[str, Any]) -> None:
+async def connected(
+    world: CancellationWorld, act: Act, version: str, options: dict[str, Any]
+) -> None:
     """The whole conversation is cancelled."""
     world.server = made(**options)
     async with served(world) as end:
@@ -234,7 +238,7 @@ async def connected(world: World, act: Act, version: str, options: dict[str, Any
                 await act(client)
 
 
-async def beside_a_call(world: World) -> None:
+async def beside_a_call(world: CancellationWorld) -> None:
     """Another call of the same client is not affected."""
     async with served(world) as end, connect_stream(end) as client, trio.open_nursery() as nursery:
 
@@ -250,13 +254,13 @@ async def beside_a_call(world: World) -> None:
 # -- Both ends at once ---------------------------------------------------------------------------
 
 
-async def both_ends(world: World, version: str) -> None:
+async def both_ends(world: CancellationWorld, version: str) -> None:
     with world.cut():
         async with connect(world.server, versions=[version]) as client:
             await many_calls(client)
 
 
-async def both_ends_and_a_lifespan(world: World) -> None:
+async def both_ends_and_a_lifespan(world: CancellationWorld) -> None:
     world.server = made(lifespan=lifespan)
     with world.cut():
         async with connect(world.server) as client:
@@ -321,7 +325,7 @@ for line in sys.stdin:
 """
 
 
-async def a_child(world: World, of_the_probe: str) -> None:
+async def a_child(world: CancellationWorld, of_the_probe: str) -> None:
     command = [sys.executable, "-I", "-S", "-c", CHILD, of_the_probe]
     with world.cut():
         async with connect_stdio(command, stderr="discard", grace=Grace(5, 5)) as client:

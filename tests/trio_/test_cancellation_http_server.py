@@ -14,7 +14,13 @@ from mcp_trio.http_server._serve import serve_http_listeners
 from tests.harness.jsonrpc import D, E, text_of
 from tests.harness.wire.http1_client import get
 from tests.harness.wire.http_session import HttpSession, MemoryListener, events_in
-from tests.trio_.cancelling import SEEDS_AND_STRIDES, World, lifespan, make, play_at_every_step
+from tests.trio_.cancelling import (
+    SEEDS_AND_STRIDES,
+    CancellationWorld,
+    lifespan,
+    make,
+    play_at_every_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +30,9 @@ if TYPE_CHECKING:
     Script = Callable[[Callable[[], HttpSession], trio.Event], Awaitable[object]]
 
 
-async def cut_server(world: World, *scripts: Script, version: str = E, **options: Any) -> None:
+async def cut_server(
+    world: CancellationWorld, *scripts: Script, version: str = E, **options: Any
+) -> None:
     """Serve clients that each follow a script and open connections in it, until `stop` is set."""
     listener, stop = MemoryListener(), trio.Event()
     following = trio.CancelScope()
@@ -63,7 +71,7 @@ async def cut_server(world: World, *scripts: Script, version: str = E, **options
         await stream.aclose()
 
 
-async def calls(world: World, version: str) -> None:
+async def calls(world: CancellationWorld, version: str) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session = connect()
         await session.shake_hands()
@@ -75,7 +83,7 @@ async def calls(world: World, version: str) -> None:
     await cut_server(world, script, script, version=version)
 
 
-async def pipelined(world: World) -> None:
+async def pipelined(world: CancellationWorld) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session = connect()
         request = [
@@ -90,7 +98,7 @@ async def pipelined(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_body_in_pieces(world: World) -> None:
+async def a_body_in_pieces(world: CancellationWorld) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session = connect()
         asking = session.posting(session.calling(1, "hello"), b"expect: 100-continue")
@@ -106,7 +114,7 @@ async def a_body_in_pieces(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_refusal_with_a_body(world: World) -> None:
+async def a_refusal_with_a_body(world: CancellationWorld) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session = connect()
         refused = (
@@ -120,7 +128,7 @@ async def a_refusal_with_a_body(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_client_that_goes(world: World, version: str) -> None:
+async def a_client_that_goes(world: CancellationWorld, version: str) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session, other = connect(), connect()
         await session.shake_hands()
@@ -134,7 +142,7 @@ async def a_client_that_goes(world: World, version: str) -> None:
     await cut_server(world, script, version=version)
 
 
-async def a_session_with_a_stream(world: World) -> None:
+async def a_session_with_a_stream(world: CancellationWorld) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session, stream, busy = connect(), connect(), connect()
         await session.shake_hands()
@@ -151,7 +159,7 @@ async def a_session_with_a_stream(world: World) -> None:
     await cut_server(world, script, version=D)
 
 
-async def a_client_that_does_not_read(world: World) -> None:
+async def a_client_that_does_not_read(world: CancellationWorld) -> None:
     async def script(connect: Callable[[], HttpSession], _: trio.Event) -> None:
         session = connect()
         await session.send(
@@ -162,7 +170,7 @@ async def a_client_that_does_not_read(world: World) -> None:
     await cut_server(world, script)
 
 
-async def an_orderly_stop_during_calls(world: World, version: str) -> None:
+async def an_orderly_stop_during_calls(world: CancellationWorld, version: str) -> None:
     world.server = make(lifespan=lifespan)
 
     async def script(connect: Callable[[], HttpSession], stop: trio.Event) -> None:

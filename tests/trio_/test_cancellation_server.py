@@ -25,8 +25,8 @@ from tests.levels import long
 from tests.trio_.cancelling import (
     SEEDS_AND_STRIDES,
     TOOLS,
+    CancellationWorld,
     End,
-    World,
     inside,
     lifespan,
     made,
@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 
 
 async def cut_server(
-    world: World, script: Callable[[Wire], Awaitable[object]], *, version: str = E, **options: Any
+    world: CancellationWorld,
+    script: Callable[[Wire], Awaitable[object]],
+    *,
+    version: str = E,
+    **options: Any,
 ) -> None:
     """Serve a client that follows the script, closes, and then receives nothing more."""
     ours, theirs = world.pair()
@@ -75,7 +79,7 @@ async def receive_responses(wire: Wire, answers: int) -> dict[Any, Any]:
     return responses
 
 
-async def an_async_handler(world: World) -> None:
+async def an_async_handler(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "nested"), wire.calling(12, "steps"))
         responses = await receive_responses(wire, 2)
@@ -84,7 +88,7 @@ async def an_async_handler(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_plain_def(world: World) -> None:
+async def a_plain_def(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         for id in 11, 12, 13:
             assert text_of(await wire.call(id, "hello")) == "hello"
@@ -92,7 +96,7 @@ async def a_plain_def(world: World) -> None:
     await cut_server(world, script, version=D)
 
 
-async def a_thread(world: World) -> None:
+async def a_thread(world: CancellationWorld) -> None:
     world.server = make()
     may_go_on = threading.Semaphore(0)
 
@@ -117,7 +121,7 @@ async def a_thread(world: World) -> None:
         await trio.sleep(0.0001)  # no task waits for an abandoned thread
 
 
-async def progress_to_a_slow_reader(world: World) -> None:
+async def progress_to_a_slow_reader(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "steps", {"size": 50_000}, progressToken=1))
         steps = 0
@@ -130,7 +134,7 @@ async def progress_to_a_slow_reader(world: World) -> None:
     await cut_server(world, script)
 
 
-async def log_messages(world: World, version: str) -> None:
+async def log_messages(world: CancellationWorld, version: str) -> None:
     async def script(wire: Wire) -> None:
         level: Any = {"io.modelcontextprotocol/logLevel": "error"} if version == E else {}
         await wire.send(wire.calling(11, "log_messages", **level))
@@ -142,7 +146,7 @@ async def log_messages(world: World, version: str) -> None:
     await cut_server(world, script, version=version)
 
 
-async def middleware(world: World) -> None:
+async def middleware(world: CancellationWorld) -> None:
     world.server = make()
 
     @world.server.middleware
@@ -170,7 +174,7 @@ async def middleware(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_lifespan(world: World) -> None:
+async def a_lifespan(world: CancellationWorld) -> None:
     world.server = make(lifespan=lifespan)
 
     @world.server.tool
@@ -185,7 +189,7 @@ async def a_lifespan(world: World) -> None:
     await cut_server(world, script)
 
 
-async def completion(world: World) -> None:
+async def completion(world: CancellationWorld) -> None:
     world.server = make()
 
     @world.server.prompt
@@ -211,7 +215,7 @@ async def completion(world: World) -> None:
     await cut_server(world, script)
 
 
-async def paging(world: World) -> None:
+async def paging(world: CancellationWorld) -> None:
     world.server = made(page_size=2)
 
     async def script(wire: Wire) -> None:
@@ -226,7 +230,7 @@ async def paging(world: World) -> None:
     await cut_server(world, script, version=D)
 
 
-async def a_question(world: World) -> None:
+async def a_question(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "ask"), wire.calling(12, "ask"))
         for _ in range(2):
@@ -239,7 +243,7 @@ async def a_question(world: World) -> None:
     await cut_server(world, script, version=D)
 
 
-async def a_client_that_listens(world: World) -> None:
+async def a_client_that_listens(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         wanted = {"notifications": {"toolsListChanged": True}}
         await wire.send(wire.asking(11, "subscriptions/listen", wanted))
@@ -252,7 +256,7 @@ async def a_client_that_listens(world: World) -> None:
     await cut_server(world, script)
 
 
-async def an_orderly_stop_during_a_call(world: World) -> None:
+async def an_orderly_stop_during_a_call(world: CancellationWorld) -> None:
     stop = trio.Event()
 
     async def script(wire: Wire) -> None:
@@ -270,7 +274,7 @@ async def an_orderly_stop_during_a_call(world: World) -> None:
     await cut_server(world, script, version=D, stop=stop, grace=1)
 
 
-async def the_end_of_the_input_during_a_call(world: World) -> None:
+async def the_end_of_the_input_during_a_call(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(
             wire.calling(11, "wait"), wire.calling(12, "steps"), wire.calling(13, "nested")
@@ -283,7 +287,7 @@ async def the_end_of_the_input_during_a_call(world: World) -> None:
     await cut_server(world, script, grace=1)
 
 
-async def a_silent_client_is_asked_whether_it_lives(world: World) -> None:
+async def a_silent_client_is_asked_whether_it_lives(world: CancellationWorld) -> None:
     world.server = made(keep_alive=1)
 
     async def script(wire: Wire) -> None:
@@ -298,7 +302,7 @@ async def a_silent_client_is_asked_whether_it_lives(world: World) -> None:
     await cut_server(world, script, version=D)
 
 
-async def a_client_that_gives_up(world: World) -> None:
+async def a_client_that_gives_up(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling(11, "wait"), wire.calling(12, "steps", progressToken=2))
         await trio.testing.wait_all_tasks_blocked()
@@ -308,7 +312,7 @@ async def a_client_that_gives_up(world: World) -> None:
     await cut_server(world, script)
 
 
-async def a_client_that_does_not_read(world: World) -> None:
+async def a_client_that_does_not_read(world: CancellationWorld) -> None:
     async def script(wire: Wire) -> None:
         await wire.send(wire.calling("first", "steps", progressToken=1))
         with world.excused():
@@ -325,10 +329,10 @@ async def a_client_that_does_not_read(world: World) -> None:
         nursery.cancel_scope.cancel()
 
 
-class MemoryListener(trio.abc.Listener[End]):
+class WatchedListener(trio.abc.Listener[End]):
     """A listener in memory, so that the number of steps is the same in each run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: CancellationWorld) -> None:
         self._world = world
         self._send, self._receive = trio.open_memory_channel[End](10)
 
@@ -356,9 +360,9 @@ class MemoryListener(trio.abc.Listener[End]):
         await trio.lowlevel.checkpoint()
 
 
-async def listeners_with_two_conversations(world: World, stopped: bool) -> None:
+async def listeners_with_two_conversations(world: CancellationWorld, stopped: bool) -> None:
     world.server = made(lifespan=lifespan)
-    listener = MemoryListener(world)
+    listener = WatchedListener(world)
     stop = trio.Event()
     following = trio.CancelScope()
 

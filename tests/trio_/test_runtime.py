@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Bare(TrioRuntime):
+class RaisingRuntime(TrioRuntime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         raise AssertionError(reference)
 
 
 @pytest.mark.parametrize(("breath", "turns"), [(0.0, 100), (1e9, 0)])
 async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns: int) -> None:
-    runtime = Bare()
+    runtime = RaisingRuntime()
     runtime.checkpoint_interval = breath
     seen = 0
 
@@ -42,7 +42,7 @@ async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns
 
 
 async def test_runtime_checkpoint_notices_cancellation_at_once() -> None:
-    runtime = Bare()
+    runtime = RaisingRuntime()
     runtime.checkpoint_interval = 1000.0
     await runtime.checkpoint_if_due()
     with trio.CancelScope() as scope:

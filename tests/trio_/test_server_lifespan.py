@@ -63,7 +63,7 @@ def build(events: list[str]) -> Server:
 # -- Shutdown ------------------------------------------------------------------------------------
 
 
-class Stopping:
+class StoppedServer:
     """A server that can be stopped, a client's end, and the time at which it ended."""
 
     def __init__(self) -> None:
@@ -83,15 +83,15 @@ class Stopping:
 
 
 @pytest.fixture
-async def stopping(nursery: trio.Nursery) -> Stopping:
-    stopping = Stopping()
+async def stopping(nursery: trio.Nursery) -> StoppedServer:
+    stopping = StoppedServer()
     nursery.start_soon(stopping.serve)
     await stopping.wire.shake_hands()
     return stopping
 
 
 async def test_serving_stop_ends_an_idle_server_at_once(
-    stopping: Stopping, autojump_clock: MockClock
+    stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
     stopping.stop.set()
     assert await stopping.wire.receive_all() == []
@@ -99,7 +99,7 @@ async def test_serving_stop_ends_an_idle_server_at_once(
 
 
 async def test_serving_stop_finishes_running_and_rejects_new_requests(
-    stopping: Stopping, autojump_clock: MockClock
+    stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
     await wire.send(wire.calling(1, "wait", {"seconds": 3}))
@@ -119,7 +119,7 @@ async def test_serving_stop_finishes_running_and_rejects_new_requests(
 
 
 async def test_serving_stop_cancels_handlers_after_the_grace(
-    stopping: Stopping, autojump_clock: MockClock
+    stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
     await wire.send(wire.calling(1, "wait", {"seconds": 30}))
@@ -132,7 +132,7 @@ async def test_serving_stop_cancels_handlers_after_the_grace(
 
 
 async def test_serving_stop_ends_at_end_of_input_during_the_grace(
-    stopping: Stopping, autojump_clock: MockClock
+    stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
     await wire.send(wire.calling(1, "wait", {"seconds": 3}))
@@ -146,7 +146,7 @@ async def test_serving_stop_ends_at_end_of_input_during_the_grace(
 
 
 async def test_serving_stop_does_not_wait_for_an_unread_client(
-    stopping: Stopping, autojump_clock: MockClock
+    stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
     wire = stopping.wire
     await wire.send(*(wire.asking(n, "ping") for n in range(10_000)))

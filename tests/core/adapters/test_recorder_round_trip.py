@@ -81,7 +81,7 @@ def test_lines_of_a_stream_are_read_back(
     assert messages(lines, "server") == received
 
 
-class Exchange:
+class DrawnExchange:
     """A drawn exchange: its messages, and the steps in which a recorder gets them."""
 
     def __init__(self, data: st.DataObject) -> None:
@@ -120,7 +120,7 @@ class Exchange:
 def test_messages_of_http_exchanges_are_read_back(
     data: st.DataObject, count: int, observer: str
 ) -> None:
-    exchanges = [Exchange(data) for _ in range(count)]
+    exchanges = [DrawnExchange(data) for _ in range(count)]
 
     def play(recorder: Recorder) -> None:
         for exchange in exchanges:

@@ -67,7 +67,7 @@ CHALLENGES = [
 ]  # fmt: skip
 
 
-class World:
+class HostileReplies:
     """A source of replies that hypothesis draws."""
 
     def __init__(self, draw: Any) -> None:
@@ -212,7 +212,7 @@ def leaks(step: Any) -> list[str]:
 @fewer_examples(5)
 @given(st.data())
 def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
-    world = World(data.draw)
+    world = HostileReplies(data.draw)
     store: dict[str, bytes] = {}
     clock = Clock()
     auth = authorizer(URL, clock)

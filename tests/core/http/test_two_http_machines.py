@@ -65,7 +65,7 @@ URL: Final = "http://127.0.0.1:8000/mcp"
 RESUMABLE: Final = [B, C, D]
 
 
-class Wire:
+class HttpPair:
     """A wire between an `HttpClient` and an `Endpoint`.
 
     `cut` maps the number of a call to the bytes of its response body after which the wire breaks;
@@ -229,7 +229,7 @@ DONE = t.CallToolResult(content=[])
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_and_router_of_each_revision_exchange_messages(version: str) -> None:
-    wire = Wire(version)
+    wire = HttpPair(version)
     wire.open()
     id, server = wire.calls_tool()
     server.send_result(id, DONE)
@@ -250,7 +250,7 @@ def test_client_and_router_of_each_revision_exchange_messages(version: str) -> N
 
 @pytest.mark.parametrize("versions", [(), (D, E), (A, E)])
 def test_client_and_router_choose_newest_common_revision(versions: tuple[str, ...]) -> None:
-    wire = Wire(*versions)
+    wire = HttpPair(*versions)
     wire.open()
     assert wire.conn.peer is not None
     assert wire.conn.peer.dialect.version == E
@@ -258,7 +258,7 @@ def test_client_and_router_choose_newest_common_revision(versions: tuple[str, ..
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_call_that_is_given_up(version: str) -> None:
-    wire = Wire(version)
+    wire = HttpPair(version)
     wire.open()
     id, server = wire.calls_tool()
     wire.conn.send_cancel(id)
@@ -272,7 +272,7 @@ def test_a_call_that_is_given_up(version: str) -> None:
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_the_server_asks(version: str) -> None:
-    class Asks(Wire):
+    class Asks(HttpPair):
         def serve(self, conversation: Conversation, event: Any) -> None:
             if isinstance(event, RequestReceived):
                 conversation.conn.send_request("roots/list", token=event.id, related=event.id)
@@ -291,7 +291,7 @@ def test_the_server_asks(version: str) -> None:
 
 
 def test_the_server_asks_in_its_answer() -> None:
-    wire = Wire(E)
+    wire = HttpPair(E)
     wire.open()
     id, server = wire.calls_tool()
     server.send_result(id, t.InputRequiredResult(result_type="input_required", request_state="s"))
@@ -310,9 +310,9 @@ TASK_REQUESTS: Final[Any] = [
 ]
 
 
-def task_wire(*, declared: bool = True) -> Wire:
+def task_wire(*, declared: bool = True) -> HttpPair:
     capabilities = t.ClientCapabilities(extensions=EXTENSION if declared else None)
-    wire = Wire(client=client_config(E, capabilities=capabilities), server=TASK_SERVER)
+    wire = HttpPair(client=client_config(E, capabilities=capabilities), server=TASK_SERVER)
     wire.open()
     return wire
 
@@ -415,7 +415,7 @@ def test_listening_client_that_disconnects_during_the_lookup_cancels_it() -> Non
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) -> None:
-    wire = Wire(version)
+    wire = HttpPair(version)
     wire.open()
     _, server = wire.calls_tool()
     server.send_notification("notifications/tools/list_changed")
@@ -437,7 +437,7 @@ def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) ->
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_a_session_that_the_server_ends(version: str) -> None:
-    wire = Wire(version)
+    wire = HttpPair(version)
     wire.open()
     (session,) = wire.endpoint.sessions.values()
     session.conn.close()
@@ -467,9 +467,9 @@ def fifty(
     when: str = "at once",
     chunk: int = 1 << 20,
     noticed: bool = True,
-) -> tuple[list[Any], Wire, int]:
+) -> tuple[list[Any], HttpPair, int]:
     """Return the events of a call whose streams break after `cuts` bytes, one after the other."""
-    wire = Wire(version, chunk=chunk, noticed=noticed, retry=0.0)
+    wire = HttpPair(version, chunk=chunk, noticed=noticed, retry=0.0)
     wire.open()
     first = len(wire.calls) + 1
     wire.cut = lambda number: cuts[number - first] if 0 <= number - first < len(cuts) else None
@@ -588,7 +588,7 @@ def test_cut_anywhere_and_often(cuts: list[int], when: str, noticed: bool, chunk
 
 
 def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:
-    wire = Wire(E)
+    wire = HttpPair(E)
     wire.open()
     id, server = wire.calls_tool()
     server.send_progress(id, 1)
@@ -606,7 +606,7 @@ def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:
 
 @pytest.mark.requirement("SHL-8")
 def test_a_server_that_lets_its_client_go() -> None:
-    wire = Wire(D)
+    wire = HttpPair(D)
     wire.open()
     id, server = wire.calls_tool()
     server.send_progress(id, 1)

@@ -57,7 +57,7 @@ def opened(id: int | str, version: str = "2025-11-25", **capabilities: Any) -> d
     )
 
 
-class Played:
+class PlayedReload:
     """A relay, with a client and processes that are played by the test."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Played:
 
 
 def test_messages_pass_unchanged_before_a_reload() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     line = b'{"jsonrpc": "2.0",  "id": 1, "method": "tools/call", "params": {"name": "t"}}'
     played.relay.receive_from_client(line[:20])
@@ -110,7 +110,7 @@ def test_messages_pass_unchanged_before_a_reload() -> None:
 
 
 def test_reload_repeats_the_handshake_and_reports_declared_lists() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     played.client(
         request(1, "logging/setLevel", level="debug"),
@@ -143,7 +143,7 @@ def test_reload_repeats_the_handshake_and_reports_declared_lists() -> None:
 
 
 def test_reload_answers_requests_in_flight_with_an_error() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     played.client(request(1, "tools/call", name="t"), request("1", "tools/call", name="u"))
     played.client(
@@ -158,7 +158,7 @@ def test_reload_answers_requests_in_flight_with_an_error() -> None:
 
 
 def test_reload_while_opening_sends_initialize_once_more() -> None:
-    played = Played()
+    played = PlayedReload()
     opening = request(0, "initialize", protocolVersion="2025-11-25", capabilities={})
     played.client(opening)
     assert played.reload() == [opening]
@@ -167,7 +167,7 @@ def test_reload_while_opening_sends_initialize_once_more() -> None:
 
 
 def test_reload_before_initialized_leaves_that_to_the_client() -> None:
-    played = Played()
+    played = PlayedReload()
     played.client(request(0, "initialize", protocolVersion="2025-11-25", capabilities={}))
     played.server(opened(0))
     [again] = played.reload()
@@ -177,7 +177,7 @@ def test_reload_before_initialized_leaves_that_to_the_client() -> None:
 
 
 def test_reload_continues_listen_streams() -> None:
-    played = Played()
+    played = PlayedReload()
     listen = request("l", "subscriptions/listen", notifications={"toolsListChanged": True})
     other = request(2, "subscriptions/listen", notifications={"promptsListChanged": True})
     accepted = notification(
@@ -201,7 +201,7 @@ def test_reload_continues_listen_streams() -> None:
 
 
 def test_failed_server_answers_with_the_reason_until_it_starts_again() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     listen = request("l", "subscriptions/listen", notifications={})
     played.client(listen, request(1, "tools/list"))
@@ -225,7 +225,7 @@ def test_failed_server_answers_with_the_reason_until_it_starts_again() -> None:
 
 
 def test_first_server_that_fails_answers_initialize() -> None:
-    played = Played()
+    played = PlayedReload()
     played.client(request(0, "initialize", protocolVersion="2025-11-25"))
     played.relay.server_failed("no")
     assert [error["id"] for error in played.at_client()] == [0]
@@ -235,7 +235,7 @@ def test_first_server_that_fails_answers_initialize() -> None:
 
 
 def test_requests_of_servers_get_ids_that_differ_by_process() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     assert played.server(request(0, "roots/list")) == [request(0, "roots/list")]
     [again] = played.reload()
@@ -256,7 +256,7 @@ def test_requests_of_servers_get_ids_that_differ_by_process() -> None:
 
 
 def test_batch_is_split_for_a_later_process() -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     batch = [request(1, "ping"), notification("notifications/progress")]
     assert played.client(batch) == [batch]
@@ -277,7 +277,7 @@ def test_batch_is_split_for_a_later_process() -> None:
     ],
 )
 def test_reload_to_another_server_warns(answer: dict[str, Any], warning: str) -> None:
-    played = Played()
+    played = PlayedReload()
     played.open()
     [again] = played.reload()
     played.server({**answer, "jsonrpc": "2.0", "id": again["id"]})
@@ -287,7 +287,7 @@ def test_reload_to_another_server_warns(answer: dict[str, Any], warning: str) ->
 
 
 def test_message_over_the_limit_is_answered() -> None:
-    played = Played()
+    played = PlayedReload()
     played.relay = ReloadRelay(Limits(message=200))
     played.relay.server_started()
     assert played.client(request(1, "tools/call", name="x" * 300), request(2, "ping")) == [

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from mcp_core import (
     NEED_DATA,
@@ -30,8 +30,9 @@ from mcp_core.registry import (
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
 from tests.core.registry.lookup_helpers import C, E, context_of, request
+from tests.harness.forms import SEATS_SCHEMA, Seats
 from tests.harness.jsonrpc import VERSIONS
-from tests.harness.messages.scripted_client import Stage
+from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -85,7 +86,7 @@ def test_context_trace_has_the_trace_context_only() -> None:
 # -- Notifications ---------------------------------------------------------------------------------
 
 
-class Recorder(Runtime):
+class RecordingRuntime(Runtime):
     """A runtime that records its calls. `thread`: they come from a worker thread."""
 
     def __init__(self) -> None:
@@ -145,7 +146,7 @@ class ContextHarness:
         event = self.conn.next_event()
         assert isinstance(event, RequestReceived)
         assert self.conn.next_event() is NEED_DATA
-        self.runtime = Recorder()
+        self.runtime = RecordingRuntime()
         service = Service(self.server, self.conn, self.runtime)
         self.context: Context = Context(InputCollector(service, event))
 
@@ -259,20 +260,11 @@ def test_context_runtime_without_waiting_raises() -> None:
 # -- Input -----------------------------------------------------------------------------------------
 
 
-class Seats(Struct):
-    count: int
-
-
 HELLO = t.SamplingMessage("assistant", t.TextContent("hello"))
 ADD = t.Tool(name="add", input_schema={"type": "object"})
 TWO = {"action": "accept", "content": {"count": 2}}
 YES = {"action": "accept"}
 SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
-FORM_OF_SEATS: Any = {
-    "type": "object",
-    "properties": {"count": {"type": "integer"}},
-    "required": ["count"],
-}
 
 # The call of the handler; the method and params in 2025-11-25; the params in 2026-07-28 if they
 # differ; the client's result; what the handler gets.
@@ -280,7 +272,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
     (
         lambda context: context.elicit("How many?", Seats),
         "elicitation/create",
-        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        {"message": "How many?", "requestedSchema": SEATS_SCHEMA},
         None,
         TWO,
         AcceptedElicitation(Seats(2)),
@@ -288,15 +280,15 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
     (
         lambda context: context.elicit("How many?", Form(Seats)),
         "elicitation/create",
-        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        {"message": "How many?", "requestedSchema": SEATS_SCHEMA},
         None,
         {"action": "decline"},
         DeclinedElicitation(),
     ),
     (
-        lambda context: context.elicit("How many?", FORM_OF_SEATS),
+        lambda context: context.elicit("How many?", SEATS_SCHEMA),
         "elicitation/create",
-        {"message": "How many?", "requestedSchema": FORM_OF_SEATS},
+        {"message": "How many?", "requestedSchema": SEATS_SCHEMA},
         None,
         TWO,
         AcceptedElicitation({"count": 2}),
@@ -394,7 +386,7 @@ def test_context_input_methods_send_params_and_return_the_result(
         """Request input."""
         returned.append(await ask(context))
 
-    stage = Stage(asking, version)
+    stage = ScriptedClient(asking, version)
     (sent,) = stage.calls("tool")
     if stage.stateful:
         assert (sent["method"], sent.get("params")) == (method, params)
@@ -429,7 +421,7 @@ def test_context_sample_tool_choice_is_sent_or_refused(choice: Any, sent: Any) -
             errors.append(str(exc))
         return "over"
 
-    (said,) = Stage(asking, "2025-11-25").calls("tool")
+    (said,) = ScriptedClient(asking, "2025-11-25").calls("tool")
     if isinstance(sent, str):
         assert errors == [sent]
     else:
@@ -453,7 +445,7 @@ def test_context_input_response_is_read_in_each_run(version: str) -> None:
             )
         return None
 
-    stage = Stage(asking, version)
+    stage = ScriptedClient(asking, version)
     stage.whole_call("tool", YES, TWO)
     accepted = t.ElicitResult(action="accept", content={"count": 2})
     wrong = t.ElicitResult(action="accept")  # the handler may request it again
@@ -489,7 +481,7 @@ def test_can_lets_a_tool_end_as_its_author_wants(version: str, offers: dict[str,
 
     answer = {"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"}
     for tool in ("polite", "strict"):
-        stage = Stage(server, version, offers)
+        stage = ScriptedClient(server, version, offers)
         if offers:
             text = stage.whole_call(tool, answer)["result"]["content"][0]["text"]
             assert text == "Hello"
@@ -515,7 +507,7 @@ def test_can_is_false_in_requests_that_cannot_ask(version: str) -> None:
         return await proceed()
 
     server.add_tool(lambda: "x", name="x", description="x")
-    stage = Stage(server, version)
+    stage = ScriptedClient(server, version)
     stage.asks(1, "tools/list")
     stage.asks(2, "tools/call", name="x")
     assert seen == [False, True]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import Struct
 
 from mcp_core import LocalProtocolError, McpError
 from mcp_core import types as t
 from mcp_core.registry import AcceptedElicitation, Context, Form, Server, UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector, meta_of
+from tests.harness.forms import Seats
 from tests.harness.jsonrpc import (
     STATEFUL,
     VERSIONS,
@@ -22,18 +22,13 @@ from tests.harness.jsonrpc import (
     result,
     text_of,
 )
-from tests.harness.messages.scripted_client import NOW, OFFERS, Stage
+from tests.harness.messages.scripted_client import NOW, OFFERS, ScriptedClient
 
 if TYPE_CHECKING:
     from mcp_core import RequestReceived
 
 every_revision = pytest.mark.parametrize("version", VERSIONS)
 with_forms = pytest.mark.parametrize("version", [C, D, E])
-
-
-class Seats(Struct):
-    count: int
-    where: Literal["aisle", "window"] = "aisle"
 
 
 SEATS = Form(Seats)
@@ -117,8 +112,8 @@ def build() -> Server:
     return server
 
 
-def stage(version: str, offers: Any = OFFERS, **options: Any) -> Stage:
-    return Stage(build(), version, offers, **options)
+def stage(version: str, offers: Any = OFFERS, **options: Any) -> ScriptedClient:
+    return ScriptedClient(build(), version, offers, **options)
 
 
 # -- Waiting for the response ----------------------------------------------------------------------
@@ -369,7 +364,7 @@ def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
         """Request input without end."""
         return t.InputRequiredResult(input_requests={"roots": t.ListRootsRequest()})
 
-    message = Stage(harness.server, version).whole_call("endless", *[{"roots": []}] * 10)
+    message = ScriptedClient(harness.server, version).whole_call("endless", *[{"roots": []}] * 10)
     assert message["error"] == {
         "code": -32603,
         "message": "tools/call still needs input after 10 rounds",
@@ -388,7 +383,7 @@ def test_input_request_in_a_custom_method_raises(version: str) -> None:
     def by_hand() -> t.InputRequiredResult:
         return t.InputRequiredResult(request_state="s")
 
-    other = Stage(harness.server, version)
+    other = ScriptedClient(harness.server, version)
     other.asks(1, "acme/ask")
     other.asks(2, "acme/by_hand")
     assert [message["error"]["code"] for message in other.sent_messages()] == [-32603, -32603]
@@ -484,7 +479,7 @@ def test_elicit_in_a_worker_thread_raises() -> None:
 # -- requestState ----------------------------------------------------------------------------------
 
 
-def required(harness: Stage) -> Any:
+def required(harness: ScriptedClient) -> Any:
     (answer,) = harness.calls("book")
     return answer["result"]
 
@@ -534,10 +529,10 @@ def test_request_state_expires_after_ten_minutes() -> None:
 @pytest.mark.requirement("MRTR-14")
 def test_request_state_of_another_principal_is_rejected() -> None:
     server = build()
-    alice, bob = (Stage(server, E, principal=name) for name in ("alice", "bob"))
+    alice, bob = (ScriptedClient(server, E, principal=name) for name in ("alice", "bob"))
     result = required(alice)
     assert bob.again("book", result, {})["error"]["code"] == -32602
-    assert "result" in Stage(server, E, principal="alice").again("book", result, {})
+    assert "result" in ScriptedClient(server, E, principal="alice").again("book", result, {})
 
 
 @pytest.mark.requirement("MRTR-18")
@@ -551,10 +546,10 @@ def test_request_state_of_another_process_with_the_same_keys_is_accepted() -> No
             """List the roots."""
             return str(await context.roots())
 
-    (answer,) = Stage(one, E).calls("roots")
+    (answer,) = ScriptedClient(one, E).calls("roots")
     ((key, _),) = answer["result"]["inputRequests"].items()
     assert answer["result"]["requestState"].startswith("1.new.")
-    last = Stage(other, E).again("roots", answer["result"], {key: {"roots": []}})
+    last = ScriptedClient(other, E).again("roots", answer["result"], {key: {"roots": []}})
     assert text_of(last) == "[]"
 
 

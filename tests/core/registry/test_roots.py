@@ -17,7 +17,7 @@ from tests.harness.jsonrpc import (
     notification,
     text_of,
 )
-from tests.harness.messages.scripted_client import Stage
+from tests.harness.messages.scripted_client import ScriptedClient
 
 CHANGED = notification("notifications/roots/list_changed")
 OFFERS: Message = {"roots": {"listChanged": True}}
@@ -46,8 +46,8 @@ class Hooked:
             """Return the roots that are known."""
             return str(context.session_state.get("roots"))
 
-    def stage(self, version: str = D, offers: Message = OFFERS, **options: Any) -> Stage:
-        stage = Stage(self.server, version, offers, **options)
+    def stage(self, version: str = D, offers: Message = OFFERS, **options: Any) -> ScriptedClient:
+        stage = ScriptedClient(self.server, version, offers, **options)
         stage.runtime.time_passes = False
         return stage
 
@@ -101,7 +101,7 @@ def test_session_state_of_a_stateless_revision_is_new_for_each_request() -> None
         return int(context.session_state["n"])
 
     for version, expected in ((D, "2"), (E, "1")):
-        stage = Stage(server, version)
+        stage = ScriptedClient(server, version)
         stage.calls("count", 1)
         (message,) = stage.calls("count", 2)
         assert text_of(message) == expected
@@ -115,7 +115,7 @@ def test_context_of_a_hook_describes_the_client() -> None:
     def look(context: RootsContext) -> None:
         seen.append(context)
 
-    Stage(server, D, OFFERS, principal="alice", lifespan=7).receive(CHANGED)
+    ScriptedClient(server, D, OFFERS, principal="alice", lifespan=7).receive(CHANGED)
     (context,) = seen
     assert (context.server, context.lifespan, context.principal) == (server, 7, "alice")
     assert context.peer.dialect.version == D
@@ -135,7 +135,7 @@ def test_exception_of_a_hook_is_logged_and_the_next_hook_runs() -> None:
     async def whole(context: RootsContext) -> None:
         order.append("whole")
 
-    stage = Stage(server, D, OFFERS)
+    stage = ScriptedClient(server, D, OFFERS)
     stage.receive(CHANGED)
     stage.receive(CHANGED)
     assert order == ["broken", "whole"] * 2
@@ -167,7 +167,7 @@ def test_error_of_the_client_is_raised_in_the_hook() -> None:
         except McpError as exc:
             errors.append(exc)
 
-    stage = Stage(server, D, OFFERS)
+    stage = ScriptedClient(server, D, OFFERS)
     stage.runtime.time_passes = False
     stage.receive(CHANGED)
     (request,) = stage.sent_messages()

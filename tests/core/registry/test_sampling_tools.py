@@ -18,7 +18,7 @@ from tests.harness.jsonrpc import (
     E,
     text_of,
 )
-from tests.harness.messages.scripted_client import OFFERS, Stage
+from tests.harness.messages.scripted_client import OFFERS, ScriptedClient
 
 both_revisions = pytest.mark.parametrize("version", [D, E])
 
@@ -87,11 +87,11 @@ class Shop:
             self.conversations.append(found)
             return found.text
 
-    def stage(self, version: str, offers: Message = OFFERS) -> Stage:
-        return Stage(self.server, version, offers)
+    def stage(self, version: str, offers: Message = OFFERS) -> ScriptedClient:
+        return ScriptedClient(self.server, version, offers)
 
 
-def last_request(stage: Stage, *answers: Message) -> Message:
+def last_request(stage: ScriptedClient, *answers: Message) -> Message:
     """Call `advise`, answer, and return the params of the last sampling request."""
     return params_of(stage.whole_call("advise", *answers))
 
@@ -254,7 +254,9 @@ def test_key_lets_the_text_differ_from_run_to_run(version: str) -> None:
         text = f"It is {next(times)}."
         return (await context.sample_with_tools(text, [look], max_tokens=9, key="watch")).text
 
-    assert text_of(Stage(server, version).whole_call("watch", uses(("look", {})), says("ok")))
+    assert text_of(
+        ScriptedClient(server, version).whole_call("watch", uses(("look", {})), says("ok"))
+    )
     assert runs == [1]
 
 
@@ -318,7 +320,7 @@ def test_mistake_in_the_call_raises(
         """Sample."""
         return (await context.sample_with_tools("?", tools, max_tokens=9, **options)).text
 
-    stage = Stage(server, D)
+    stage = ScriptedClient(server, D)
     stage.calls("call")
     (report,) = stage.runtime.reports
     assert isinstance(report, error)
@@ -333,7 +335,7 @@ def test_plain_def_cannot_sample_with_tools() -> None:
         """Sample without awaiting."""
         context.sample_with_tools("?", ["call"], max_tokens=9)  # type: ignore[unused-coroutine]
 
-    stage = Stage(server, D)
+    stage = ScriptedClient(server, D)
     stage.calls("call")
     (report,) = stage.runtime.reports
     assert "write an `async def`" in str(report)

@@ -16,7 +16,7 @@ from mcp_core.registry import (
     UrlElicitationRequired,
 )
 from tests.harness.jsonrpc import D, E, text_of
-from tests.harness.messages.scripted_client import NOW, Stage
+from tests.harness.messages.scripted_client import NOW, ScriptedClient
 
 both_revisions = pytest.mark.parametrize("version", [D, E])
 
@@ -24,7 +24,7 @@ ALICE = "https://issuer.example#sub:alice"
 KEYS = {"2026": bytes(range(32))}
 
 
-class Site:
+class VisitingServer:
     """A server with a page. `visits` are those of each run of its tool."""
 
     def __init__(self, **options: Any) -> None:
@@ -51,7 +51,7 @@ class Site:
 
     def token(self, version: str = E) -> str:
         """Let Alice call `connect`, and return the token in the URL."""
-        (message,) = Stage(self.server, version, principal=ALICE).calls("connect")
+        (message,) = ScriptedClient(self.server, version, principal=ALICE).calls("connect")
         if version == E:
             ((_, request),) = message["result"]["inputRequests"].items()
             message = request
@@ -61,7 +61,7 @@ class Site:
 @pytest.mark.requirement("ELIC-20")
 @both_revisions
 def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
-    site = Site()
+    site = VisitingServer()
     token = site.token(version)
     verify = site.server.verify_page_visit
     assert verify(token, "connect", principal=ALICE, now=NOW) == site.visits[0].elicitation_id
@@ -81,7 +81,7 @@ def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
 
 
 def test_token_verifies_in_another_process_with_the_same_keys() -> None:
-    token = Site(state_keys=KEYS).token()
+    token = VisitingServer(state_keys=KEYS).token()
     other = Server("site", state_keys=KEYS)
     assert other.verify_page_visit(token, "connect", principal=ALICE, now=NOW) == "07" * 16
     with pytest.raises(InvalidPageVisit, match="this process has issued none"):
@@ -89,8 +89,8 @@ def test_token_verifies_in_another_process_with_the_same_keys() -> None:
 
 
 def test_request_state_and_token_of_a_visit_do_not_replace_each_other() -> None:
-    site = Site(state_keys=KEYS)
-    stage = Stage(site.server, E, principal=ALICE)
+    site = VisitingServer(state_keys=KEYS)
+    stage = ScriptedClient(site.server, E, principal=ALICE)
     (message,) = stage.calls("connect")
     state = message["result"]["requestState"]
     with pytest.raises(InvalidPageVisit, match="given for tools/call"):
@@ -101,8 +101,8 @@ def test_request_state_and_token_of_a_visit_do_not_replace_each_other() -> None:
 
 @both_revisions
 def test_visit_is_the_same_in_each_run(version: str) -> None:
-    site = Site()
-    stage = Stage(site.server, version, principal=ALICE)
+    site = VisitingServer()
+    stage = ScriptedClient(site.server, version, principal=ALICE)
     stage.runtime.entropy = lambda size: bytes([len(site.visits)]) * size  # type: ignore[method-assign]
     assert text_of(stage.whole_call("connect", {"action": "accept"})) == "accept"
     assert len(site.visits) == (1 if version == D else 2)
@@ -111,8 +111,8 @@ def test_visit_is_the_same_in_each_run(version: str) -> None:
 
 
 def test_required_visit_is_the_same_in_each_run() -> None:
-    site = Site()
-    stage = Stage(site.server, E, principal=ALICE)
+    site = VisitingServer()
+    stage = ScriptedClient(site.server, E, principal=ALICE)
     stage.runtime.entropy = lambda size: bytes([len(site.visits)]) * size  # type: ignore[method-assign]
     message = stage.whole_call("require", {"action": "accept"})
     assert "Call again once that is done" in text_of(message)
@@ -153,7 +153,7 @@ def test_elicit_url_accepts_encrypted_and_loopback_pages_only(
             errors.append(str(exc))
             return "refused"
 
-    stage = Stage(server, version)
+    stage = ScriptedClient(server, version)
     if error is None:
         assert text_of(stage.whole_call("page", {"action": "accept"})) == "accept"
     else:
@@ -171,7 +171,7 @@ def test_required_page_without_encryption_is_a_mistake_in_the_log(version: str) 
         """Require a visit."""
         raise UrlElicitationRequired("Visit.", "http://example.com/")
 
-    stage = Stage(server, version)
+    stage = ScriptedClient(server, version)
     (message,) = stage.calls("page")
     assert text_of(message) == "The tool failed with an internal error (reference R)."
     (report,) = stage.runtime.reports

@@ -74,7 +74,7 @@ class Sleep:
         yield self._seconds
 
 
-class Played(AbstractClient):
+class PlayedClient(AbstractClient):
     """A client whose server is the test. `now` is the time, `reports` are its log entries."""
 
     def __init__(self, version: str, **options: Any) -> None:
@@ -140,14 +140,14 @@ class Played(AbstractClient):
         self.receive_messages(result(sent["id"], opened))
 
 
-def opened(version: str, offers: Message = OFFERS, **options: Any) -> Played:
-    client = Played(version, **options)
+def opened(version: str, offers: Message = OFFERS, **options: Any) -> PlayedClient:
+    client = PlayedClient(version, **options)
     client.open(offers)
     client.harness.take_sent()
     return client
 
 
-def run_call(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
+def run_call(client: PlayedClient, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
     """Respond to the requests of `call` in this order. Return its result and the requests.
 
     An exception stands for an error response.
@@ -170,7 +170,7 @@ def run_call(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Messa
         return end.value, sent
 
 
-def value(client: Played, call: Call, *answers: Any) -> Any:
+def value(client: PlayedClient, call: Call, *answers: Any) -> Any:
     return run_call(client, call, *answers)[0]
 
 
@@ -275,7 +275,7 @@ def test_ping_uses_method_of_revision(version: str) -> None:
 def test_call_options_are_sent_with_request() -> None:
     client = opened(D)
     assert client.peer.dialect.version == D
-    assert repr(client) == f"<Played of {client.harness.conn!r}>"
+    assert repr(client) == f"<PlayedClient of {client.harness.conn!r}>"
     options: CallOptions = {"progress": lambda *_: None, "meta": {"com.example/word": "x"}}
     _, [sent] = run_call(client, client.call_tool("t", **options), CONTENT)
     assert sent["params"]["_meta"] == {"com.example/word": "x", "progressToken": sent["id"]}
@@ -430,7 +430,9 @@ LONG = 60_000  # milliseconds
         ),
     ],
 )
-def test_cached_result_fresh_sends_nothing(call: Callable[[Played], Call], answer: Message) -> None:
+def test_cached_result_fresh_sends_nothing(
+    call: Callable[[PlayedClient], Call], answer: Message
+) -> None:
     client = opened(E)
     first = value(client, call(client), answer)
     client.now += LONG / 1000 - 0.001
@@ -667,7 +669,7 @@ def test_on_log_gets_log_messages(version: str) -> None:
 
 def test_on_log_before_open_gets_log_messages() -> None:
     received: list[t.LoggingMessageParams] = []
-    client = Played(D, on_log=received.append)
+    client = PlayedClient(D, on_log=received.append)
     client._open()
     client.receive_messages(message("debug"))
     assert [params.level for params in received] == ["debug"]
@@ -711,7 +713,7 @@ def test_on_log_raising_base_exception_propagates() -> None:
         client.receive_messages(message())
 
 
-def levels_sent(client: Played) -> list[Message]:
+def levels_sent(client: PlayedClient) -> list[Message]:
     """Return the log levels that were sent as requests of their own."""
     return [
         message for message in client.harness.take_sent() if message["method"] == "logging/setLevel"
@@ -734,7 +736,7 @@ def levels_sent(client: Played) -> list[Message]:
 def test_log_level_is_sent_as_revision_defines(
     version: str, options: Any, level: str | None
 ) -> None:
-    client = Played(version, **options)
+    client = PlayedClient(version, **options)
     client.open(OFFERS)
     sent = levels_sent(client)
     call = client.call_tool("t")
@@ -751,7 +753,7 @@ def test_log_level_is_sent_as_revision_defines(
 
 @pytest.mark.parametrize("version", [D, E])
 def test_log_level_without_logging_capability_is_not_sent(version: str) -> None:
-    client = Played(version, on_log=print, log_level="debug")
+    client = PlayedClient(version, on_log=print, log_level="debug")
     client.open({"tools": {}})
     assert levels_sent(client) == []
     _, [sent] = run_call(client, client.call_tool("t"), CONTENT)
@@ -789,7 +791,7 @@ def test_set_log_level_in_2026_is_sent_with_next_request() -> None:
 def test_set_log_level_unknown_raises(level: Any) -> None:
     if level:
         with pytest.raises(ValueError, match="there is no log level"):
-            Played(D, log_level=level)
+            PlayedClient(D, log_level=level)
     client = opened(D)
     with pytest.raises(ValueError, match="there are debug, info"):
         value(client, client.set_log_level(level))
@@ -801,7 +803,7 @@ def test_set_log_level_unknown_raises(level: Any) -> None:
     [({}, None), (error(0), PeerError), ([], RemoteProtocolError), (None, None)],
 )
 def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> None:
-    client = Played(D, log_level="debug")
+    client = PlayedClient(D, log_level="debug")
     client.open(OFFERS)
     [sent] = levels_sent(client)
     if answer is None:
@@ -821,7 +823,7 @@ def test_log_level_rejected_at_open_is_reported(answer: Any, reported: Any) -> N
 
 def test_open_with_known_peer_sends_no_probe() -> None:
     first = opened(E, {"tools": {}, "logging": {}})
-    second = Played(E, known_peer=first.peer, log_level="debug")
+    second = PlayedClient(E, known_peer=first.peer, log_level="debug")
     second._open()
     for event in second.harness.events():
         second._handle_event(event)
@@ -837,7 +839,7 @@ def test_client_knows_whether_probed_server_needs_handshake(
     versions: tuple[str, ...], needs_handshake: bool
 ) -> None:
     options: ClientConfigOptions = {"versions": versions}
-    client = Played(D, **options)
+    client = PlayedClient(D, **options)
     client._open()
     *_, probe = client.harness.take_sent()
     if E in versions:
@@ -853,7 +855,7 @@ def test_client_knows_whether_probed_server_needs_handshake(
 
 def test_versions_without_probe_after_failed_probe() -> None:
     options: ClientConfigOptions = {"versions": [E, D, C]}
-    client = Played(D, **options)
+    client = PlayedClient(D, **options)
     client._open()
     client._conn.receive_data(b"", 0.0)
     for event in client.harness.events():
@@ -871,13 +873,13 @@ def test_notification_names_exist_in_protocol() -> None:
 # -- Over HTTP -------------------------------------------------------------------------------------
 
 
-def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> Played:
+def with_headers(version: str, offers: Message = OFFERS, **options: Any) -> PlayedClient:
     client = opened(version, offers, **options)
     client._conn.check_headers = check_headers
     return client
 
 
-def sent_headers(client: Played) -> Any:
+def sent_headers(client: PlayedClient) -> Any:
     return [out.headers for out in client._conn.messages_to_send()]
 
 

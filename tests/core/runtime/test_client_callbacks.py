@@ -244,7 +244,7 @@ def test_answer_form_declines_url() -> None:
 # -- CallbackJob -----------------------------------------------------------------------------------
 
 
-class Kept:
+class KeptJob:
     """A `CallbackJob`, and its outcomes in `ends`."""
 
     def __init__(self, value: Any = 1) -> None:
@@ -258,7 +258,7 @@ class Kept:
 
 
 def test_callback_job_first_outcome_counts() -> None:
-    kept, error = Kept(), KeyError()
+    kept, error = KeptJob(), KeyError()
     assert repr(kept.job) == "<CallbackJob, under way>"
     assert result_of(kept.job.run()) == 1
     kept.job.done(1)
@@ -271,7 +271,7 @@ def test_callback_job_first_outcome_counts() -> None:
 
 @pytest.mark.parametrize("wrap", [lambda exc: exc, lambda exc: ExceptionGroup("", [exc])])
 def test_callback_job_group_of_one_is_unwrapped(wrap: Any) -> None:
-    kept, error = Kept(), KeyError()
+    kept, error = KeptJob(), KeyError()
     kept.job.failed(wrap(error))
     assert kept.ends == [(None, error)]
 
@@ -281,7 +281,7 @@ def test_callback_job_group_of_one_is_unwrapped(wrap: Any) -> None:
     [KeyboardInterrupt(), SystemExit(), BaseExceptionGroup("", [KeyboardInterrupt(), KeyError()])],
 )
 def test_callback_job_base_exception_is_raised(raised: BaseException) -> None:
-    kept = Kept()
+    kept = KeptJob()
     with pytest.raises(type(raised)) as caught:
         kept.job.failed(raised)
     assert caught.value is raised
@@ -293,7 +293,7 @@ def test_callback_job_base_exception_is_raised(raised: BaseException) -> None:
 
 
 def test_callback_job_abandoned_is_stopped_without_outcome() -> None:
-    kept = Kept()
+    kept = KeptJob()
     kept.job.abandon()
     kept.job.abandon()
     kept.job.done(1)

@@ -14,7 +14,7 @@ from tests.core.runtime.test_client import (
     LONG,
     MESSAGES,
     ByHand,
-    Played,
+    PlayedClient,
     opened,
     params,
     value,
@@ -64,7 +64,7 @@ def asks(state: str | None = None, **questions: Message) -> Message:
 MANY = asks() | {"inputRequests": {str(number): ASK_ROOTS for number in range(257)}}
 
 
-def answering(version: str = E, **options: Any) -> Played:
+def answering(version: str = E, **options: Any) -> PlayedClient:
     defaults: Any = {
         "on_elicit": lambda params: {"name": "Alice"},
         "on_sample": lambda params: SAID,
@@ -73,7 +73,7 @@ def answering(version: str = E, **options: Any) -> Played:
     return opened(version, **{**defaults, **options})
 
 
-def worked(client: Played, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
+def worked(client: PlayedClient, call: Call, *answers: Any) -> tuple[Any, list[Message]]:
     """Do the same as `run_call`, and run the jobs after each response."""
     request_sent: list[Message] = []
     left = list(answers)
@@ -311,7 +311,7 @@ def test_timeout_is_paused_during_callback() -> None:
     client._end_call(waiter)
 
 
-def waiting(client: Played) -> Any:
+def waiting(client: PlayedClient) -> Any:
     """Return a pending call."""
     waiter: Any = ByHand(client._send, client._clock, client._tool_call("t", None, {}), {})
     waiter.begin()

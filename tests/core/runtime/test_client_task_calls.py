@@ -28,7 +28,7 @@ from tests.harness.messages.scripted_server import (
 )
 
 if TYPE_CHECKING:
-    from tests.harness.messages.scripted_server import Play
+    from tests.harness.messages.scripted_server import ClientPlay
 
 NO_METHOD = Failure(-32601, "research runs as a task only")
 # As servers of the TypeScript SDK say it.
@@ -60,7 +60,7 @@ def test_call_tool_asks_for_task_only_if_tool_requires_it(
         },
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research") == OWLS
         (call,) = play.server.sent("tools/call")
@@ -75,7 +75,7 @@ def test_call_tool_asks_for_task_only_if_tool_requires_it(
 def test_start_tool_asks_for_task_if_tool_may_be_one(play_with: Any, support: str | None) -> None:
     script = answers(D, **{"tools/list": {"tools": [tool(support)]}})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = play.client
         if support in (None, "forbidden"):
             with pytest.raises(LocalProtocolError, match="does not run as a task"):
@@ -97,7 +97,7 @@ def test_server_without_tasks_is_asked_for_none(play_with: Any, tasks: Message |
     """Its tools may say what they like."""
     offers: Message = {"tools": {}} | ({} if tasks is None else {"tasks": tasks})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research") == OWLS
         with pytest.raises(LocalProtocolError, match="did not declare that it runs tools as tasks"):
@@ -115,7 +115,7 @@ def test_server_without_tasks_is_asked_for_none(play_with: Any, tasks: Message |
 def test_call_refused_for_unlisted_tool_is_repeated_as_task(play_with: Any, refusal: Any) -> None:
     script = answers(D, **{"tools/call": [refusal, created(D)]})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         assert await play.client.call_tool("research") == OWLS
         assert [(method, params) for _, method, params in play.server.wire[:3]] == [
             ("tools/call", {"name": "research"}),
@@ -133,7 +133,7 @@ def test_tool_error_that_looks_like_refusal_is_returned(
 ) -> None:
     more = {"tools/list": {"tools": [tool(support)]}, "tools/call": NO_METHOD_IN_TEXT}
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         for _ in range(2):
             assert (await play.client.call_tool("research")).is_error
         methods = [method for _, method, _ in play.server.wire]
@@ -144,7 +144,7 @@ def test_tool_error_that_looks_like_refusal_is_returned(
 
 @both_drivers
 def test_tool_error_of_unlisted_tool_is_returned_at_once(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         assert (await play.client.call_tool("research")).is_error
         assert [method for _, method, _ in play.server.wire] == ["tools/call"]
 
@@ -153,7 +153,7 @@ def test_tool_error_of_unlisted_tool_is_returned_at_once(play_with: Any) -> None
 
 @both_drivers
 def test_other_refusal_of_unlisted_tool_raises_at_once(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         with pytest.raises(PeerError, match="no such tool"):
             await play.client.call_tool("research")
         assert [method for _, method, _ in play.server.wire] == ["tools/call"]
@@ -166,7 +166,7 @@ def test_other_refusal_of_unlisted_tool_raises_at_once(play_with: Any) -> None:
 def test_call_refused_for_tool_that_is_no_task_raises(play_with: Any, support: str | None) -> None:
     more = {"tools/list": {"tools": [tool(support)]}, "tools/call": NO_METHOD}
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         for lists in (1, 1):  # the second time the tool is known
             with pytest.raises(PeerError, match="as a task only"):
                 await play.client.call_tool("research")
@@ -180,7 +180,7 @@ def test_call_refused_for_tool_that_is_no_task_raises(play_with: Any, support: s
 def test_start_tool_answered_at_once_is_ended_task(play_with: Any) -> None:
     """A server may ignore the member `task`."""
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         task = await play.client.start_tool("research")
         assert task.ended
         assert await task.result() == OWLS
@@ -201,7 +201,7 @@ def test_task_meanwhile_is_text_of_creation(play_with: Any, meant: Any, text: st
     meta = {"io.modelcontextprotocol/model-immediate-response": meant}
     script = answers(D, **{"tools/call": created(D) | {"_meta": meta}})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         task = await play.client.start_tool("research")
         assert task.meanwhile == text
 
@@ -214,7 +214,7 @@ def test_task_meanwhile_is_text_of_creation(play_with: Any, meant: Any, text: st
 @pytest.mark.requirement("TX-3")
 @both_drivers
 def test_extension_result_at_once_is_returned(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert (await client.call_tool("research")).text == "owls"
         task = await client.start_tool("research")
@@ -230,7 +230,7 @@ def test_extension_result_at_once_is_returned(play_with: Any) -> None:
 
 @both_drivers
 def test_extension_off_start_tool_raises(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         with pytest.raises(LocalProtocolError, match="tasks=False"):
             await client.start_tool("research")
@@ -241,7 +241,7 @@ def test_extension_off_start_tool_raises(play_with: Any) -> None:
 
 @both_drivers
 def test_revision_without_tasks_start_tool_raises(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         with pytest.raises(LocalProtocolError, match="2025-06-18 has no tasks"):
             await play.client.start_tool("research")
         with pytest.raises(LocalProtocolError):
@@ -254,7 +254,7 @@ def test_revision_without_tasks_start_tool_raises(play_with: Any) -> None:
 @both_forms
 @both_drivers
 def test_start_tool_invalid_ttl_raises(play_with: Any, version: str, ttl: float) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         with pytest.raises(ValueError, match="ttl is a number of seconds"):
             await play.client.start_tool("research", ttl=ttl)
         assert play.server.log == []
@@ -269,12 +269,12 @@ def test_start_tool_invalid_ttl_raises(play_with: Any, version: str, ttl: float)
 @both_forms
 @both_drivers
 def test_reference_finds_task_on_another_connection(play_with: Any, version: str) -> None:
-    async def start(play: Play) -> str:
+    async def start(play: ClientPlay) -> str:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         return str(task.reference)
 
-    async def find(play: Play) -> None:
+    async def find(play: ClientPlay) -> None:
         task = await play.client.task(reference)
         assert (task.id, task.tool, task.status) == ("T", "research", "working")
         assert await task.result() == OWLS
@@ -290,11 +290,11 @@ def test_reference_finds_task_on_another_connection(play_with: Any, version: str
 @both_forms
 @both_drivers
 def test_reference_of_forgotten_task_raises(play_with: Any, version: str) -> None:
-    async def start(play: Play) -> str:
+    async def start(play: ClientPlay) -> str:
         client = await listed(play)
         return str((await client.start_tool("research")).reference)
 
-    async def find(play: Play) -> None:
+    async def find(play: ClientPlay) -> None:
         with pytest.raises(PeerError, match="no such task"):
             await play.client.task(reference)
 
@@ -304,11 +304,11 @@ def test_reference_of_forgotten_task_raises(play_with: Any, version: str) -> Non
 
 @both_drivers
 def test_reference_of_other_revision_raises(play_with: Any) -> None:
-    async def start(play: Play) -> str:
+    async def start(play: ClientPlay) -> str:
         client = await listed(play)
         return str((await client.start_tool("research")).reference)
 
-    async def find(play: Play) -> None:
+    async def find(play: ClientPlay) -> None:
         with pytest.raises(LocalProtocolError, match=r"connect with versions=\['2025-11-25'\]"):
             await play.client.task(reference)
         assert play.server.log == []
@@ -320,7 +320,7 @@ def test_reference_of_other_revision_raises(play_with: Any) -> None:
 @both_forms
 @both_drivers
 def test_reference_invalid_raises(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         for text in ("", "T", "mcp-task:1:", "mcp-task:1:????", "mcp-task:1:e30", "mcp-task:2:e30"):
             with pytest.raises(InvalidTaskReference):
                 await play.client.task(text)
@@ -334,7 +334,7 @@ def test_reference_invalid_raises(play_with: Any, version: str) -> None:
 def test_reference_on_same_connection_is_the_task_itself(play_with: Any, version: str) -> None:
     """So that its questions are asked once. It is forgotten when no caller has it."""
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         reference = task.reference
@@ -356,7 +356,7 @@ def test_list_tasks_returns_all_pages(play_with: Any) -> None:
         {"tasks": [state(D, id="3")]},
     ]
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         assert [(each.task_id, each.status) for each in await play.client.list_tasks()] == [
             ("1", "working"),
             ("2", "failed"),
@@ -368,7 +368,7 @@ def test_list_tasks_returns_all_pages(play_with: Any) -> None:
 
 @both_drivers
 def test_list_tasks_in_extension_raises(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         with pytest.raises(LocalProtocolError, match="tasks/list"):
             await play.client.list_tasks()
 
@@ -380,7 +380,7 @@ def test_list_tasks_in_extension_raises(play_with: Any) -> None:
 def test_task_shows_no_id_in_repr(play_with: Any, version: str) -> None:
     """The id may be all that guards the result."""
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         assert repr(task) == "<ClientTask of 'research' working>"

@@ -11,7 +11,7 @@ import pytest
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, ResourceNotFound, Server
 from tests.harness.jsonrpc import VERSIONS, D, E
-from tests.harness.messages.scripted_client import Stage
+from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,8 +74,8 @@ def server_raising(make: Callable[[], BaseException], middleware: bool = False) 
     return server
 
 
-def response(server: Server, version: str, method: str, params: Any) -> tuple[Any, Stage]:
-    stage = Stage(server, version)
+def response(server: Server, version: str, method: str, params: Any) -> tuple[Any, ScriptedClient]:
+    stage = ScriptedClient(server, version)
     stage.asks(1, method, **params)
     (message,) = stage.sent_messages()
     return message, stage

@@ -27,7 +27,7 @@ HEAD = RequestHead(b"POST", b"/mcp", [])
 OK: list[Action] = [Head(200, [(b"keep-alive", b"timeout=9")]), Body(b"{}"), End()]
 
 
-class Line:
+class PlayedConnection:
     """A connection on which the test is the server."""
 
     protocol = "HTTP/1.1"
@@ -55,7 +55,7 @@ class Line:
 class Task:
     """The task of a job. `waits` is what it waits for, None once it is over."""
 
-    def __init__(self, driver: Play, job: HttpRequestJob) -> None:
+    def __init__(self, driver: PlayedRunner, job: HttpRequestJob) -> None:
         self.driver, self.job = driver, job
         self.waits: str | None = None
         self._run = steps_of(job.run)
@@ -139,33 +139,35 @@ class Http:
         self.calls.append((key, error))
 
 
-class Play:
+class PlayedRunner:
     """A driver. `opened` are the connections that were dialled so far."""
 
-    played: ClassVar[list[Play]] = []
+    played: ClassVar[list[PlayedRunner]] = []
 
     def __init__(self, **options: Any) -> None:
         self.played.append(self)
         self.now = 0.0
         self.http = Http()
         self.tasks: list[Task] = []
-        self.opened: list[Line] = []
-        self.discarded: list[Line] = []
+        self.opened: list[PlayedConnection] = []
+        self.discarded: list[PlayedConnection] = []
         self.seen: list[Any] = []
         self.take: Callable[[Any], None] = self.seen.append
         http: Any = self.http
-        self.runner: HttpRequestRunner[Line] = HttpRequestRunner(http, self, self._take, **options)
+        self.runner: HttpRequestRunner[PlayedConnection] = HttpRequestRunner(
+            http, self, self._take, **options
+        )
 
     new_event = FakeEvent
 
     def _take(self, event: Any) -> None:
         self.take(event)
 
-    async def connect(self) -> Line:
-        line: Line = await Wait("dial")
+    async def connect(self) -> PlayedConnection:
+        line: PlayedConnection = await Wait("dial")
         return line
 
-    def discard(self, lines: list[Line]) -> None:
+    def discard(self, lines: list[PlayedConnection]) -> None:
         self.discarded += lines
 
     def start_job(self, job: HttpRequestJob) -> None:
@@ -186,8 +188,8 @@ class Play:
         self.pump()
         return self.tasks[-1]
 
-    def connected_line(self, task: Task) -> Line:
-        line = Line(f"line {len(self.opened)}")
+    def connected_line(self, task: Task) -> PlayedConnection:
+        line = PlayedConnection(f"line {len(self.opened)}")
         self.opened.append(line)
         assert task.waits == "dial"
         task.go(line)
@@ -195,13 +197,13 @@ class Play:
         return line
 
     def answered(
-        self, task: Task, line: Line, actions: list[Action] = OK, *, whole: bool = True
+        self, task: Task, line: PlayedConnection, actions: list[Action] = OK, *, whole: bool = True
     ) -> None:
         line.received = True
         line.take(actions)
         task.go(whole)
 
-    def idle_line(self) -> Line:
+    def idle_line(self) -> PlayedConnection:
         """Return an idle connection that has carried a request."""
         task = self.call(0)
         line = self.connected_line(task)
@@ -214,16 +216,16 @@ class Play:
 def stopped() -> Iterator[None]:
     """Cancel the tasks that still run at the end of a test."""
     yield
-    for play in Play.played:
+    for play in PlayedRunner.played:
         for task in play.tasks:
             while task.waits is not None:
                 task.stop()
-    Play.played.clear()
+    PlayedRunner.played.clear()
 
 
 def test_second_request_reuses_connection() -> None:
     sent: list[bytes] = []
-    play = Play(
+    play = PlayedRunner(
         on_sent=sent.append, adapt_head=lambda head: RequestHead(head.method, b"http://there", [])
     )
     task = play.call(1)
@@ -244,7 +246,7 @@ def test_second_request_reuses_connection() -> None:
 
 
 def test_events_are_processed_before_end_of_response() -> None:
-    play = Play()
+    play = PlayedRunner()
     line = play.connected_line(play.call(1))
     play.http.events = ["event"]
     line.take(OK[:2])
@@ -257,7 +259,7 @@ def test_events_are_processed_before_end_of_response() -> None:
 
 
 def test_paused_response_waits_for_event_until_it_is_resumed() -> None:
-    play = Play()
+    play = PlayedRunner()
     line = play.connected_line(play.call(1))
     assert line.take(OK[:2]) is None
     play.http.paused.add(1)
@@ -276,7 +278,7 @@ def test_paused_response_waits_for_event_until_it_is_resumed() -> None:
 
 
 def test_paused_request_cancelled_forgets_its_event() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     line = play.connected_line(task)
     play.http.paused.add(1)
@@ -290,7 +292,7 @@ def test_paused_request_cancelled_forgets_its_event() -> None:
 
 
 def test_event_handler_may_start_request() -> None:
-    play = Play()
+    play = PlayedRunner()
 
     def take(event: Any) -> None:
         if event == "calls at once":
@@ -305,13 +307,13 @@ def test_event_handler_may_start_request() -> None:
 
 
 def test_dial_failing_ends_request() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.call(1).go(error=ConnectFailed("nobody is there"))
     assert play.http.calls == [(1, "nobody is there")]
 
 
 def test_request_started_is_reported_once_a_connection_is_open() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     assert play.http.started == []
     play.connected_line(task)
@@ -319,7 +321,7 @@ def test_request_started_is_reported_once_a_connection_is_open() -> None:
 
 
 def test_request_invalid_in_http_ends_with_error() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     line = play.connected_line(task)
     task.go(error=ValueError("no header"))
@@ -337,7 +339,7 @@ def test_request_invalid_in_http_ends_with_error() -> None:
     ],
 )
 def test_connection_lost_ends_request(received: bool, error: str) -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     play.connected_line(task).received = received
     task.go(error=ConnectionLost("it broke"))
@@ -347,7 +349,7 @@ def test_connection_lost_ends_request(received: bool, error: str) -> None:
 
 
 def test_idle_connection_lost_retries_request() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.idle_line()
     task = play.call(1)
     assert task.waits == "run line 0"
@@ -364,7 +366,7 @@ def test_idle_connection_lost_retries_request() -> None:
 
 
 def test_idle_connection_closed_by_server_is_not_used() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.idle_line().ended = True
     task = play.call(1, idempotent=False)
     assert task.waits == "close line 0"
@@ -373,7 +375,7 @@ def test_idle_connection_closed_by_server_is_not_used() -> None:
 
 
 def test_connection_not_reusable_is_closed() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     play.answered(task, play.connected_line(task), whole=False)
     assert task.waits == "close line 0"
@@ -382,7 +384,7 @@ def test_connection_not_reusable_is_closed() -> None:
 
 
 def test_request_cancelled_closes_connection() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     line = play.connected_line(task)
     play.http.drops = [1, 99]
@@ -397,7 +399,7 @@ def test_request_cancelled_closes_connection() -> None:
 
 
 def test_stop_cancels_all_requests() -> None:
-    play = Play()
+    play = PlayedRunner()
     tasks = [play.call(1), play.call(2)]
     play.runner.stop()
     assert [task.waits for task in tasks] == [None, None]
@@ -405,7 +407,7 @@ def test_stop_cancels_all_requests() -> None:
 
 
 def test_job_cancelled_before_start_ends_request() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.start_job = lambda job: (job.stop(), job.dropped())  # type: ignore[assignment, func-returns-value]
     play.http.make.append(HttpCall(1, HEAD))
     play.pump()
@@ -413,7 +415,7 @@ def test_job_cancelled_before_start_ends_request() -> None:
 
 
 def test_unexpected_exception_ends_request_and_is_raised() -> None:
-    play = Play()
+    play = PlayedRunner()
     task = play.call(1)
     play.connected_line(task)
     task.go(error=ZeroDivisionError())
@@ -425,16 +427,16 @@ def test_unexpected_exception_ends_request_and_is_raised() -> None:
 
 
 @pytest.fixture
-def two(monkeypatch: pytest.MonkeyPatch) -> Play:
+def two(monkeypatch: pytest.MonkeyPatch) -> PlayedRunner:
     """Return a driver with two connections for short requests, which is the maximum."""
     monkeypatch.setattr(pool, "_MAX_IN_USE", 2)
-    play = Play()
+    play = PlayedRunner()
     for key in 1, 2:
         play.connected_line(play.call(key))
     return play
 
 
-def test_request_without_free_connection_waits(two: Play) -> None:
+def test_request_without_free_connection_waits(two: PlayedRunner) -> None:
     third, fourth = two.call(3), two.call(4)
     assert third.waits == fourth.waits == "event"
     events = list(two.runner._waiting[0])
@@ -446,7 +448,7 @@ def test_request_without_free_connection_waits(two: Play) -> None:
     assert long.waits == "dial"
 
 
-def test_waiting_request_cancelled_wakes_next(two: Play) -> None:
+def test_waiting_request_cancelled_wakes_next(two: PlayedRunner) -> None:
     third, fourth = two.call(3), two.call(4)
     events = list(two.runner._waiting[0])
     third.stop()
@@ -466,13 +468,13 @@ def test_waiting_request_cancelled_wakes_next(two: Play) -> None:
     assert sixth.waits == "dial"
 
 
-class Shared(Line):
+class Shared(PlayedConnection):
     protocol = "HTTP/2"
     capacity = 10
 
 
 def test_shared_connection_wakes_all_waiting_requests() -> None:
-    play = Play()
+    play = PlayedRunner()
     first = play.call(1)
     line = Shared("line 0")
     play.opened.append(line)
@@ -491,7 +493,7 @@ def test_shared_connection_wakes_all_waiting_requests() -> None:
 
 
 def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.runner.pool.shared = True
     first = play.call(1, long_lived=True)
     second = play.call(2)
@@ -506,7 +508,7 @@ def test_connection_not_shared_after_all_wakes_waiting_requests() -> None:
 
 
 def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
-    play = Play()
+    play = PlayedRunner()
     play.runner.pool.shared = True
     first, second, third = play.call(1), play.call(2), play.call(3, long_lived=True)
     assert [task.waits for task in play.tasks] == ["dial", "event", "event"]
@@ -526,7 +528,7 @@ def test_shared_connection_failing_lets_waiting_requests_dial() -> None:
 def test_next_deadline_is_earlier_of_pool_and_client(
     machine: float | None, pool: bool, first: float | None
 ) -> None:
-    play = Play()
+    play = PlayedRunner()
     if pool:
         play.idle_line()
     play.http.deadline = machine
@@ -534,7 +536,7 @@ def test_next_deadline_is_earlier_of_pool_and_client(
 
 
 def test_idle_connection_expired_is_discarded() -> None:
-    play = Play()
+    play = PlayedRunner()
     line = play.idle_line()
     play.runner.handle_timeout(7.9)
     assert play.discarded == []
@@ -558,12 +560,12 @@ DENIED: list[Action] = [Head(401, []), Body(b"no"), End()]
 
 
 def test_request_without_auth_attempt_gets_no_token() -> None:
-    assert Play(auth=FakeAuth()).call(1).waits == "dial"
+    assert PlayedRunner(auth=FakeAuth()).call(1).waits == "dial"
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
-    play = Play(auth=FakeAuth())
+    play = PlayedRunner(auth=FakeAuth())
     play.http.refuses = 1
     task = play.call(1, attempt="mine")
     assert task.waits == "ready"
@@ -592,7 +594,7 @@ def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
 
 
 def test_request_denied_ends_with_auth_error() -> None:
-    play = Play(auth=FakeAuth())
+    play = PlayedRunner(auth=FakeAuth())
     task = play.call(1, attempt="mine")
     no = AuthRequired("log in")
     task.go(error=no)
@@ -600,11 +602,11 @@ def test_request_denied_ends_with_auth_error() -> None:
 
 
 def test_request_during_shutdown_starts_no_login() -> None:
-    play = Play(auth=FakeAuth())
+    play = PlayedRunner(auth=FakeAuth())
 
     def start_job(job: HttpRequestJob) -> None:
         job.shutting_down = True
-        Play.start_job(play, job)
+        PlayedRunner.start_job(play, job)
 
     play.start_job = start_job  # type: ignore[method-assign]
     assert play.call(1, attempt="mine").waits == "dial"

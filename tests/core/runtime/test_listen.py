@@ -14,7 +14,7 @@ from mcp_core import (
     PeerError,
     RemoteProtocolError,
 )
-from tests.core.runtime.test_client import LONG, Played, opened, params, run_call, value
+from tests.core.runtime.test_client import LONG, PlayedClient, opened, params, run_call, value
 from tests.harness.jsonrpc import (
     VERSIONS,
     D,
@@ -78,7 +78,7 @@ class Waits:
             self._steps.throw(InterruptedError())  # type: ignore[union-attr]
 
 
-def listening(version: str = E, **wishes: Any) -> tuple[Played, Any, Changes]:
+def listening(version: str = E, **wishes: Any) -> tuple[PlayedClient, Any, Changes]:
     """Return a client, its open subscription, and the changes."""
     client = opened(version, ALL_OFFERS)
     block = client.listen(**(wishes or {"tools": True, "uris": ["x:1"]}))
@@ -356,7 +356,7 @@ def test_subscription_opening_has_timeout() -> None:
 # -- Lost subscriptions on an open connection ------------------------------------------------------
 
 
-def loses(client: Played, error: McpTrioError) -> None:
+def loses(client: PlayedClient, error: McpTrioError) -> None:
     """End the request of the subscription without a response of the server."""
     (id,) = client._conn._outgoing.table
     client._conn.receive_failure(id, error, client.now)

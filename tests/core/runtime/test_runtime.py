@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from mcp_core import RequestReceived
 
 
-class Bare(Runtime):
+class SilentRuntime(Runtime):
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
         """Discard the entry."""
 
 
-class Random(Bare):
+class Random(SilentRuntime):
     def entropy(self, size: int, /) -> bytes:
         return bytes(range(size))
 
 
 def test_runtime_references_are_unique() -> None:
-    bare = Bare()
+    bare = SilentRuntime()
     assert [bare.reference() for _ in range(3)] == ["1", "2", "3"]
     assert Random().reference() == "00010203"
 
 
 def test_runtime_without_overrides_runs_at_once() -> None:
-    bare, seen = Bare(), []
+    bare, seen = SilentRuntime(), []
     bare.pump()
     bare.call_soon(lambda: seen.append("soon"))
     assert seen == ["soon"]
@@ -55,7 +55,7 @@ def test_runtime_without_overrides_runs_at_once() -> None:
 )
 def test_runtime_missing_method_raises(ask: Callable[[Any], object], deed: str) -> None:
     with pytest.raises(TypeError, match=f"^this runtime does not {deed}$"):
-        ask(Bare())
+        ask(SilentRuntime())
 
 
 def test_package_has_names_of_http_parts_and_no_others() -> None:

@@ -20,7 +20,7 @@ from tests.harness.jsonrpc import (
     line,
     notification,
 )
-from tests.harness.messages.scripted_client import Stage
+from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -416,7 +416,7 @@ def asking(*, middleware: Any = None) -> Server:
 @pytest.mark.requirement("MRTR-2")
 @pytest.mark.parametrize("tool", ["stubborn", "clumsy", "grouped"])
 def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
-    stage = Stage(asking(), E)
+    stage = ScriptedClient(asking(), E)
     (message,) = stage.calls(tool)
     assert message["result"]["resultType"] == "input_required"
     assert stage.runtime.reports == []
@@ -434,7 +434,7 @@ def test_input_request_wins_over_outcome_of_handler(tool: str) -> None:
 def test_prompts_and_resources_may_ask_for_input(
     version: str, method: str, params: Any, member: str
 ) -> None:
-    stage = Stage(asking(), version)
+    stage = ScriptedClient(asking(), version)
     stage.asks(1, method, **params)
     (message,) = stage.sent_messages()
     if stage.stateful:
@@ -470,13 +470,13 @@ def test_middleware_sees_each_run_of_handler(version: str) -> None:
             return InputRequiredResult(input_requests={"roots": ListRootsRequest()})
         return "asked"
 
-    Stage(server, version).whole_call("by_hand", {"roots": []})
+    ScriptedClient(server, version).whole_call("by_hand", {"roots": []})
     assert seen == ["InputRequiredResult", "CallToolResult"]
     seen.clear()
-    Stage(server, version).whole_call("stubborn", {"roots": []})
+    ScriptedClient(server, version).whole_call("stubborn", {"roots": []})
     assert seen == ["CallToolResult"] * (1 if version == D else 2)
     seen.clear()
-    Stage(server, version).whole_call("grouped", {"roots": []})
+    ScriptedClient(server, version).whole_call("grouped", {"roots": []})
     assert seen == (
         ["CallToolResult"] if version == D else ["BaseExceptionGroup", "CallToolResult"]
     )
@@ -493,7 +493,7 @@ def test_middleware_may_return_input_required(version: str) -> None:
             return InputRequiredResult(request_state=f"{len(calls)}")
         return await proceed()
 
-    stage = Stage(asking(middleware=busy), version)
+    stage = ScriptedClient(asking(middleware=busy), version)
     if stage.stateful:
         stage.asks(1, "tools/call", name="stubborn")
         for _ in range(3):
@@ -513,7 +513,9 @@ def test_request_state_is_verified_before_middleware() -> None:
     async def refuse(context: Context, proceed: Any) -> Any:
         raise AssertionError("it must not run")
 
-    (answer,) = Stage(asking(middleware=refuse), E).calls("stubborn", requestState="made up")
+    (answer,) = ScriptedClient(asking(middleware=refuse), E).calls(
+        "stubborn", requestState="made up"
+    )
     assert answer["error"]["code"] == -32602
 
 
@@ -538,14 +540,14 @@ def by_hand() -> Server:
 
 @pytest.mark.parametrize("version", [D, E])
 def test_plain_function_may_return_input_required(version: str) -> None:
-    stage = Stage(by_hand(), version)
+    stage = ScriptedClient(by_hand(), version)
     assert stage.whole_call("plain", {"roots": []})["result"]["content"][0]["text"] == "0 roots"
     assert stage.service.idle
 
 
 @pytest.mark.parametrize("version", [D, E])
 def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
-    stage = Stage(by_hand(), version, {"elicitation": {"url": {}}})
+    stage = ScriptedClient(by_hand(), version, {"elicitation": {"url": {}}})
     (answer,) = stage.calls("plain")
     assert answer["error"]["data"] == {"requiredCapabilities": {"roots": {}}}
     (answer,) = stage.calls("nowhere", 2)
@@ -556,7 +558,7 @@ def test_returned_requests_invalid_are_error_of_tool(version: str) -> None:
 
 
 def test_stop_cancels_jobs_that_wait_for_input() -> None:
-    stage = Stage(asking(), D)
+    stage = ScriptedClient(asking(), D)
     stage.asks(1, "prompts/get", name="prompt_with_roots")
     assert stage.sent_messages()
     ((job, steps),) = stage.running
@@ -597,7 +599,7 @@ def visiting() -> Server:
 @pytest.mark.parametrize("tool", ["page", "first"])
 def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
     server = visiting()
-    requests, other = Stage(server, D), Stage(server, D)
+    requests, other = ScriptedClient(server, D), ScriptedClient(server, D)
     assert requests.calls(tool, arguments={"name": "v1"})
     for _ in range(2):
         server.elicitation_complete("v1")
@@ -614,7 +616,7 @@ def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
 @pytest.mark.parametrize("tool", ["page", "first"])
 def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
     server = visiting()
-    stage = Stage(server, E)
+    stage = ScriptedClient(server, E)
     assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
     server.elicitation_complete("v1")
     assert stage.sent_messages() == []
@@ -622,12 +624,12 @@ def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
 
 def test_page_visited_after_close_sends_nothing() -> None:
     server = visiting()
-    stage = Stage(server, D)
+    stage = ScriptedClient(server, D)
     assert stage.calls("first", arguments={"name": "v1"})
     stage.conn.close()
     server.elicitation_complete("v1")
     assert stage.sent_messages() == []
-    gone = Stage(server, D)
+    gone = ScriptedClient(server, D)
     assert gone.calls("first", arguments={"name": "v1"})
     gone.service.close()
     server.elicitation_complete("v1")
@@ -636,7 +638,7 @@ def test_page_visited_after_close_sends_nothing() -> None:
 
 def test_pages_over_limit_forget_oldest() -> None:
     server = visiting()
-    stage = Stage(server, D)
+    stage = ScriptedClient(server, D)
     for n in range(1_001):
         stage.calls("first", arguments={"name": f"v{n}"})
     server.elicitation_complete("v0")

@@ -1,7 +1,7 @@
 """A server with a scripted client, under a runtime that the test advances step by step.
 
-`Stage` runs jobs one step at a time: a handler that waits for a response stays suspended until the
-test sends it.
+`ScriptedClient` runs jobs one step at a time: a handler that waits for a response stays suspended
+until the test sends it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Stepping(Runtime):
         return self.thread
 
 
-class Stage:
+class ScriptedClient:
     """A server, and a client of revision `version` with the capabilities `offers`."""
 
     def __init__(

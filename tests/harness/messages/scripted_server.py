@@ -35,8 +35,8 @@ __all__ = [
     "FORM",
     "PLAYS",
     "Callback",
+    "ClientPlay",
     "Failure",
-    "Play",
     "ScriptedServer",
     "created",
     "ended",
@@ -102,7 +102,7 @@ class Failure:
 
 
 class Callback:
-    """A callback of a client whose function the test sets once it has the `Play`."""
+    """A callback of a client whose function the test sets once it has the `ClientPlay`."""
 
     function: Callable[[Any], Any]
 
@@ -210,7 +210,7 @@ class ScriptedServer:
         return len(self.sent(method))
 
 
-class Play:
+class ClientPlay:
     """A connected client, its server, and what a test needs of the runtime."""
 
     def __init__(
@@ -244,7 +244,7 @@ async def result_of(function: Callable[[], Awaitable[Any]]) -> Any:
         return exc
 
 
-class TrioPlay(Play):
+class TrioPlay(ClientPlay):
     async def together(self, *functions: Callable[[], Awaitable[Any]]) -> list[Any]:
         results: dict[int, Any] = {}
 
@@ -264,7 +264,7 @@ class TrioPlay(Play):
         assert scope.cancelled_caught
 
 
-class AsyncioPlay(Play):
+class AsyncioPlay(ClientPlay):
     async def together(self, *functions: Callable[[], Awaitable[Any]]) -> list[Any]:
         return await asyncio.gather(*map(result_of, functions))
 
@@ -279,7 +279,7 @@ class AsyncioPlay(Play):
 
 
 def play_trio(
-    main: Callable[[Play], Awaitable[T]],
+    main: Callable[[ClientPlay], Awaitable[T]],
     version: str,
     *,
     offers: Message | None = None,
@@ -341,7 +341,7 @@ def play_trio(
 
 
 def play_asyncio(
-    main: Callable[[Play], Awaitable[T]],
+    main: Callable[[ClientPlay], Awaitable[T]],
     version: str,
     *,
     offers: Message | None = None,

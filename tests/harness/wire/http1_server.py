@@ -1,8 +1,8 @@
 """An HTTP server that a test plays, request by request, on memory streams or sockets, on either
 driver.
 
-`PlayedServer` passes each request to `play`, in a task of its connection. By default it is an MCP
-server that performs the handshake of `version`, and answers methods from `is_callback_for`.
+`PlayedHttpServer` passes each request to `play`, in a task of its connection. By default it is an
+MCP server that performs the handshake of `version`, and answers methods from `is_callback_for`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Request:
 class Connection:
     """The server's end of one connection."""
 
-    def __init__(self, server: PlayedServer, stream: trio.abc.Stream) -> None:
+    def __init__(self, server: PlayedHttpServer, stream: trio.abc.Stream) -> None:
         self.server = server
         self.stream = stream
         self.requests = 0
@@ -129,7 +129,7 @@ class Connection:
                 return None
 
 
-class PlayedServer:
+class PlayedHttpServer:
     """A server that the test plays.
 
     `requests` has the received requests, in order; `opened` and `closed` count connections;
@@ -209,7 +209,7 @@ class PlayedServer:
 class MemoryConnector:
     """A fake `Connector`: each connection is a memory pair with `server` at the end."""
 
-    server: PlayedServer
+    server: PlayedHttpServer
     nursery: trio.Nursery
 
     def __init__(self, scheme: str, host: str, port: int, **options: Any) -> None:
@@ -229,7 +229,7 @@ class MemoryConnector:
         return client
 
 
-def connect_to(server: PlayedServer, **options: Any) -> AbstractAsyncContextManager[Any]:
+def connect_to(server: PlayedHttpServer, **options: Any) -> AbstractAsyncContextManager[Any]:
     """Connect to the server of `playing`."""
     options.setdefault("versions", [server.version])
     connect = connect_http if either.on_trio() else mcp_asyncio_shim.connect
@@ -238,7 +238,7 @@ def connect_to(server: PlayedServer, **options: Any) -> AbstractAsyncContextMana
 
 
 @asynccontextmanager
-async def playing(server: PlayedServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+async def playing(server: PlayedHttpServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Play `server` to the clients of this block. At its end every connection must be closed."""
 
     class ServerConnector(MemoryConnector):
@@ -260,7 +260,7 @@ async def playing(server: PlayedServer, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 @asynccontextmanager
 async def connected(
-    server: PlayedServer, monkeypatch: pytest.MonkeyPatch, **options: Any
+    server: PlayedHttpServer, monkeypatch: pytest.MonkeyPatch, **options: Any
 ) -> AsyncIterator[Any]:
     """A client of `server` in memory."""
     async with playing(server, monkeypatch), connect_to(server, **options) as client:

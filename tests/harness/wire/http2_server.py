@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.harness.jsonrpc import Message
-    from tests.harness.wire.http1_server import PlayedServer
+    from tests.harness.wire.http1_server import PlayedHttpServer
 
 __all__ = ["H2Peer", "H2Request"]
 
@@ -76,7 +76,7 @@ class H2Peer:
 
     most = 200
 
-    def __init__(self, server: PlayedServer, stream: trio.abc.Stream) -> None:
+    def __init__(self, server: PlayedHttpServer, stream: trio.abc.Stream) -> None:
         self.server = server
         self.stream = stream
         self.requests = 0

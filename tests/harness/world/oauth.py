@@ -17,11 +17,11 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["World", "oauth_world", "redirect_uri_in", "state_in"]
+__all__ = ["OAuthWorld", "oauth_world", "redirect_uri_in", "state_in"]
 
 
 @dataclass
-class World:
+class OAuthWorld:
     """An MCP server with authorization. `good` has the tokens that the MCP server accepts,
     `requests` each request to the authorization server, as path and fields.
     """
@@ -150,8 +150,8 @@ class World:
 
 
 @asynccontextmanager
-async def oauth_world() -> AsyncIterator[World]:
-    world = World()
+async def oauth_world() -> AsyncIterator[OAuthWorld]:
+    world = OAuthWorld()
 
     async def serve(stream: trio.SocketStream) -> None:
         http = h11.Connection(h11.SERVER)

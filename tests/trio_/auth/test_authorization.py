@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp_core.auth import HttpRequest, HttpResponse
-    from tests.harness.world.oauth import World
+    from tests.harness.world.oauth import OAuthWorld
 
 HEADLESS = ClientProfile(redirect_uri="http://127.0.0.1:1/callback")
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[OAuthWorld]:
     async with oauth_world() as world:
         yield world
 
@@ -68,7 +68,7 @@ def headless(**more: Any) -> LoginConfig:
     )
 
 
-def opened(world: World, auth: Any, **options: Any) -> Any:
+def opened(world: OAuthWorld, auth: Any, **options: Any) -> Any:
     return connect_http(world.url, auth=auth, versions=["2025-11-25"], **options)
 
 
@@ -77,7 +77,7 @@ def lost(url: str) -> str:
 
 
 async def test_login_token_is_sent_with_all_later_requests(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "mcp_trio"):
         async with opened(world, headless()) as client:
@@ -188,7 +188,7 @@ async def test_login_at_provider_runs(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.requirement("AG-2")
-async def test_auth_disabled_refusal_names_the_cure(world: World) -> None:
+async def test_auth_disabled_refusal_names_the_cure(world: OAuthWorld) -> None:
     with pytest.raises(ConnectFailed, match=r"auth=True.*mcp-trio login") as caught:
         async with opened(world, False):
             pass
@@ -196,7 +196,7 @@ async def test_auth_disabled_refusal_names_the_cure(world: World) -> None:
     assert world.requests == []
 
 
-async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
+async def test_stored_tokens_are_used_without_a_user(world: OAuthWorld) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)):
         pass
@@ -205,7 +205,7 @@ async def test_stored_tokens_are_used_without_a_user(world: World) -> None:
     assert world.tokens == 1
 
 
-async def test_stored_tokens_are_used_inside_a_deadline(world: World) -> None:
+async def test_stored_tokens_are_used_inside_a_deadline(world: OAuthWorld) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)):
         pass
@@ -216,7 +216,7 @@ async def test_stored_tokens_are_used_inside_a_deadline(world: World) -> None:
     assert {token for _, token in world.posted} == {"CANARY-token-1"}
 
 
-async def test_login_without_browse_raises_auth_required(world: World) -> None:
+async def test_login_without_browse_raises_auth_required(world: OAuthWorld) -> None:
     with pytest.raises(ConnectFailed, match="log in") as caught:
         async with opened(world, LoginConfig(storage=MemoryStorage(), browse=None)):
             pass
@@ -224,7 +224,7 @@ async def test_login_without_browse_raises_auth_required(world: World) -> None:
     assert world.count("/register") == world.count("/authorize") == 0
 
 
-async def test_rejected_token_is_refreshed(world: World) -> None:
+async def test_rejected_token_is_refreshed(world: OAuthWorld) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         await client.list_tools()
@@ -232,7 +232,7 @@ async def test_rejected_token_is_refreshed(world: World) -> None:
     assert world.requests[-1][1]["grant_type"] == "refresh_token"
 
 
-async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
+async def test_concurrent_rejections_cause_one_refresh(world: OAuthWorld) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         async with trio.open_nursery() as nursery:
@@ -242,7 +242,7 @@ async def test_concurrent_rejections_cause_one_refresh(world: World) -> None:
 
 
 async def test_expiring_token_is_refreshed_in_advance(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
     monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))
@@ -257,14 +257,14 @@ async def test_expiring_token_is_refreshed_in_advance(
     assert world.tokens == 2
 
 
-async def test_insufficient_scope_requests_more_scopes(world: World) -> None:
+async def test_insufficient_scope_requests_more_scopes(world: OAuthWorld) -> None:
     async with opened(world, headless()) as client:
         world.wants = "add:numbers"
         await client.call_tool("add", {})
     assert world.scopes["CANARY-token-2"] == "add:numbers"
 
 
-async def test_scope_never_granted_raises_auth_required(world: World) -> None:
+async def test_scope_never_granted_raises_auth_required(world: OAuthWorld) -> None:
     async def stubborn(url: str) -> str:
         return f"{HEADLESS.redirect_uri}?code=x&state={state_in(url)}"
 
@@ -276,7 +276,7 @@ async def test_scope_never_granted_raises_auth_required(world: World) -> None:
         await client.call_tool("add", {})
 
 
-async def test_token_always_rejected_fails_after_one_login(world: World) -> None:
+async def test_token_always_rejected_fails_after_one_login(world: OAuthWorld) -> None:
     class Never(set[str]):
         def add(self, token: str) -> None:
             pass
@@ -288,7 +288,7 @@ async def test_token_always_rejected_fails_after_one_login(world: World) -> None
     assert world.count("/token") == 1
 
 
-async def test_cancelled_call_does_not_end_the_login(world: World) -> None:
+async def test_cancelled_call_does_not_end_the_login(world: OAuthWorld) -> None:
     async with opened(world, headless()) as client:
         world.good.clear()
         world.paused = trio.Event()
@@ -301,7 +301,7 @@ async def test_cancelled_call_does_not_end_the_login(world: World) -> None:
     assert world.tokens == 2
 
 
-async def test_cancelled_client_stores_the_token_it_requested(world: World) -> None:
+async def test_cancelled_client_stores_the_token_it_requested(world: OAuthWorld) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)) as client:
         world.good.clear()
@@ -333,7 +333,7 @@ async def test_cancelled_client_stores_the_token_it_requested(world: World) -> N
     ],
 )
 async def test_failed_login_raises_with_the_reason(
-    world: World, callback: Callable[[str], str], text: str
+    world: OAuthWorld, callback: Callable[[str], str], text: str
 ) -> None:
     async def come_back(url: str) -> str:
         return callback(url)
@@ -345,7 +345,7 @@ async def test_failed_login_raises_with_the_reason(
 
 
 async def test_failing_storage_is_logged_and_login_works(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
         def load(self, key: str) -> bytes | None:
@@ -363,7 +363,7 @@ async def test_failing_storage_is_logged_and_login_works(
 
 
 async def test_invalid_stored_tokens_are_ignored(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Garbled(MemoryStorage):
         def load(self, key: str) -> bytes | None:
@@ -376,7 +376,7 @@ async def test_invalid_stored_tokens_are_ignored(
 
 
 async def test_new_login_clears_the_client_cache(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgot: list[Client] = []
 
@@ -401,7 +401,7 @@ async def test_auth_option_for_a_server_object_raises() -> None:
 
 
 async def test_login_during_a_call_pauses_its_timeout(
-    world: World, mock_clock: trio.testing.MockClock
+    world: OAuthWorld, mock_clock: trio.testing.MockClock
 ) -> None:
     """Also for a call that waits for the login of another, and for one that starts meanwhile."""
     begun = trio.Event()
@@ -421,7 +421,7 @@ async def test_login_during_a_call_pauses_its_timeout(
     assert world.tokens == 2
 
 
-async def test_call_cancelled_during_login_is_not_sent(world: World) -> None:
+async def test_call_cancelled_during_login_is_not_sent(world: OAuthWorld) -> None:
     """Another call that waits for the same login is sent."""
     shown, go_on = trio.Event(), trio.Event()
 
@@ -450,7 +450,7 @@ async def test_call_cancelled_during_login_is_not_sent(world: World) -> None:
     assert calls.count("CANARY-token-2") == 1
 
 
-async def test_rejected_large_request_is_sent_again(world: World) -> None:
+async def test_rejected_large_request_is_sent_again(world: OAuthWorld) -> None:
     """The response arrives while the request is still being written."""
     async with opened(world, headless()) as client:
         world.good.clear()
@@ -459,7 +459,7 @@ async def test_rejected_large_request_is_sent_again(world: World) -> None:
 
 
 async def test_refresh_waits_until_the_server_address_is_known(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = MemoryStorage()
     async with opened(world, headless(storage=storage)):
@@ -473,7 +473,7 @@ async def test_refresh_waits_until_the_server_address_is_known(
     assert {token for _, token in world.posted[1:]} == {"CANARY-token-2"}
 
 
-async def test_authorization_server_is_reached_through_the_same_proxy(world: World) -> None:
+async def test_authorization_server_is_reached_through_the_same_proxy(world: OAuthWorld) -> None:
     proxy = TinyProxy(world.port)
     async with (
         listening(proxy) as port,
@@ -514,7 +514,7 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
 
 
 async def test_call_timeout_resumes_after_login(
-    world: World, mock_clock: trio.testing.MockClock
+    world: OAuthWorld, mock_clock: trio.testing.MockClock
 ) -> None:
     async def slow(url: str) -> str:
         mock_clock.jump(10)
@@ -536,7 +536,7 @@ async def test_call_timeout_resumes_after_login(
 
 
 async def test_login_may_take_longer_than_initialize_timeout(
-    world: World, mock_clock: trio.testing.MockClock
+    world: OAuthWorld, mock_clock: trio.testing.MockClock
 ) -> None:
     async def slow(url: str) -> str:
         mock_clock.jump(30)
@@ -547,7 +547,7 @@ async def test_login_may_take_longer_than_initialize_timeout(
 
 
 async def test_show_mode_leaves_the_page_to_the_user(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also on a machine on which no browser can be opened."""
     monkeypatch.setattr(webbrowser, "open", lambda url: 1 / 0)
@@ -563,7 +563,7 @@ async def test_show_mode_leaves_the_page_to_the_user(
 
 
 async def test_new_scopes_are_shown_before_the_login_page(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages: list[str] = []
 
@@ -587,7 +587,7 @@ async def test_new_scopes_are_shown_before_the_login_page(
 @pytest.mark.parametrize("allowed", [True, False])
 @pytest.mark.parametrize("headless_", [True, False])
 async def test_new_scopes_are_confirmed_by_the_application(
-    world: World, browser: list[str], allowed: bool, headless_: bool
+    world: OAuthWorld, browser: list[str], allowed: bool, headless_: bool
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
@@ -627,7 +627,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_browser_login_shows_the_page_and_gets_the_redirect(
-    world: World, browser: list[str]
+    world: OAuthWorld, browser: list[str]
 ) -> None:
     shown: list[str] = []
     async with opened(world, LoginConfig(storage=MemoryStorage(), show=shown.append)) as client:
@@ -639,7 +639,9 @@ async def test_browser_login_shows_the_page_and_gets_the_redirect(
     assert state_in(shown[0]) not in started
 
 
-async def test_browser_login_reuses_the_registered_port(world: World, browser: list[str]) -> None:
+async def test_browser_login_reuses_the_registered_port(
+    world: OAuthWorld, browser: list[str]
+) -> None:
     storage = MemoryStorage()
     world.refresh = False
     shown: list[str] = []
@@ -653,7 +655,7 @@ async def test_browser_login_reuses_the_registered_port(world: World, browser: l
 
 
 async def test_browser_missing_raises_with_the_cure(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     with pytest.raises(ConnectFailed, match="no browser can be opened"):
@@ -661,7 +663,7 @@ async def test_browser_missing_raises_with_the_cure(
             pass
 
 
-async def test_loopback_port_taken_raises_or_uses_another(world: World) -> None:
+async def test_loopback_port_taken_raises_or_uses_another(world: OAuthWorld) -> None:
     taken = ClientProfile(redirect_uri=f"{world.root}/callback")
     with pytest.raises(ConnectFailed, match="another program"):
         async with opened(world, LoginConfig(profile=taken, storage=MemoryStorage())):
@@ -673,7 +675,7 @@ async def test_loopback_port_taken_raises_or_uses_another(world: World) -> None:
 
 
 async def test_loopback_unrelated_requests_get_404(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statuses: list[bytes] = []
 
@@ -715,7 +717,7 @@ async def test_loopback_unrelated_requests_get_404(
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]"])
 async def test_loopback_accepts_every_local_host_name(
-    world: World, browser: list[str], host: str
+    world: OAuthWorld, browser: list[str], host: str
 ) -> None:
     profile = ClientProfile(redirect_uri=f"http://{host}:0/callback")
     shown: list[str] = []
@@ -726,14 +728,14 @@ async def test_loopback_accepts_every_local_host_name(
     assert urlsplit(browser[0]).hostname == host.strip("[]")
 
 
-async def test_loopback_with_remote_redirect_uri_raises(world: World) -> None:
+async def test_loopback_with_remote_redirect_uri_raises(world: OAuthWorld) -> None:
     elsewhere = ClientProfile(redirect_uri="https://client.example/callback")
     with pytest.raises(ConnectFailed, match="not a port of this machine"):
         async with opened(world, LoginConfig(profile=elsewhere, storage=MemoryStorage())):
             pass
 
 
-async def test_show_callback_failure_raises(world: World, browser: list[str]) -> None:
+async def test_show_callback_failure_raises(world: OAuthWorld, browser: list[str]) -> None:
     def show(url: str) -> None:
         raise OSError("the terminal is gone")
 
@@ -747,7 +749,7 @@ async def test_show_callback_failure_raises(world: World, browser: list[str]) ->
     "error", [webbrowser.Error("no runnable browser"), OSError("exec format error")]
 )
 async def test_browser_failure_raises(
-    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def fail(url: str) -> bool:
         raise error
@@ -758,7 +760,7 @@ async def test_browser_failure_raises(
             pass
 
 
-async def test_browse_raising_auth_required_propagates_its_text(world: World) -> None:
+async def test_browse_raising_auth_required_propagates_its_text(world: OAuthWorld) -> None:
     async def refuse(url: str) -> str:
         raise AuthRequired("log in later")
 
@@ -767,13 +769,13 @@ async def test_browse_raising_auth_required_propagates_its_text(world: World) ->
             pass
 
 
-async def test_browse_none_with_redirect_uri_raises_auth_required(world: World) -> None:
+async def test_browse_none_with_redirect_uri_raises_auth_required(world: OAuthWorld) -> None:
     with pytest.raises(ConnectFailed, match="log in with `mcp-trio login` before"):
         async with opened(world, headless(browse=None)):
             pass
 
 
-async def test_login_by_another_process_is_noticed(world: World) -> None:
+async def test_login_by_another_process_is_noticed(world: OAuthWorld) -> None:
     """As after `mcp-trio login`, which our error message recommends."""
     storage = MemoryStorage()
     world.good.add("")
@@ -788,7 +790,7 @@ async def test_login_by_another_process_is_noticed(world: World) -> None:
 
 
 async def test_two_clients_with_one_storage_refresh_once(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As two processes do.
 
@@ -820,7 +822,7 @@ async def test_two_clients_with_one_storage_refresh_once(
 
 
 async def test_login_by_another_process_does_not_block_the_storage(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     """A login may take long, and the stored tokens are only locked at its end."""
     shown, go_on = trio.Event(), trio.Event()
@@ -845,7 +847,7 @@ async def test_login_by_another_process_does_not_block_the_storage(
 
 
 async def test_storage_lock_timeout_continues_unlocked(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_trio.auth._authorization._LOCK_TIMEOUT", 0.1)
     storage = FileStorage(tmp_path)
@@ -877,7 +879,7 @@ async def test_storage_lock_is_waited_for_ten_seconds(
 
 
 async def test_storage_lock_failure_is_logged_and_login_works(
-    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
     storage = FileStorage(tmp_path / "file" / "tokens")
@@ -886,7 +888,9 @@ async def test_storage_lock_failure_is_logged_and_login_works(
     assert f"cannot be kept in {storage!r}: [Errno 20] Not a directory" in caplog.text
 
 
-async def test_refresh_does_not_need_the_loopback_port(world: World, browser: list[str]) -> None:
+async def test_refresh_does_not_need_the_loopback_port(
+    world: OAuthWorld, browser: list[str]
+) -> None:
     """Another program listens at the one registered port."""
     storage = MemoryStorage()
     place = await LoopbackListener.open("http://127.0.0.1:0/callback", any_port=True)
@@ -900,7 +904,7 @@ async def test_refresh_does_not_need_the_loopback_port(world: World, browser: li
     assert world.tokens == 2
 
 
-async def test_closed_client_ends_its_login(world: World) -> None:
+async def test_closed_client_ends_its_login(world: OAuthWorld) -> None:
     shown = trio.Event()
 
     async def never(url: str) -> str:
@@ -949,7 +953,7 @@ def test_auth_option_accepts_bool_profile_and_login() -> None:
 
 
 async def test_login_page_without_redirect_times_out(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: True)
     monkeypatch.setattr("mcp_trio.auth._loopback._LOGIN_TIMEOUT", 0.05)

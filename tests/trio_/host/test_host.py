@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 import trio
 import trio.testing
@@ -26,6 +25,7 @@ from mcp_core.host import (
 )
 from mcp_core.runtime.host import HostLimits, MemoryApprovals
 from mcp_trio.host._host import Host
+from tests.harness.forms import Seats
 from tests.harness.jsonrpc import VERSIONS
 from tests.levels import long
 from tests.trio_.host.played import PlayedServer, PlayedSource, tool
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core.runtime.host import CallQuestion
-
-
-class Seats(msgspec.Struct):
-    count: Annotated[int, msgspec.Meta(ge=1, le=8)]
-    where: Literal["aisle", "window"] = "aisle"
 
 
 def make_server(name: str, versions: Iterable[str] = VERSIONS) -> mcp_trio.Server:

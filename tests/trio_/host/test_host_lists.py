@@ -170,7 +170,7 @@ async def test_pins_are_stored_although_the_server_dies(
     slow_store: MemoryApprovals, autojump_clock: trio.abc.Clock
 ) -> None:
     """The pins must be compared with at the next start of the program."""
-    server, user = PlayedServer(tool("look")), User()
+    server, user = PlayedServer(tool("look")), AskedUser()
     source = PlayedSource(server=server)
     source.file = FILE
     async with Host({}, approvals=slow_store, on_approve_definitions=user.ask) as host:
@@ -324,7 +324,7 @@ async def test_changes_while_disconnected_are_asked_about_after_the_reconnect(
 # -- `on_approve_definitions` --------------------------------------------------------------------
 
 
-class User:
+class AskedUser:
     """A user who is asked, and answers when the test says."""
 
     def __init__(self) -> None:
@@ -348,7 +348,7 @@ class User:
 async def test_user_is_asked_about_changed_definitions_once(
     yes: bool, autojump_clock: trio.abc.Clock
 ) -> None:
-    server, user = PlayedServer(tool("look")), User()
+    server, user = PlayedServer(tool("look")), AskedUser()
     async with Host({}, on_approve_definitions=user.ask) as host:
         await settled(host, server)
         await server.change(tool("look"), tool("new"))
@@ -372,7 +372,7 @@ async def test_user_is_asked_about_changed_definitions_once(
 async def test_open_question_stays_when_more_has_changed(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    server, user = PlayedServer(tool("look")), User()
+    server, user = PlayedServer(tool("look")), AskedUser()
     async with Host({}, on_approve_definitions=user.ask) as host:
         await settled(host, server)
         await server.change(tool("look"), tool("a"))
@@ -389,7 +389,7 @@ async def test_open_question_stays_when_more_has_changed(
 async def test_question_that_the_end_of_a_server_has_cancelled_is_asked_again(
     autojump_clock: trio.abc.Clock,
 ) -> None:
-    server, user = PlayedServer(tool("look")), User()
+    server, user = PlayedServer(tool("look")), AskedUser()
     async with Host({}, on_approve_definitions=user.ask) as host:
         await settled(host, server)
         await server.change(tool("look"), tool("a"))

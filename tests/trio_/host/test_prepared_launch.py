@@ -43,7 +43,7 @@ def program(path: Path) -> Path:
     return path
 
 
-class World:
+class ProjectFiles:
     """A project, the home directory of the user, and a directory of programs."""
 
     def __init__(self, path: Path) -> None:
@@ -78,14 +78,14 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> ProjectFiles:
+    return ProjectFiles(tmp_path)
 
 
 # What is shown
 
 
-def test_program_on_path_is_found_absolutely(world: World) -> None:
+def test_program_on_path_is_found_absolutely(world: ProjectFiles) -> None:
     prepared = world.prepare({"command": "npx", "args": ["-y", "${X}"], "env": {"K": "${TOKEN}"}})
     launch = prepared.launch
     assert (launch.command, launch.directory) == (str(world.npx), str(world.project))
@@ -93,7 +93,7 @@ def test_program_on_path_is_found_absolutely(world: World) -> None:
     assert (prepared.name, prepared.file) == ("a", str(world.project / "mcp.json"))
 
 
-def test_launch_that_is_too_large_to_show_is_refused_for_a_project(world: World) -> None:
+def test_launch_that_is_too_large_to_show_is_refused_for_a_project(world: ProjectFiles) -> None:
     entry = {"command": "npx", "args": ["-v"] * 200}
     error = world.error(entry)
     assert "it has more than 200 lines to approve" in error
@@ -101,7 +101,7 @@ def test_launch_that_is_too_large_to_show_is_refused_for_a_project(world: World)
     assert len(prepare_launch(files, servers, "a").launch.args) == 200  # it is not shown
 
 
-def test_launch_is_digested_without_the_values(world: World) -> None:
+def test_launch_is_digested_without_the_values(world: ProjectFiles) -> None:
     """Neither the variables nor the inputs have to be known before the approval."""
     world.environ["TOKEN"] = "hunter2"
     entry = {
@@ -119,7 +119,7 @@ def test_launch_is_digested_without_the_values(world: World) -> None:
     assert approval_state(again.launch, ServerApproval(launch=before), ()) == "approved"
 
 
-def test_program_that_path_finds_elsewhere_is_asked_about_again(world: World) -> None:
+def test_program_that_path_finds_elsewhere_is_asked_about_again(world: ProjectFiles) -> None:
     prepared = world.prepare({"command": "npx"})
     approval = ServerApproval(launch=digest_launch(prepared.launch))
     world.environ["PATH"] = f"{program(world.project / 'evil' / 'npx').parent}:{world.bin}"
@@ -127,7 +127,7 @@ def test_program_that_path_finds_elsewhere_is_asked_about_again(world: World) ->
 
 
 @pytest.mark.parametrize("scope", ["local", "project", "user", "managed"])
-def test_directory_is_that_of_the_project_or_home(world: World, scope: ServerScope) -> None:
+def test_directory_is_that_of_the_project_or_home(world: ProjectFiles, scope: ServerScope) -> None:
     entry = {"command": "npx"}
     path = world.project / ".mcp.json"
     path.write_text(json.dumps({"mcpServers": {"a": entry}}))
@@ -155,7 +155,7 @@ def test_directory_is_that_of_the_project_or_home(world: World, scope: ServerSco
         ("/", "/"),
     ],
 )
-def test_working_directory_is_absolute(world: World, cwd: str, expected: str) -> None:
+def test_working_directory_is_absolute(world: ProjectFiles, cwd: str, expected: str) -> None:
     for parent in (world.project, world.home):
         (parent / "sub").mkdir()
     launch = world.prepare({"command": "npx", "cwd": cwd}).launch
@@ -174,7 +174,7 @@ def test_working_directory_is_absolute(world: World, cwd: str, expected: str) ->
     ],
 )
 def test_command_with_directory_counts_from_the_working_directory(
-    world: World, command: str, expected: str
+    world: ProjectFiles, command: str, expected: str
 ) -> None:
     for directory in (world.project / "sub", world.project / "tool", world.home):
         program(directory / "run")
@@ -185,7 +185,7 @@ def test_command_with_directory_counts_from_the_working_directory(
 
 
 @pytest.mark.parametrize("path", ["sub", ".", "", "./sub:", "missing:sub"])
-def test_relative_path_counts_from_the_working_directory(world: World, path: str) -> None:
+def test_relative_path_counts_from_the_working_directory(world: ProjectFiles, path: str) -> None:
     program(world.project / "dir" / "run")
     program(world.project / "dir" / "sub" / "run")
     entry = {"command": "run", "cwd": "dir", "env": {"PATH": path}}
@@ -194,7 +194,7 @@ def test_relative_path_counts_from_the_working_directory(world: World, path: str
     assert found == str(world.project / expected)
 
 
-def test_path_of_the_server_wins_over_that_of_the_file_and_ours(world: World) -> None:
+def test_path_of_the_server_wins_over_that_of_the_file_and_ours(world: ProjectFiles) -> None:
     in_file = program(world.project / "in-file" / "npx")
     in_entry = program(world.project / "in-entry" / "npx")
     (world.project / ".env").write_text(f"PATH={in_file.parent}\nTOKEN=hunter2\n")
@@ -208,7 +208,7 @@ def test_path_of_the_server_wins_over_that_of_the_file_and_ours(world: World) ->
     assert world.prepare(entry, **options).launch.command == str(in_entry)
 
 
-def test_file_that_is_not_executable_is_passed_over(world: World) -> None:
+def test_file_that_is_not_executable_is_passed_over(world: ProjectFiles) -> None:
     first = world.project / "first"
     (first / "npx").mkdir(parents=True)
     second = world.project / "second"
@@ -219,7 +219,7 @@ def test_file_that_is_not_executable_is_passed_over(world: World) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("path", ["one", "two:one", ":two", "missing:{bin}", "file:one"])
-def test_program_is_the_one_that_a_child_runs(world: World, path: str) -> None:
+def test_program_is_the_one_that_a_child_runs(world: ProjectFiles, path: str) -> None:
     """As `subprocess` finds it, which the driver uses."""
     for directory in (world.project / "one", world.project, world.bin, world.project / "two"):
         program(directory / "run").write_text('#!/bin/sh\necho "$0"\n')
@@ -238,7 +238,7 @@ def test_program_is_the_one_that_a_child_runs(world: World, path: str) -> None:
     assert (world.project / ran.stdout.strip()).samefile(found)
 
 
-def test_remote_server_has_its_templates(world: World) -> None:
+def test_remote_server_has_its_templates(world: ProjectFiles) -> None:
     prepared = world.prepare({"type": "http", "url": "https://${HOST}/", "headers": {"A": "${B}"}})
     assert (prepared.launch.url, prepared.launch.headers) == ("https://${HOST}/", {"A": "${B}"})
     assert (prepared.launch.command, prepared.launch.directory) == ("", "")
@@ -247,7 +247,7 @@ def test_remote_server_has_its_templates(world: World) -> None:
 # Values
 
 
-def test_launch_of_a_program_is_expanded_after_approval(world: World) -> None:
+def test_launch_of_a_program_is_expanded_after_approval(world: ProjectFiles) -> None:
     (world.project / ".env").write_text("A=file\nB=file\n")
     entry = {
         "command": "npx",
@@ -274,7 +274,7 @@ def test_launch_of_a_program_is_expanded_after_approval(world: World) -> None:
         prepared.expand()
 
 
-def test_launch_of_an_address_is_expanded_after_approval(world: World) -> None:
+def test_launch_of_an_address_is_expanded_after_approval(world: ProjectFiles) -> None:
     entry = {"type": "ws", "url": "wss://x.example/?k=${KEY}", "headers": {"A": "Bearer ${KEY}"}}
     prepared = world.prepare(entry)
     with pytest.raises(InvalidConfig, match="the variable KEY is not set"):
@@ -290,14 +290,14 @@ def test_launch_of_an_address_is_expanded_after_approval(world: World) -> None:
     assert "hunter2" not in repr(expanded) + repr(prepared)
 
 
-def test_variables_that_name_each_other_are_expanded_once(world: World) -> None:
+def test_variables_that_name_each_other_are_expanded_once(world: ProjectFiles) -> None:
     world.environ.update(A="${B}", B="${A}")
     prepared = world.prepare({"command": "npx", "args": ["${A}"], "env": {"A": "${B}"}})
     expanded = prepared.expand()
     assert (expanded.argv[1:], expanded.env) == (("${B}",), {"A": "${A}"})
 
 
-def test_policy_is_asked_about_the_values(world: World) -> None:
+def test_policy_is_asked_about_the_values(world: ProjectFiles) -> None:
     files, servers = world.files({"type": "http", "url": "https://${HOST}/mcp"})
     denied = b'{"deniedMcpServers": [{"serverUrl": "https://evil.example/*"}]}'
     policy = read_policy(denied, file="m")
@@ -311,7 +311,7 @@ def test_policy_is_asked_about_the_values(world: World) -> None:
 # Errors
 
 
-def test_program_that_is_missing_names_command_and_path(world: World) -> None:
+def test_program_that_is_missing_names_command_and_path(world: ProjectFiles) -> None:
     text = world.error({"command": "missing\x1b"})
     assert f"no program missing\\u001b on PATH ({world.bin}): install it" in text
     assert world.error({"command": "./missing"}).endswith(
@@ -340,7 +340,7 @@ def test_program_that_is_missing_names_command_and_path(world: World) -> None:
     ],
 )
 def test_server_that_cannot_be_prepared_is_an_error(
-    world: World, entry: dict[str, Any], problem: str
+    world: ProjectFiles, entry: dict[str, Any], problem: str
 ) -> None:
     os.mkfifo(world.project / "fifo")
     (world.project / "bad.env").write_text("hunter2")
@@ -358,7 +358,9 @@ def test_server_that_cannot_be_prepared_is_an_error(
     assert "hunter2" not in text
 
 
-def test_home_that_is_not_known_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_that_is_not_known_is_an_error(
+    world: ProjectFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def home() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -368,7 +370,7 @@ def test_home_that_is_not_known_is_an_error(world: World, monkeypatch: pytest.Mo
     assert world.prepare({"command": "npx"}).launch.directory == str(world.project)
 
 
-def test_path_that_is_not_utf8_is_an_error(world: World) -> None:
+def test_path_that_is_not_utf8_is_an_error(world: ProjectFiles) -> None:
     world.environ["DIR"] = os.fsdecode(b"\xff")
     try:
         program(world.project / world.environ["DIR"] / "run")
@@ -377,12 +379,14 @@ def test_path_that_is_not_utf8_is_an_error(world: World) -> None:
     assert "is not UTF-8, so it cannot be approved" in world.error({"command": "./${DIR}/run"})
 
 
-def test_server_that_does_not_exist_is_a_key_error(world: World) -> None:
+def test_server_that_does_not_exist_is_a_key_error(world: ProjectFiles) -> None:
     with pytest.raises(KeyError):
         prepare_launch(*world.files({"command": "npx"}), "b")
 
 
-def test_program_on_windows_has_its_ending(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_on_windows_has_its_ending(
+    world: ProjectFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_prepared_launch, "_WINDOWS", True)
     directory = "C:\\node"
     files = {f"{directory}\\npx.cmd", f"{directory}\\node.exe"}
@@ -399,7 +403,7 @@ def test_program_on_windows_has_its_ending(world: World, monkeypatch: pytest.Mon
     assert prepared.launch.command.endswith(f"{directory}\\npx.cmd")
 
 
-def test_secrets_are_values_of_variables_and_of_what_names_them(world: World) -> None:
+def test_secrets_are_values_of_variables_and_of_what_names_them(world: ProjectFiles) -> None:
     world.environ |= {"GH": "from environ", "PLAIN": "plain value", "MODE": "production"}
     (world.project / ".env").write_text("API_KEY=from file\nLEVEL=debug level\nDIR=/srv/data\n")
     entry = {
@@ -414,7 +418,7 @@ def test_secrets_are_values_of_variables_and_of_what_names_them(world: World) ->
     }
 
 
-def test_secrets_are_all_variables_of_address_and_headers(world: World) -> None:
+def test_secrets_are_all_variables_of_address_and_headers(world: ProjectFiles) -> None:
     world.environ |= {"K": "in-the-url", "H": "in a header", "T": "a-token"}
     entry = {
         "type": "http",

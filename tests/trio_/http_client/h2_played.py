@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = [
     "OK",
     "Frame",
+    "H2Play",
     "H2Played",
-    "Play",
     "Request",
     "data",
     "go_away",
@@ -175,7 +175,7 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Exchange:
+class H2Exchange:
     """One request of the client, with its result. While `pause` is set its response is paused."""
 
     def __init__(
@@ -203,7 +203,7 @@ class Exchange:
         self.actions += actions
         return self.pause
 
-    async def ends(self) -> Exchange:
+    async def ends(self) -> H2Exchange:
         with trio.fail_after(patience()):
             await self.over.wait()
         return self
@@ -223,25 +223,25 @@ class Exchange:
         return bool(self.actions) and isinstance(self.actions[-1], End)
 
 
-class Play:
+class H2Play:
     """A client, and the server that the test plays."""
 
     def __init__(self, client: H2ClientConnection, server: H2Played, nursery: trio.Nursery) -> None:
         self.client, self.server, self.nursery = client, server, nursery
 
-    def ask(self, body: bytes = b"{}", *headers: tuple[bytes, bytes]) -> Exchange:
-        exchange = Exchange(self.client, body, *headers)
+    def ask(self, body: bytes = b"{}", *headers: tuple[bytes, bytes]) -> H2Exchange:
+        exchange = H2Exchange(self.client, body, *headers)
         self.nursery.start_soon(exchange.run)
         return exchange
 
-    async def receive_request(self, body: bytes = b"{}") -> tuple[Exchange, Request]:
+    async def receive_request(self, body: bytes = b"{}") -> tuple[H2Exchange, Request]:
         """Send a request, and read it on the other side."""
         exchange = self.ask(body)
         return exchange, await self.server.request()
 
 
 @asynccontextmanager
-async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
+async def playing(*pairs: tuple[int, int]) -> AsyncIterator[H2Play]:
     """Yield a started connection. At the end the client closes it, and no state must be left."""
     ours, theirs = memory_pair()
     client, server = H2ClientConnection(ours, "https"), H2Played(theirs)
@@ -251,7 +251,7 @@ async def playing(*pairs: tuple[int, int]) -> AsyncIterator[Play]:
                 opening.start_soon(server.greet, *pairs)
                 await client.open(nursery)
             async with trio.open_nursery() as asking:
-                yield Play(client, server, asking)
+                yield H2Play(client, server, asking)
                 asking.cancel_scope.cancel()
             with trio.fail_after(patience()):
                 await client.aclose()

@@ -28,7 +28,7 @@ EMPTY = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 UNTIL_THE_END = b"HTTP/1.0 200 OK\r\n\r\nhello"
 
 
-class Exchange:
+class H11Exchange:
     """One request, with the result."""
 
     def __init__(self, client: H11ClientConnection, body: bytes = b"{}") -> None:
@@ -50,11 +50,11 @@ class Exchange:
         return b"".join(action.data for action in self.actions if isinstance(action, Body))
 
 
-async def answered(answer: bytes, *, close: bool = False) -> tuple[Exchange, bytes]:
+async def answered(answer: bytes, *, close: bool = False) -> tuple[H11Exchange, bytes]:
     """Return the result of a request with this response, and the request as the server read it."""
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
-    exchange = Exchange(client)
+    exchange = H11Exchange(client)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         request = await theirs.receive_some()
@@ -136,7 +136,7 @@ async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -
 async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> None:
     whole, _ = await answered(answer)
     ours, theirs = memory_pair()
-    exchange = Exchange(H11ClientConnection(ours))
+    exchange = H11Exchange(H11ClientConnection(ours))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some()
@@ -187,7 +187,7 @@ async def test_h11_client_reuses_the_connection() -> None:
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
     for number in range(3):
-        exchange = Exchange(client)
+        exchange = H11Exchange(client)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange.run)
             assert await theirs.receive_some() == REQUEST
@@ -218,7 +218,7 @@ async def test_h11_client_invalid_request_raises_and_sends_nothing() -> None:
 async def test_h11_client_on_a_broken_stream_is_connection_lost() -> None:
     ours, theirs = memory_pair()
     await theirs.aclose()
-    exchange = Exchange(H11ClientConnection(ours))
+    exchange = H11Exchange(H11ClientConnection(ours))
     await exchange.run()
     assert str(exchange.error) == "the server closed the connection without an answer"
 
@@ -231,7 +231,7 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n"
 
 async def test_h11_client_long_request_is_written_while_the_server_reads() -> None:
     ours, theirs = memory_pair()
-    exchange = Exchange(H11ClientConnection(ours), LONG)
+    exchange = H11Exchange(H11ClientConnection(ours), LONG)
     server = h11.Connection(h11.SERVER)
     read = bytearray()
     async with trio.open_nursery() as nursery:
@@ -251,7 +251,7 @@ async def test_h11_client_long_request_is_written_while_the_server_reads() -> No
 
 async def test_h11_client_long_request_rejected_early_returns_the_response() -> None:
     ours, theirs = memory_pair()
-    exchange = Exchange(H11ClientConnection(ours), LONG)
+    exchange = H11Exchange(H11ClientConnection(ours), LONG)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some(1000)
@@ -265,7 +265,7 @@ async def test_h11_client_long_request_rejected_early_returns_the_response() -> 
 async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
     """The response sent before closing is read, although writing fails."""
     ours, theirs = memory_pair()
-    exchange = Exchange(H11ClientConnection(ours), LONG)
+    exchange = H11Exchange(H11ClientConnection(ours), LONG)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
         await theirs.receive_some(1000)
@@ -309,7 +309,7 @@ async def test_h11_client_paused_response_is_not_read_until_resumed() -> None:
 async def test_h11_client_cancelled_while_writing_or_reading() -> None:
     for body in LONG, b"{}":
         ours, theirs = memory_pair()
-        exchange = Exchange(H11ClientConnection(ours), body)
+        exchange = H11Exchange(H11ClientConnection(ours), body)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange.run)
             await trio.testing.wait_all_tasks_blocked()

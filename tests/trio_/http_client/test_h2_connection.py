@@ -42,8 +42,8 @@ from tests.trio_.http_client.h2_played import (
     MOST,
     OK,
     TABLE,
+    H2Play,
     H2Played,
-    Play,
     data,
     go_away,
     ping,
@@ -485,7 +485,7 @@ async def test_h2_client_window_is_replenished_while_reading() -> None:
 # --- paused responses ---------------------------------------------------------------------------
 
 
-async def send_data(play: Play, stream: int, size: int, *, of: int = 16_000) -> None:
+async def send_data(play: H2Play, stream: int, size: int, *, of: int = 16_000) -> None:
     for _ in range(size // of):
         await play.server.send(data(stream, b"x" * of))
 

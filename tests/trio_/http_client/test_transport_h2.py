@@ -22,7 +22,7 @@ from tests.drivers.test_http_client import (
 )
 from tests.harness.jsonrpc import E
 from tests.harness.wire.client import CallTask
-from tests.harness.wire.http1_server import PlayedServer, connected
+from tests.harness.wire.http1_server import PlayedHttpServer, connected
 from tests.harness.wire.http2_server import H2Peer, H2Request
 from tests.levels import long
 from tests.trio_.http_client.h2_played import go_away
@@ -33,13 +33,13 @@ MonkeyPatch = pytest.MonkeyPatch
 
 @pytest.fixture(autouse=True)
 def over_http2(monkeypatch: MonkeyPatch) -> None:
-    begin = PlayedServer.__init__
+    begin = PlayedHttpServer.__init__
 
-    def begin_h2(server: PlayedServer, *args: Any, **answers: Any) -> None:
+    def begin_h2(server: PlayedHttpServer, *args: Any, **answers: Any) -> None:
         begin(server, *args, **answers)
         server.speaks = H2Peer
 
-    monkeypatch.setattr(PlayedServer, "__init__", begin_h2)
+    monkeypatch.setattr(PlayedHttpServer, "__init__", begin_h2)
 
 
 DISCOVERED: Any = {
@@ -67,7 +67,7 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
         running -= 1
         await echo(request)
 
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     server.answers[CALL] = answer
     async with connected(server, monkeypatch) as client:
         results: dict[int, str] = {}
@@ -87,7 +87,7 @@ async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
     monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(H2Peer, "most", 10)
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     running = 0
     enough = trio.Event()
 
@@ -110,7 +110,7 @@ async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
 async def test_http2_client_cancelled_call_keeps_the_connection(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    server = PlayedServer(version, tools_call=hang)
+    server = PlayedHttpServer(version, tools_call=hang)
     async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
         one, other = (
@@ -152,7 +152,7 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
         await trio.sleep_forever()
 
     changed = trio.Event()
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
     server.answers["server/discover"] = {
         **DISCOVERED,
@@ -192,7 +192,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         await trio.sleep_forever()
 
     sent = trio.Event()
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     server.answers["subscriptions/listen"] = listen
     server.answers["server/discover"] = {
         **DISCOVERED,
@@ -211,7 +211,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
 async def test_http2_client_idle_connection_is_closed(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(29)
@@ -226,7 +226,7 @@ async def test_http2_client_idle_connection_is_closed(
 async def test_http2_client_calls_wait_for_the_connection_being_opened(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(31)  # until the first connection is closed
@@ -239,7 +239,7 @@ async def test_http2_client_calls_wait_for_the_connection_being_opened(
 async def test_http2_client_connect_failure_does_not_delay_other_calls(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
         await trio.sleep(31)
@@ -259,7 +259,7 @@ async def test_http2_client_connect_failure_does_not_delay_other_calls(
 # --- unprocessed requests -----------------------------------------------------------------------
 
 
-def saying(server: PlayedServer, *plays: Any) -> None:
+def saying(server: PlayedHttpServer, *plays: Any) -> None:
     """Play consecutive calls with `plays`; the last one is for all others."""
     left = list(plays)
 
@@ -335,7 +335,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
     name: str, monkeypatch: MonkeyPatch
 ) -> None:
     plays, times, outcome = PLAYS[name]
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     async with connected(server, monkeypatch) as client:
         saying(server, *plays)
         with trio.fail_after(5):
@@ -358,7 +358,7 @@ async def test_http2_client_goaway_moves_new_calls_to_another_connection(
         await release.wait()
         await finish(request)
 
-    server = PlayedServer(E)
+    server = PlayedHttpServer(E)
     async with connected(server, monkeypatch) as client:
         saying(server, wait)
         callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(5)]
@@ -382,7 +382,7 @@ async def test_http2_client_goaway_moves_new_calls_to_another_connection(
 async def test_http2_client_broken_connection_fails_its_calls(
     monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
-    server = PlayedServer(E, tools_call=hang)
+    server = PlayedHttpServer(E, tools_call=hang)
     async with connected(server, monkeypatch) as client:
         callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(5)]
         await trio.testing.wait_all_tasks_blocked()
@@ -405,7 +405,7 @@ async def test_http2_client_broken_connection_retries_reads(monkeypatch: MonkeyP
                 {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
             )
 
-    server = PlayedServer(E, tools_list=once)
+    server = PlayedHttpServer(E, tools_list=once)
     async with connected(server, monkeypatch) as client:
         assert await client.list_tools() == []
         assert server.request_names() == ["server/discover", "tools/list", "tools/list"]
@@ -415,7 +415,7 @@ async def test_http2_client_server_without_capacity_ends_in_an_error(
     monkeypatch: MonkeyPatch,
 ) -> None:
     """A server may do so for long: a few new connections are tried, and then the call fails."""
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         peer: Any = server.requests[-1].connection
         peer.http.update_settings({3: 0})

@@ -23,7 +23,7 @@ from tests.drivers.test_http_client import (
     test_http_client_unreachable_later_fails_the_call_only,
 )
 from tests.harness import either
-from tests.harness.wire.http1_server import PlayedServer
+from tests.harness.wire.http1_server import PlayedHttpServer
 from tests.harness.wire.http2_server import H2Peer
 
 MonkeyPatch = pytest.MonkeyPatch
@@ -49,10 +49,10 @@ __all__ = [
 
 @pytest.fixture(autouse=True)
 def over_http2(monkeypatch: MonkeyPatch) -> None:
-    begin = PlayedServer.__init__
+    begin = PlayedHttpServer.__init__
 
-    def begin_h2(server: PlayedServer, *args: Any, **answers: Any) -> None:
+    def begin_h2(server: PlayedHttpServer, *args: Any, **answers: Any) -> None:
         begin(server, *args, **answers)
         server.speaks = H2Peer
 
-    monkeypatch.setattr(PlayedServer, "__init__", begin_h2)
+    monkeypatch.setattr(PlayedHttpServer, "__init__", begin_h2)

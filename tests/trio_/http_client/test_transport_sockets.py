@@ -26,7 +26,7 @@ from mcp_trio.auth._fetch import fetch
 from mcp_trio.http_client import _connector
 from mcp_trio.http_client._connector import Connector
 from tests.harness.jsonrpc import D, E
-from tests.harness.wire.http1_server import Connection, PlayedServer, Request
+from tests.harness.wire.http1_server import Connection, PlayedHttpServer, Request
 from tests.harness.wire.http2_server import H2Peer
 from tests.harness.world.waiting import until
 from tests.trio_.http_client.test_connector import TinyProxy, environment, listening, ours, theirs
@@ -41,14 +41,16 @@ DONE: Any = {"content": [], "resultType": "complete"}
 
 
 @asynccontextmanager
-async def serving(server: PlayedServer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def serving(
+    server: PlayedHttpServer, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
     async with listening(server.serve, tls) as port:
         yield f"{'http' if tls is None else 'https'}://127.0.0.1:{port}/mcp"
 
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_http_socket_calls_are_answered(version: str) -> None:
-    server = PlayedServer(version, session="s1" if version == D else "", tools_call=DONE)
+    server = PlayedHttpServer(version, session="s1" if version == D else "", tools_call=DONE)
     async with serving(server) as url, connect(url, versions=[version]) as client:
         for _ in range(10):
             await client.call_tool("t")
@@ -63,7 +65,7 @@ async def test_http_socket_closed_while_idle_is_not_reused() -> None:
         await request.result(DONE)
         await request.connection.stream.aclose()
 
-    server = PlayedServer(E, tools_call=last)
+    server = PlayedHttpServer(E, tools_call=last)
     async with serving(server) as url, connect(url) as client:
         pool = client._transport._requests.pool  # type: ignore[attr-defined]
         for _ in range(4):
@@ -81,7 +83,7 @@ async def test_http_socket_reset_fails_its_call_only() -> None:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         await trio.aclose_forcefully(stream)
 
-    server = PlayedServer(E, tools_call=reset)
+    server = PlayedHttpServer(E, tools_call=reset)
     async with serving(server) as url, connect(url) as client:
         with pytest.raises(
             ConnectionLost, match="tools/call: the server closed the connection without an answer"
@@ -94,7 +96,7 @@ async def test_http_socket_reset_fails_its_call_only() -> None:
 async def test_http_socket_restarted_server_serves_a_stateless_client(
     nursery: trio.Nursery,
 ) -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
 
     async def start(port: int = 0) -> tuple[int, trio.CancelScope]:
         [listener] = await trio.open_tcp_listeners(port, host="127.0.0.1")
@@ -122,7 +124,7 @@ async def test_http_socket_restarted_server_serves_a_stateless_client(
 
 
 async def test_http_socket_refused_names_the_cure() -> None:
-    async with serving(PlayedServer(E)) as url:
+    async with serving(PlayedHttpServer(E)) as url:
         pass
     with pytest.raises(
         ConnectFailed, match=r"connection refused; is the server running, and on this port\?"
@@ -132,7 +134,7 @@ async def test_http_socket_refused_names_the_cure() -> None:
 
 async def test_http_socket_tls_is_verified() -> None:
     authority = trustme.CA()
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     async with serving(server, theirs(authority, "127.0.0.1")) as url:
         async with connect_http(url, tls=ours(authority)) as client:
             await client.call_tool("t")
@@ -154,7 +156,7 @@ async def test_http_socket_tls_is_verified() -> None:
 async def test_http_socket_proxy_of_environment_is_used(
     environment: pytest.MonkeyPatch,
 ) -> None:
-    server = PlayedServer(D, session="s1", tools_call=DONE)
+    server = PlayedHttpServer(D, session="s1", tools_call=DONE)
     async with serving(server) as url:
         proxy = TinyProxy(int(url.split(":")[2].split("/")[0]))
         async with listening(proxy) as port:
@@ -176,9 +178,11 @@ H2, H1 = "h2", "http/1.1"
 
 
 @asynccontextmanager
-async def choosing(authority: trustme.CA, *offers: str) -> AsyncIterator[tuple[PlayedServer, str]]:
+async def choosing(
+    authority: trustme.CA, *offers: str
+) -> AsyncIterator[tuple[PlayedHttpServer, str]]:
     """A server that offers these protocols, and speaks the negotiated one or HTTP/1.1."""
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
 
     async def serve(stream: Any) -> None:
         await stream.do_handshake()
@@ -242,7 +246,7 @@ async def test_http_socket_fetch_follows_the_alpn_of_the_given_context() -> None
 
 
 async def test_http_socket_prior_knowledge_uses_http2() -> None:
-    server = PlayedServer(D, session="s1", tools_call=DONE)
+    server = PlayedHttpServer(D, session="s1", tools_call=DONE)
     server.speaks = H2Peer
     async with serving(server) as url, connect(url, versions=[D], prior_knowledge=True) as client:
         for _ in range(10):
@@ -253,7 +257,7 @@ async def test_http_socket_prior_knowledge_uses_http2() -> None:
 
 
 async def test_http_socket_prior_knowledge_through_a_proxy_uses_a_tunnel() -> None:
-    server = PlayedServer(E, tools_call=DONE)
+    server = PlayedHttpServer(E, tools_call=DONE)
     server.speaks = H2Peer
     async with serving(server) as url:
         proxy = TinyProxy(int(url.split(":")[2].split("/")[0]))

@@ -452,7 +452,7 @@ async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
 # -- Shutdown ------------------------------------------------------------------------------------
 
 
-class Stopping:
+class StoppedHttpServer:
     """A server, and the event that stops it."""
 
     def __init__(self) -> None:
@@ -471,7 +471,7 @@ async def ends_at(wire: HttpWire) -> float:
 
 
 async def test_http_server_idle_stops_at_once(autojump_clock: MockClock) -> None:
-    stopping = Stopping()
+    stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         talkers = [HttpSession(listener.connect(), version) for version in (D, E)]
         for session in talkers:
@@ -488,7 +488,7 @@ async def test_http_server_idle_stops_at_once(autojump_clock: MockClock) -> None
 async def test_http_server_stop_lets_handlers_finish_in_the_grace(
     version: str, autojump_clock: MockClock
 ) -> None:
-    stopping = Stopping()
+    stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         session = HttpSession(listener.connect(), version)
         await session.shake_hands()
@@ -520,7 +520,7 @@ async def test_http_server_stop_lets_handlers_finish_in_the_grace(
 async def test_http_server_stop_cancels_handlers_after_the_grace(
     version: str, autojump_clock: MockClock
 ) -> None:
-    stopping = Stopping()
+    stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         session = HttpSession(listener.connect(), version)
         await session.shake_hands()
@@ -546,7 +546,7 @@ async def test_http_server_stop_cancels_handlers_after_the_grace(
 async def test_http_server_stop_does_not_wait_for_an_unread_response(
     autojump_clock: MockClock,
 ) -> None:
-    stopping = Stopping()
+    stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         session = HttpSession(listener.connect(), E)
         call = session.calling("slow", "steps", {"count": 1_000, "size": 1_000}, progressToken="t")

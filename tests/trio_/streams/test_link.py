@@ -44,7 +44,7 @@ HIGH_WATER = 64 * 1024
 CALL = {"name": "t"}
 
 
-class Recorder:
+class LinkRecorder:
     """A link of a server's connection, with its events and the other end of the stream."""
 
     def __init__(
@@ -133,7 +133,7 @@ class Broken(Counting):
 
 
 async def test_link_reads_events_and_writes_responses(nursery: trio.Nursery) -> None:
-    here = Recorder()
+    here = LinkRecorder()
     await here.start(nursery)
     await here.send(request(7, "tools/call", CALL))
     assert [(event.id, event.method.name) for event in here.of(RequestReceived)] == [
@@ -145,7 +145,7 @@ async def test_link_reads_events_and_writes_responses(nursery: trio.Nursery) -> 
 
 async def test_link_queued_messages_leave_in_one_write(nursery: trio.Nursery) -> None:
     stream = Counting([b"".join(map(line, [ping(1), ping(2), ping(3)]))])
-    here = Recorder(stream=stream)
+    here = LinkRecorder(stream=stream)
     nursery.start_soon(here.link.write)
     nursery.start_soon(here.link.read)
     await trio.testing.wait_all_tasks_blocked()
@@ -155,7 +155,7 @@ async def test_link_queued_messages_leave_in_one_write(nursery: trio.Nursery) ->
 async def test_link_messages_queued_during_a_write_leave_in_the_next(nursery: trio.Nursery) -> None:
     stream = Counting([line(ping(1))])
     stream.gate = trio.Event()
-    here = Recorder(stream=stream)
+    here = LinkRecorder(stream=stream)
     nursery.start_soon(here.link.write)
     nursery.start_soon(here.link.read)
     await trio.testing.wait_all_tasks_blocked()
@@ -170,7 +170,7 @@ async def test_link_messages_queued_during_a_write_leave_in_the_next(nursery: tr
 
 
 async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) -> None:
-    here = Recorder()
+    here = LinkRecorder()
     await here.start(nursery)
     await here.send(request(1, "tools/call", CALL))
     await here.other.send_eof()
@@ -183,7 +183,7 @@ async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) ->
 
 
 async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None:
-    here = Recorder()
+    here = LinkRecorder()
     await here.start(nursery)
     here.link.stop_reading()
     await trio.testing.wait_all_tasks_blocked()
@@ -196,7 +196,7 @@ async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None
 async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
     stream = Broken(direction)
     stream.reads.append(line(ping(1)))
-    here = Recorder(stream=stream)
+    here = LinkRecorder(stream=stream)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(here.link.tick)
         nursery.start_soon(here.read)
@@ -213,7 +213,7 @@ async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
 
 
 async def test_link_broken_stream_ends_running_requests(nursery: trio.Nursery) -> None:
-    here = Recorder()
+    here = LinkRecorder()
     await here.start(nursery)
     await here.send(request(1, "tools/call", CALL))
     await here.other.aclose()
@@ -235,7 +235,7 @@ SMALL = Limits(in_flight=1, waiting=1, pause=5.0)
 async def test_link_paused_stops_reading_until_answered(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    here = Recorder(limits=SMALL)
+    here = LinkRecorder(limits=SMALL)
     await here.start(nursery)
     await here.send(*(request(id, "tools/call", CALL) for id in (1, 2)))
     assert [event.id for event in here.of(RequestReceived)] == [1]
@@ -255,7 +255,7 @@ async def test_link_paused_stops_reading_until_answered(
 async def test_link_paused_too_long_rejects_requests(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    here = Recorder(limits=SMALL)
+    here = LinkRecorder(limits=SMALL)
     await here.start(nursery)
     await here.send(*(request(id, "tools/call", CALL) for id in (1, 2, 3)), cancelled(1))
     mock_clock.jump(4.9)
@@ -268,7 +268,7 @@ async def test_link_paused_too_long_rejects_requests(
 
 
 async def test_link_unread_responses_stop_reading(nursery: trio.Nursery) -> None:
-    here = Recorder(limits=Limits(queued=1000))
+    here = LinkRecorder(limits=Limits(queued=1000))
     await here.start(nursery)
     sent = 0
 
@@ -289,7 +289,7 @@ async def test_link_unread_responses_stop_reading(nursery: trio.Nursery) -> None
 
 
 async def test_link_end_of_input_during_a_pause_is_seen_afterwards(nursery: trio.Nursery) -> None:
-    here = Recorder(limits=SMALL)
+    here = LinkRecorder(limits=SMALL)
     await here.start(nursery)
     await here.send(*(request(id, "tools/call", CALL) for id in (1, 2)))
     await here.other.send_eof()
@@ -348,7 +348,7 @@ async def test_link_timer_ends_an_unanswered_initialize(
 async def test_link_drain_waits_above_the_high_water_mark(nursery: trio.Nursery) -> None:
     stream = Counting()
     stream.gate = trio.Event()
-    here = Recorder(stream=stream)
+    here = LinkRecorder(stream=stream)
     nursery.start_soon(here.link.write)
     here.conn.receive_data(line(ping("x" * 200)), 0.0)
     here.link.pump()
@@ -378,7 +378,7 @@ async def test_link_writer_cancelled_releases_shielded_waiters(
 ) -> None:
     stream = Counting()
     stream.gate = trio.Event()
-    here = Recorder(stream=stream)
+    here = LinkRecorder(stream=stream)
     waited = trio.Event()
 
     async def shielded() -> None:
@@ -403,7 +403,7 @@ async def test_link_writer_cancelled_releases_shielded_waiters(
 
 
 async def test_link_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
-    here = Recorder()
+    here = LinkRecorder()
     await here.start(nursery)
     await here.link.flush()
     here.conn.receive_data(line(ping(1)), 0.0)
@@ -474,7 +474,7 @@ async def test_link_pump_survives_an_exception_of_on_event() -> None:
 
 
 async def test_link_repr_shows_connection() -> None:
-    here = Recorder()
+    here = LinkRecorder()
     assert repr(here.link) == f"<Link {here.conn!r}>"
     here.link.abort()
     assert repr(here.link) == f"<Link {here.conn!r}, broken>"

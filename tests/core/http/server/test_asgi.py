@@ -113,7 +113,7 @@ def test_scope_headers_are_passed_on() -> None:
 # -- Messages --------------------------------------------------------------------------------------
 
 
-class Token:
+class IdleToken:
     def wake(self) -> None:
         """Do nothing: no task waits here."""
 
@@ -122,7 +122,10 @@ def begin(
     harness: RouterHarness, method: str, headers: list[tuple[bytes, bytes]], **more: Any
 ) -> AsgiHttpExchange:
     return AsgiHttpExchange(
-        harness.router, scope(method=method, headers=headers, **more), harness.now, token=Token()
+        harness.router,
+        scope(method=method, headers=headers, **more),
+        harness.now,
+        token=IdleToken(),
     )
 
 

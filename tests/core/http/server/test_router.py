@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcp_core.http import Conversation, Exchange, Headers
 
 
-class Token:
+class PumpingToken:
     """The token of an exchange, which pumps when it is woken."""
 
     def __init__(self, router: Router, seen: list[str]) -> None:
@@ -192,7 +192,7 @@ def test_plain_route_rejects_repeated_headers_and_needs_no_endpoint() -> None:
 def test_pump_continues_until_nothing_is_left() -> None:
     harness = RouterHarness()
     seen: list[str] = []
-    token = Token(harness.router, seen)
+    token = PumpingToken(harness.router, seen)
 
     def on_event(conversation: Conversation, event: Event) -> None:
         # The handler of an event begins another exchange and pumps.
@@ -210,7 +210,7 @@ def test_pump_continues_until_nothing_is_left() -> None:
 def test_pump_works_again_after_an_exception() -> None:
     harness = RouterHarness()
     seen: list[str] = []
-    begin(harness, Token(harness.router, seen))
+    begin(harness, PumpingToken(harness.router, seen))
 
     def on_event(conversation: Conversation, event: Event) -> None:
         raise ZeroDivisionError
@@ -255,7 +255,7 @@ def test_conversation_is_full_when_much_is_queued() -> None:
     harness.step(2)
 
 
-def begin(harness: RouterHarness, token: Token) -> Exchange:
+def begin(harness: RouterHarness, token: PumpingToken) -> Exchange:
     """A tools/call of 2026-07-28."""
     headers = [
         *POST,

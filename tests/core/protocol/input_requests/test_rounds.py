@@ -1,7 +1,7 @@
 """Multi round-trip requests: the server side, the client side, and both together.
 
-There is no connection in between, but JSON: `Wire` encodes each result and each try of a request in
-the revision, and decodes it as the other side would.
+There is no connection in between, but JSON: `RoundTripPair` encodes each result and each try of a
+request in the revision, and decodes it as the other side would.
 """
 
 from __future__ import annotations
@@ -986,7 +986,7 @@ def test_deferred_retry_delay_grows() -> None:
 # -- Both sides together -------------------------------------------------------------------------
 
 
-class Wire:
+class RoundTripPair:
     """A server that runs `handler`, and one call of a client. Each round has a new server."""
 
     def __init__(self, handler: Handler, **options: Any) -> None:
@@ -1148,7 +1148,7 @@ def failing(run: ServerRoundTrips) -> Any:
 def test_whole_call_reaches_outcome(
     handler: Handler, asked_key: list[list[str]], outcome: str
 ) -> None:
-    link = Wire(handler)
+    link = RoundTripPair(handler)
     assert link.call() == outcome
     assert link.rounds == asked_key
     first, *more = link.tries
@@ -1160,7 +1160,7 @@ def test_whole_call_reaches_outcome(
 
 
 def test_whole_call_endless_rounds_fail() -> None:
-    link = Wire(lambda run: run.ask(question(f"try {run.round}")), rounds=4)
+    link = RoundTripPair(lambda run: run.ask(question(f"try {run.round}")), rounds=4)
     assert link.call() == "tools/call still needs input after 4 rounds (-32603)"
     assert link.rounds == [["try 0"], ["try 1"], ["try 2"], ["try 3"]]
 
@@ -1184,7 +1184,7 @@ def test_whole_call_tasks_ask_in_any_order(stages: list[list[str]], data: st.Dat
                 raise BaseExceptionGroup("tasks", raised)
         return text_result("done")
 
-    link = Wire(handler)
+    link = RoundTripPair(handler)
     link.answer = lambda question: replace(ALICE, content={"name": f"to {_words(question)}"})
     assert link.call() == "done"
     assert [sorted(asked_key) for asked_key in link.rounds] == [sorted(stage) for stage in stages]
@@ -1211,7 +1211,7 @@ def test_whole_call_with_nested_requests() -> None:
 
 @pytest.mark.requirement("MRTR-13")
 def test_whole_call_altered_state_is_rejected() -> None:
-    link = Wire(one_by_one)
+    link = RoundTripPair(one_by_one)
     reply = link.serve(encode(ORIGINALS[0]))
     params = ORIGINALS[0] | {
         "requestState": reply["requestState"] + "-TAMPERED",

@@ -1,6 +1,6 @@
 """Client-side subscriptions, alone and against the server side in every revision.
 
-`Wire` connects the two sides. Everything crosses it as JSON, and the test decides when.
+`SubscriptionPair` connects the two sides. Everything crosses it as JSON, and the test decides when.
 """
 
 from __future__ import annotations
@@ -691,7 +691,7 @@ def test_listen_to_tasks_of_server_without_them_names_the_extension() -> None:
 # -- Against the server side ---------------------------------------------------------------------
 
 
-class Wire:
+class SubscriptionPair:
     """A client and a server that handle changes only. Messages cross when the test moves them."""
 
     def __init__(
@@ -777,11 +777,11 @@ class Wire:
 
 
 @pytest.fixture(params=VERSIONS)
-def wire(request: pytest.FixtureRequest) -> Wire:
-    return Wire(DIALECTS[request.param])
+def wire(request: pytest.FixtureRequest) -> SubscriptionPair:
+    return SubscriptionPair(DIALECTS[request.param])
 
 
-def test_wire_change_reaches_its_subscriptions(wire: Wire) -> None:
+def test_wire_change_reaches_its_subscriptions(wire: SubscriptionPair) -> None:
     first, second = wire.opens(TOOLS, ONE), wire.opens(PROMPTS, ONE, TWO)
     wire.settle()
     for subscription in (first, second):
@@ -802,7 +802,7 @@ def test_wire_change_reaches_its_subscriptions(wire: Wire) -> None:
     assert wire.server_table.listen_count == 0
 
 
-def test_wire_change_right_after_acknowledgement_arrives(wire: Wire) -> None:
+def test_wire_change_right_after_acknowledgement_arrives(wire: SubscriptionPair) -> None:
     subscription = wire.opens(TOOLS, ONE)
     while wire.to_server:
         wire.serves()
@@ -812,8 +812,8 @@ def test_wire_change_right_after_acknowledgement_arrives(wire: Wire) -> None:
     assert (subscription.settled, take_changes(subscription)) == (True, [ONE])
 
 
-def test_wire_server_without_capabilities_announces_nothing(wire: Wire) -> None:
-    poor = Wire(wire.dialect, capabilities=NOTHING)
+def test_wire_server_without_capabilities_announces_nothing(wire: SubscriptionPair) -> None:
+    poor = SubscriptionPair(wire.dialect, capabilities=NOTHING)
     subscription = poor.opens(TOOLS, ONE)
     poor.settle()
     assert subscription.settled
@@ -824,7 +824,7 @@ def test_wire_server_without_capabilities_announces_nothing(wire: Wire) -> None:
     assert poor.server_table.listen_count == 0
 
 
-def test_wire_uri_over_limit_is_rejected(wire: Wire) -> None:
+def test_wire_uri_over_limit_is_rejected(wire: SubscriptionPair) -> None:
     subscription = wire.opens(Change(uri="x" * 8193))
     wire.settle()
     with pytest.raises(PeerError, match="at most 8192 characters") as caught:
@@ -844,11 +844,11 @@ moves = st.one_of(
 )
 
 
-class Play:
+class CrossingMessages:
     """A wire, its subscriptions, and for each the changes since it was settled and not seen."""
 
     def __init__(self, version: str) -> None:
-        self.wire = Wire(DIALECTS[version])
+        self.wire = SubscriptionPair(DIALECTS[version])
         # A listen request and its cancellation keep their order. Requests that travel separately
         # may overtake each other.
         self.overtaking = DIALECTS[version].stateful
@@ -893,7 +893,7 @@ class Play:
 def test_wire_any_message_order_misses_no_change(
     version: str, script: list[tuple[str, Any]]
 ) -> None:
-    play = Play(version)
+    play = CrossingMessages(version)
     wire = play.wire
     for move, detail in script:
         getattr(play, move)(detail)

@@ -10,7 +10,7 @@ import pytest
 from mcp_core.registry import DeclarationError, Server
 from mcp_core.types import Annotations
 from tests.harness.jsonrpc import VERSIONS, C, E
-from tests.harness.messages.scripted_client import Stage
+from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def server_with(last_modified: Any, **options: Any) -> Server:
     return server
 
 
-def listed_annotations(stage: Stage) -> list[Any]:
+def listed_annotations(stage: ScriptedClient) -> list[Any]:
     """Return the annotations of the listed resource and of the listed template."""
     stage.asks(1, "resources/list")
     stage.asks(2, "resources/templates/list")
@@ -62,7 +62,7 @@ def listed_annotations(stage: Stage) -> list[Any]:
 def test_last_modified_is_listed_where_the_revision_has_it(
     version: str, value: Any, expected: str | None
 ) -> None:
-    stage = Stage(server_with(value), version)
+    stage = ScriptedClient(server_with(value), version)
     shown = {"lastModified": expected} if version >= C and expected else None
     listed = listed_annotations(stage)
     assert [each or None for each in listed] == [shown, shown]
@@ -73,8 +73,8 @@ def test_function_is_called_for_each_list_and_no_revision_without_the_field() ->
     times = iter(NOON + timedelta(hours=hour) for hour in range(9))
     server = server_with(lambda: next(times), annotations=Annotations(priority=0.5))
     for version in VERSIONS[:2]:
-        listed_annotations(Stage(server, version))
-    stage = Stage(server, E)
+        listed_annotations(ScriptedClient(server, version))
+    stage = ScriptedClient(server, E)
     found = [entry["lastModified"] for _ in range(2) for entry in listed_annotations(stage)]
     assert found == [f"2026-07-28T{hour}:00:00Z" for hour in range(12, 16)]
     assert {entry["priority"] for entry in listed_annotations(stage)} == {0.5}
@@ -95,7 +95,7 @@ def test_function_that_fails_leaves_its_own_time_out_and_is_logged(middleware: b
         async def around(context: Any, proceed: Any) -> Any:
             return await proceed()
 
-    stage = Stage(server, E)
+    stage = ScriptedClient(server, E)
     stage.asks(1, "resources/list")
     (message,) = stage.sent_messages()
     shown = {
@@ -114,7 +114,7 @@ def test_pages_with_computed_times_have_the_same_entries_and_cursors() -> None:
         for index in range(5):
             option = last_modified if index % 2 else None
             server.add_resource(f"n://{index}", text, name=f"n{index}", last_modified=option)
-        stage = Stage(server, revision)
+        stage = ScriptedClient(server, revision)
         pages: list[list[str]] = []
         cursor: dict[str, str] = {}
         while True:
@@ -132,7 +132,7 @@ def test_pages_with_computed_times_have_the_same_entries_and_cursors() -> None:
 
 
 def test_unknown_cursor_of_a_computed_list_is_an_error() -> None:
-    stage = Stage(server_with(lambda: NOON), E)
+    stage = ScriptedClient(server_with(lambda: NOON), E)
     stage.asks(1, "resources/list", cursor="x")
     (message,) = stage.sent_messages()
     assert message["error"]["message"] == "Unknown cursor"
@@ -144,7 +144,7 @@ def test_function_that_blocks_runs_in_a_worker_thread(option: str) -> None:
     server = Server("s", threads=option == "threads")
     options: Any = {"thread": True} if option == "thread" else {}
     server.add_resource("notes://today", text, last_modified=lambda: NOON, **options)
-    stage = Stage(server, E)
+    stage = ScriptedClient(server, E)
     threads: list[int] = []
 
     async def in_thread(function: Callable[[], Any]) -> Any:
@@ -186,7 +186,7 @@ def test_annotations_may_have_a_datetime() -> None:
     server = Server("s")
     given: Any = {"last_modified": NOON, "priority": 1}
     server.add_resource("notes://today", text, annotations=Annotations(**given))
-    stage = Stage(server, E)
+    stage = ScriptedClient(server, E)
     stage.asks(1, "resources/list")
     (message,) = stage.sent_messages()
     (listed,) = message["result"]["resources"]

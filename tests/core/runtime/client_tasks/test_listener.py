@@ -23,7 +23,7 @@ from tests.harness.messages.scripted_server import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.harness.messages.scripted_server import Play
+    from tests.harness.messages.scripted_server import ClientPlay
 
 ID = "io.modelcontextprotocol/subscriptionId"
 
@@ -42,11 +42,11 @@ def accept(server: Any, *, only: list[str] | None = None) -> Callable[[Message],
     return acknowledge
 
 
-def polls(play: Play) -> list[float]:
+def polls(play: ClientPlay) -> list[float]:
     return [now for now, method, _ in play.server.wire if method == "tasks/get"]
 
 
-def listens(play: Play) -> list[tuple[float, list[str]]]:
+def listens(play: ClientPlay) -> list[tuple[float, list[str]]]:
     return [
         (now, message["params"]["notifications"]["taskIds"])
         for now, message in play.server.log
@@ -59,7 +59,7 @@ def listens(play: Play) -> list[tuple[float, list[str]]]:
 def test_longer_task_is_subscribed_to_and_polled_slowly(play_with: Any) -> None:
     script = answers(E, *[state(E)] * 4, ended(E))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play.server.answers[LISTEN] = [accept(play.server)]
         client = await listed(play)
 
@@ -85,7 +85,7 @@ def test_longer_task_is_subscribed_to_and_polled_slowly(play_with: Any) -> None:
 
 @both_drivers
 def test_short_task_is_not_subscribed_to(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research") == OWLS
         assert listens(play) == []
@@ -95,7 +95,7 @@ def test_short_task_is_not_subscribed_to(play_with: Any) -> None:
 
 @both_drivers
 def test_task_of_2025_11_25_is_not_subscribed_to(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research") == OWLS
         assert listens(play) == []
@@ -106,7 +106,7 @@ def test_task_of_2025_11_25_is_not_subscribed_to(play_with: Any) -> None:
 @pytest.mark.parametrize("refusal", ["error", "nothing", "others", "end"])
 @both_drivers
 def test_subscription_refused_task_is_polled_as_before(play_with: Any, refusal: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play.server.answers[LISTEN] = [
             {
                 "error": Failure(-32601),
@@ -134,7 +134,7 @@ def test_several_tasks_share_one_subscription(play_with: Any) -> None:
 
     play_clock: list[Callable[[], float]] = []
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play_clock.append(play.clock)
         play.server.answers[LISTEN] = [accept(play.server)]
         client = await listed(play)
@@ -167,7 +167,7 @@ def test_subscription_is_replaced_once_a_second_at_most(play_with: Any) -> None:
 
     play_clock: list[Callable[[], float]] = []
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play_clock.append(play.clock)
         play.server.answers[LISTEN] = [accept(play.server)]
         client = await listed(play)
@@ -192,7 +192,7 @@ def test_subscription_without_answer_is_waited_for(play_with: Any) -> None:
     """Its outcome says whether to subscribe to further tasks at all."""
     ids = ["T0", "T1"]
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play.server.answers[LISTEN] = [None]
         client = await listed(play)
         tasks = [await client.start_tool("research") for _ in ids]
@@ -214,7 +214,7 @@ def test_subscription_without_answer_is_waited_for(play_with: Any) -> None:
 
 @both_drivers
 def test_subscription_is_closed_when_call_is_given_up(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         play.server.answers[LISTEN] = [accept(play.server)]
         client = await listed(play)
         await play.give_up_after(5.5, lambda: client.call_tool("research"))

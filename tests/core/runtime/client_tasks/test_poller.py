@@ -21,7 +21,7 @@ from tests.harness.messages.scripted_server import (
 )
 
 if TYPE_CHECKING:
-    from tests.harness.messages.scripted_server import Play
+    from tests.harness.messages.scripted_server import ClientPlay
 
 both_drivers = pytest.mark.parametrize("play_with", PLAYS)
 both_forms = pytest.mark.parametrize("version", [D, E])
@@ -45,7 +45,7 @@ def answers(version: str, *states: Any, **more: Any) -> dict[str, Any]:
     return found | more
 
 
-async def listed(play: Play) -> Any:
+async def listed(play: ClientPlay) -> Any:
     """List the tools, as a client does before it calls one, and forget the messages."""
     await play.client.list_tools()
     play.server.log.clear()
@@ -73,7 +73,7 @@ def test_extension_task_asks_and_result_returns_by_polling(play_with: Any) -> No
         **{"tasks/update": {}},
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research", {"topic": "owls"}) == OWLS
         assert play.server.wire == [
@@ -97,7 +97,7 @@ def test_extension_task_after_round_trip_carries_no_state_of_it(play_with: Any) 
     }
     script = answers(E, **{"tools/call": [asked, created(E)]})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research", {"topic": "owls"}) == OWLS
         again = call_of(E) | {"inputResponses": {"q": ADA}, "requestState": "sealed"}
@@ -115,7 +115,7 @@ def test_extension_task_after_round_trip_carries_no_state_of_it(play_with: Any) 
 def test_2025_11_25_task_asks_inside_result(play_with: Any) -> None:
     script = answers(D, state(D), state(D, "input_required"))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         server = play.server
 
         def ask(request: Message) -> None:
@@ -139,7 +139,7 @@ def test_2025_11_25_task_asks_inside_result(play_with: Any) -> None:
 
 @both_drivers
 def test_2025_11_25_task_without_question_result_is_requested_at_its_end(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research", {"topic": "owls"}) == OWLS
         assert play.server.wire == [
@@ -158,7 +158,7 @@ def test_2025_11_25_task_without_question_result_is_requested_at_its_end(play_wi
 @both_forms
 @both_drivers
 def test_call_given_up_while_it_waits_cancels_task_once(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         await play.give_up_after(2.5, lambda: client.call_tool("research", {"topic": "owls"}))
         await play.sleep(10)
@@ -175,7 +175,7 @@ def test_call_given_up_while_it_waits_cancels_task_once(play_with: Any, version:
 @both_forms
 @both_drivers
 def test_call_given_up_during_poll_cancels_task_and_poll(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         await play.give_up_after(2.5, lambda: client.call_tool("research", {"topic": "owls"}))
         await play.sleep(10)
@@ -193,7 +193,7 @@ def test_call_given_up_during_poll_cancels_task_and_poll(play_with: Any, version
 @both_forms
 @both_drivers
 def test_call_over_max_timeout_cancels_task(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         with pytest.raises(CallTimeout, match=r"not over after 2\.5 s in all"):
             await client.call_tool("research", {"topic": "owls"}, max_timeout=2.5)
@@ -210,7 +210,7 @@ def test_call_over_max_timeout_cancels_task(play_with: Any, version: str) -> Non
 def test_call_default_max_timeout_ends_when_task_exists(play_with: Any, version: str) -> None:
     script = answers(version, *[state(version)] * 400, ended(version))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research", {"topic": "owls"}) == OWLS
         assert play.clock() == pytest.approx(401)
@@ -224,7 +224,7 @@ def test_call_timeout_is_silence_of_server_only(play_with: Any, version: str) ->
     slow = state(version, **{"pollInterval" if version == D else "pollIntervalMs": 100_000})
     script = answers(version, slow, None)
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         with pytest.raises(CallTimeout, match=r"no answer to tasks/get within 5 s"):
             await client.call_tool("research", {"topic": "owls"}, timeout=5)
@@ -235,7 +235,7 @@ def test_call_timeout_is_silence_of_server_only(play_with: Any, version: str) ->
 
 @both_drivers
 def test_result_in_2025_11_25_takes_longer_than_timeout(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
 
         async def answer() -> None:
@@ -256,7 +256,7 @@ def test_result_begun_while_user_is_asked_polls_without_timeout(play_with: Any) 
     """The server may wait for the user before it answers a poll, as before it answers a call."""
     on_elicit = Callback()
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def slow_user(params: Any) -> Any:
             await play.sleep(200)
             play.server.respond(play.server.sent("tasks/get")[0], ended(D))
@@ -282,7 +282,7 @@ def test_result_begun_while_user_is_asked_polls_without_timeout(play_with: Any) 
 def test_task_result_given_up_sends_nothing(play_with: Any, version: str) -> None:
     script = answers(version, state(version), state(version), state(version), ended(version))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         await play.give_up_after(1.5, task.result)
@@ -305,7 +305,7 @@ def test_start_tool_returns_task_whose_states_are_followed(play_with: Any, versi
         ended(version, statusMessage="done"),
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         assert (task.id, task.status, task.message, task.ended) == ("T", "working", None, False)
@@ -330,7 +330,7 @@ def test_states_in_2025_11_25_end_after_question(play_with: Any) -> None:
     """The status was "input_required" when `tasks/result` was sent, and is not requested again."""
     script = answers(D, state(D), state(D, "input_required", statusMessage="Which?"))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         states = [tuple(each) async for each in task.states()]
@@ -344,7 +344,7 @@ def test_states_in_2025_11_25_end_after_question(play_with: Any) -> None:
 @both_forms
 @both_drivers
 def test_task_and_its_waits_have_reprs(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         steps = client._task_poller().advance(task)
@@ -360,7 +360,7 @@ def test_task_and_its_waits_have_reprs(play_with: Any, version: str) -> None:
 def test_several_waiters_share_polls_and_result(play_with: Any, version: str) -> None:
     script = answers(version, state(version), state(version), ended(version))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
 
@@ -384,7 +384,7 @@ def test_question_is_asked_once_though_several_wait(play_with: Any) -> None:
     )
     asked: list[str] = []
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def elicit(params: Any) -> Message:
             asked.append(params.message)
             await play.sleep(30)
@@ -411,7 +411,7 @@ def test_question_of_call_given_up_is_asked_for_other_one(
         E, state(E, "input_required", inputRequests={"k": ASK}), ended(E), **{"tasks/update": {}}
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def elicit(params: Any) -> Message:
             asked.append(play.clock())
             await play.sleep(30)
@@ -445,7 +445,7 @@ def test_question_of_call_given_up_is_asked_for_other_one(
 # -- Progress --------------------------------------------------------------------------------------
 
 
-def send_progress(play: Play, *values: float) -> None:
+def send_progress(play: ClientPlay, *values: float) -> None:
     (call,) = play.server.sent("tools/call")
     token = call["params"]["_meta"]["progressToken"]
     for value in values:
@@ -461,7 +461,7 @@ def test_progress_in_2025_11_25_goes_on_until_task_has_ended(play_with: Any, sta
     seen: list[tuple[float, float]] = []
     script = answers(D, state(D), state(D), ended(D))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def progress(value: float, total: float | None, message: str | None) -> None:
             await play.sleep(0)
             seen.append((round(play.clock(), 3), value))
@@ -490,7 +490,7 @@ def test_progress_callback_that_raises_ends_call_and_task(play_with: Any) -> Non
     def progress(value: float, total: float | None, message: str | None) -> None:
         raise ZeroDivisionError
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
 
         async def report() -> None:
@@ -512,7 +512,7 @@ def test_progress_callback_that_raises_ends_call_and_task(play_with: Any) -> Non
 def test_progress_callback_of_started_task_that_raises_is_logged(
     play_with: Any, waits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def later(*_: object) -> None:
             await play.sleep(0)
             raise ZeroDivisionError
@@ -534,7 +534,7 @@ def test_progress_callback_of_started_task_that_raises_is_logged(
 
 @both_drivers
 def test_cancel_in_2025_11_25_status_is_that_of_response(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         await task.cancel()
@@ -553,7 +553,7 @@ def test_cancel_in_2025_11_25_status_is_that_of_response(play_with: Any) -> None
 def test_cancel_in_extension_is_cooperative(play_with: Any) -> None:
     script = answers(E, state(E), state(E, "cancelled"))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         await task.cancel()
@@ -570,7 +570,7 @@ def test_cancel_of_ended_task_is_no_error(play_with: Any) -> None:
     """2025-11-25 answers it with -32602."""
     script = answers(D, **{"tasks/cancel": Failure(-32602, "it is completed")})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         await task.cancel()
@@ -585,7 +585,7 @@ def test_cancel_of_ended_task_is_no_error(play_with: Any) -> None:
 def test_cancel_refused_raises(play_with: Any, version: str) -> None:
     script = answers(version, state(version), **{"tasks/cancel": Failure(-32603, "cannot")})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         with pytest.raises(PeerError, match="cannot"):
@@ -602,7 +602,7 @@ def test_cancel_ends_wait_of_others_at_once(play_with: Any, version: str) -> Non
         version, state(version, "cancelled"), **{"tools/call": created(version, **interval)}
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
 
@@ -624,7 +624,7 @@ def test_cancel_ends_wait_of_others_at_once(play_with: Any, version: str) -> Non
 def test_failed_in_extension_raises_inlined_error(play_with: Any) -> None:
     error = {"code": -32050, "message": "broken", "data": {"part": "door"}}
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})
         for _ in range(2):
@@ -642,7 +642,7 @@ def test_failed_in_extension_raises_inlined_error(play_with: Any) -> None:
 def test_failed_in_2025_11_25_raises_error_of_result(play_with: Any) -> None:
     script = answers(D, state(D, "failed"), **{"tasks/result": Failure(-32603, "broken")})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         with pytest.raises(PeerError, match="broken"):
             await client.call_tool("research")
@@ -659,7 +659,7 @@ def test_tool_error_is_a_result(play_with: Any, version: str) -> None:
     result = CONTENT | {"isError": True}
     last = state(D, "failed") if version == D else ended(E, result)
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         found = await client.call_tool("research")
         assert (found.is_error, found.text) == (True, "owls")
@@ -676,7 +676,7 @@ def test_cancelled_during_result_of_2025_11_25_raises_task_cancelled(play_with: 
         **{"tasks/result": Failure(-32602, "the task was cancelled")},
     )
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         with pytest.raises(TaskCancelled):
             await client.call_tool("research")

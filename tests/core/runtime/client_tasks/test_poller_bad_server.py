@@ -41,7 +41,7 @@ from tests.harness.messages.scripted_server import (
 from tests.levels import long
 
 if TYPE_CHECKING:
-    from tests.harness.messages.scripted_server import Play
+    from tests.harness.messages.scripted_server import ClientPlay
 
 ASK_MODEL = {
     "method": "sampling/createMessage",
@@ -55,7 +55,7 @@ ASK_MODEL = {
 def outcome_of(play_with: Any, version: str, script: Message, **options: Any) -> Any:
     """Return what `call_tool` returns or raises, and the server."""
 
-    async def main(play: Play) -> Any:
+    async def main(play: ClientPlay) -> Any:
         client = await listed(play)
         found = await result_of(lambda: client.call_tool("research", max_timeout=1e5))
         await play.sleep(1)
@@ -241,7 +241,7 @@ def test_ended_task_stays_ended(play_with: Any, version: str) -> None:
     last = state(version, "failed") if version == D else state(E, "cancelled")
     script = answers(version, last, state(version), ended(version))
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         await play.sleep(1)
@@ -473,7 +473,7 @@ def test_callback_failed_question_is_asked_again_by_next_waiter(play_with: Any) 
             raise ZeroDivisionError
         return {"name": "Ada"}
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         with pytest.raises(ZeroDivisionError):
@@ -601,7 +601,7 @@ def test_notifications_at_wrong_times_change_nothing(play_with: Any, version: st
     script = answers(version, poll, **{"tools/call": create})
     server: Any = None
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         nonlocal server
         server = play.server
         client = await listed(play)
@@ -619,7 +619,7 @@ def test_notification_ends_wait_early(play_with: Any, version: str) -> None:
     members = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
     script = answers(version, **{"tools/call": created(version, **members)})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
 
         async def notify() -> None:
@@ -643,7 +643,7 @@ def test_server_that_closes_ends_every_wait_at_once(play_with: Any, version: str
     members = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
     script = answers(version, **{"tools/call": created(version, **members)})
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
 
@@ -670,7 +670,7 @@ def test_server_that_closes_ends_every_wait_at_once(play_with: Any, version: str
 @both_forms
 @both_drivers
 def test_client_closed_ends_every_wait(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
 
@@ -688,7 +688,7 @@ def test_client_closed_ends_every_wait(play_with: Any, version: str) -> None:
 
 @both_drivers
 def test_input_wait_ends_with_connection(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         async def elicit(params: Any) -> None:
             await play.sleep(1000)
 
@@ -709,7 +709,7 @@ def test_input_wait_ends_with_connection(play_with: Any) -> None:
 
 @both_drivers
 def test_cancel_answered_for_another_task_raises(play_with: Any) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         task = await client.start_tool("research")
         with pytest.raises(RemoteProtocolError, match="the state of another task"):
@@ -725,7 +725,7 @@ def test_server_that_cannot_cancel_is_not_asked_to(play_with: Any) -> None:
     """Only 2025-11-25 has a capability for it."""
     offers: Message = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
 
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         client = await listed(play)
         await play.give_up_after(1.5, lambda: client.call_tool("research"))
         assert play.server.count("tasks/cancel") == 0

@@ -43,7 +43,7 @@ GIVEN = {"path": "a"}
 EDITED = {"path": "b"}
 
 
-class World:
+class HostConsent:
     """The consent of one host to the calls of one server, which has the tools read and find."""
 
     def __init__(
@@ -118,7 +118,7 @@ NOT_APPROVED = ("ApprovalRequired", "the call was not approved")
 async def test_call_without_callbacks_is_allowed_for_trusted_read_only_tools(
     is_trusted: bool, name: str, found: str | None
 ) -> None:
-    world = World(is_trusted=is_trusted)
+    world = HostConsent(is_trusted=is_trusted)
     if found is None:
         assert await world.denied(name) == NOT_APPROVED
     else:
@@ -126,13 +126,13 @@ async def test_call_without_callbacks_is_allowed_for_trusted_read_only_tools(
 
 
 async def test_calls_of_a_server_of_the_program_are_asked_about_too() -> None:
-    world = World(needs_pins=False, is_trusted=True)
+    world = HostConsent(needs_pins=False, is_trusted=True)
     assert await world.call("read") == (GIVEN, "read-only tool")
     assert await world.denied("find") == NOT_APPROVED
 
 
 async def test_all_calls_are_allowed_with_that_option_but_not_all_definitions() -> None:
-    world = World(approve="all")
+    world = HostConsent(approve="all")
     assert await world.call() == (GIVEN, "all calls are approved")
     world.catalog.set_list("tools", [FIND_CHANGED])
     assert await world.denied() == (
@@ -156,7 +156,7 @@ async def test_call_of_a_definition_that_is_not_approved_asks_no_callback(
     listed: list[Tool], found: tuple[str, str]
 ) -> None:
     asked: list[Any] = []
-    world = World(
+    world = HostConsent(
         on_call=answers("allow", asked), on_approve_call=answers(True, asked), approve="all"
     )
     await world.add_rule("*", is_pattern=True)
@@ -166,7 +166,7 @@ async def test_call_of_a_definition_that_is_not_approved_asks_no_callback(
 
 
 async def test_call_of_a_new_tool_is_not_approved() -> None:
-    world = World(on_call=answers("allow"))
+    world = HostConsent(on_call=answers("allow"))
     world.catalog.set_list("tools", [FIND, tool("later")])
     assert await world.denied("later") == (
         "ApprovalRequired",
@@ -195,7 +195,7 @@ VERDICTS: list[tuple[Any, Any]] = [
 async def test_call_follows_the_verdict_of_on_call(
     verdict: Any, found: Any, make: Callable[..., Any]
 ) -> None:
-    world = World(on_call=make(verdict))
+    world = HostConsent(on_call=make(verdict))
     if isinstance(found[0], dict):
         assert await world.call() == found
     else:
@@ -205,14 +205,14 @@ async def test_call_follows_the_verdict_of_on_call(
 
 @pytest.mark.parametrize("verdict", [True, False, 1, "Allow", "yes", ["path"], ("allow",)])
 async def test_verdict_that_is_none_of_these_is_a_type_error(verdict: Any) -> None:
-    world = World(on_call=answers(verdict), approve="all")
+    world = HostConsent(on_call=answers(verdict), approve="all")
     with pytest.raises(TypeError, match=r'on_call returns "allow", "deny", "ask", arguments'):
         await world.call()
 
 
 async def test_on_call_gets_server_tool_and_arguments() -> None:
     asked: list[Any] = []
-    world = World(on_call=answers("allow", asked))
+    world = HostConsent(on_call=answers("allow", asked))
     await world.call()
     assert asked == [("a", "find", GIVEN)]
 
@@ -223,13 +223,13 @@ async def test_callback_that_raises_ends_the_call(option: str) -> None:
         raise KeyError("of the program")
 
     options: dict[str, Any] = {option: fails}
-    world = World(**options)
+    world = HostConsent(**options)
     with pytest.raises(KeyError, match="of the program"):
         await world.call()
 
 
 async def test_on_call_that_leaves_the_decision_leaves_it_to_the_rules() -> None:
-    world = World(on_call=answers(None))
+    world = HostConsent(on_call=answers(None))
     await world.add_rule("find")
     assert await world.call() == (GIVEN, "rule")
 
@@ -237,7 +237,7 @@ async def test_on_call_that_leaves_the_decision_leaves_it_to_the_rules() -> None
 @pytest.mark.parametrize("verdict", ["allow", EDITED, CallAnswer(is_allowed=True), "ask", None])
 async def test_rule_that_denies_precedes_on_call(verdict: Any) -> None:
     asked: list[Any] = []
-    world = World(on_call=answers(verdict, asked), approve="all")
+    world = HostConsent(on_call=answers(verdict, asked), approve="all")
     await world.add_rule("find", is_allowed=False)
     assert await world.denied() == ("CallDenied", "rule")
     assert asked == []
@@ -245,7 +245,7 @@ async def test_rule_that_denies_precedes_on_call(verdict: Any) -> None:
 
 async def test_on_call_that_asks_is_asked_about_in_spite_of_a_rule() -> None:
     asked: list[Any] = []
-    world = World(on_call=answers("ask"), on_approve_call=answers(True, asked), approve="all")
+    world = HostConsent(on_call=answers("ask"), on_approve_call=answers(True, asked), approve="all")
     await world.add_rule("find")
     assert await world.call() == (GIVEN, "user")
     [(question,)] = asked
@@ -266,7 +266,7 @@ ANSWERS: list[tuple[Any, Any]] = [
 async def test_call_follows_the_answer_of_the_user(
     answer: Any, found: Any, make: Callable[..., Any]
 ) -> None:
-    world = World(on_approve_call=make(answer))
+    world = HostConsent(on_approve_call=make(answer))
     if isinstance(found[0], dict):
         assert await world.call() == found
     else:
@@ -276,14 +276,14 @@ async def test_call_follows_the_answer_of_the_user(
 
 @pytest.mark.parametrize("answer", [None, "allow", 1, EDITED])
 async def test_answer_that_is_none_of_these_is_a_type_error(answer: Any) -> None:
-    world = World(on_approve_call=answers(answer))
+    world = HostConsent(on_approve_call=answers(answer))
     with pytest.raises(TypeError, match="on_approve_call returns a CallAnswer or a bool, not"):
         await world.call()
 
 
 async def test_question_has_the_tool_and_the_arguments() -> None:
     asked: list[Any] = []
-    world = World(on_approve_call=answers(True, asked))
+    world = HostConsent(on_approve_call=answers(True, asked))
     await world.call()
     [(question,)] = asked
     assert question == CallQuestion(
@@ -293,7 +293,7 @@ async def test_question_has_the_tool_and_the_arguments() -> None:
 
 async def test_user_is_not_asked_about_what_a_rule_allows() -> None:
     asked: list[Any] = []
-    world = World(on_approve_call=answers(True, asked))
+    world = HostConsent(on_approve_call=answers(True, asked))
     await world.add_rule("find", lifetime="session")
     assert await world.call() == (GIVEN, "rule")
     assert asked == []
@@ -312,7 +312,7 @@ async def test_answer_is_remembered_as_long_as_it_says(
     # The user who is asked again says no, and a hook leaves it to the rules.
     later = None if option == "on_call" else False
     options: dict[str, Any] = {option: lambda *_: answer.pop() if answer else later}
-    world = World(**options)
+    world = HostConsent(**options)
     first = await (world.call() if is_allowed else world.denied())
     assert first == ((GIVEN, "user") if is_allowed else ("CallDenied", "user"))
     if lifetime != "call":
@@ -330,7 +330,7 @@ async def test_answer_is_remembered_as_long_as_it_says(
 
 async def test_answer_with_a_pattern_is_for_the_tools_that_match() -> None:
     answer = CallAnswer(is_allowed=True, lifetime="always", pattern="get_*")
-    world = World(FIND, tool("get_a"), tool("get_b"), on_approve_call=answers(answer))
+    world = HostConsent(FIND, tool("get_a"), tool("get_b"), on_approve_call=answers(answer))
     await world.call("get_a")
     assert world.stored == (ToolRule(tool="get_*", is_pattern=True),)
     world.options["on_approve_call"] = None
@@ -339,7 +339,7 @@ async def test_answer_with_a_pattern_is_for_the_tools_that_match() -> None:
 
 
 async def test_pattern_of_an_answer_for_one_call_has_no_effect() -> None:
-    world = World(on_call=answers(CallAnswer(is_allowed=True, pattern="*")))
+    world = HostConsent(on_call=answers(CallAnswer(is_allowed=True, pattern="*")))
     assert await world.call() == (GIVEN, "user")
     world.options["on_call"] = None
     assert await world.denied() == NOT_APPROVED
@@ -347,7 +347,7 @@ async def test_pattern_of_an_answer_for_one_call_has_no_effect() -> None:
 
 async def test_tool_that_is_called_like_a_pattern_matches_itself_only() -> None:
     answer = CallAnswer(is_allowed=True, lifetime="session")
-    world = World(tool("*"), FIND, on_approve_call=answers(answer))
+    world = HostConsent(tool("*"), FIND, on_approve_call=answers(answer))
     await world.call("*")
     world.options["on_approve_call"] = None
     assert await world.call("*") == (GIVEN, "rule")
@@ -355,7 +355,7 @@ async def test_tool_that_is_called_like_a_pattern_matches_itself_only() -> None:
 
 
 async def test_rule_for_a_call_is_used_up_by_it() -> None:
-    world = World()
+    world = HostConsent()
     await world.add_rule("find", lifetime="call")
     assert await world.denied("read") == NOT_APPROVED
     assert await world.call() == (GIVEN, "rule")
@@ -363,14 +363,14 @@ async def test_rule_for_a_call_is_used_up_by_it() -> None:
 
 
 async def test_rule_that_denies_one_call_is_used_up_by_it() -> None:
-    world = World(approve="all")
+    world = HostConsent(approve="all")
     await world.add_rule("find", lifetime="call", is_allowed=False)
     assert await world.denied() == ("CallDenied", "rule")
     assert await world.call() == (GIVEN, "all calls are approved")
 
 
 async def test_rule_for_a_call_is_kept_while_another_one_allows_it() -> None:
-    world = World()
+    world = HostConsent()
     await world.add_rule("find", lifetime="call")
     await world.add_rule("find", lifetime="session")
     assert await world.call() == await world.call() == (GIVEN, "rule")
@@ -380,7 +380,7 @@ async def test_rule_for_a_call_is_kept_while_another_one_allows_it() -> None:
 
 
 async def test_rule_for_a_call_allows_one_of_two_at_a_time() -> None:
-    world = World(on_call=waits(None))
+    world = HostConsent(on_call=waits(None))
     await world.add_rule("find", lifetime="call")
     found: list[Any] = []
 
@@ -400,7 +400,7 @@ async def test_rule_for_a_call_allows_one_of_two_at_a_time() -> None:
 
 async def test_rule_replaces_the_one_of_its_lifetime_for_the_same_tools() -> None:
     """A hook that answers each call with a rule must not fill the memory."""
-    world = World(on_call=answers(CallAnswer(is_allowed=True, lifetime="session")))
+    world = HostConsent(on_call=answers(CallAnswer(is_allowed=True, lifetime="session")))
     for _ in range(100):
         await world.call()
     assert len(world.consent._session_rules["a"]) == 1
@@ -412,7 +412,7 @@ async def test_rule_replaces_the_one_of_its_lifetime_for_the_same_tools() -> Non
 
 
 async def test_rule_that_is_stored_already_is_not_written_again() -> None:
-    world = World(on_call=answers(CallAnswer(is_allowed=True, lifetime="always")))
+    world = HostConsent(on_call=answers(CallAnswer(is_allowed=True, lifetime="always")))
     await world.call()
     written = world.store.load()
     await world.call()
@@ -423,7 +423,7 @@ ALWAYS = CallAnswer(is_allowed=True, lifetime="always")
 
 
 async def test_rule_of_a_server_of_the_program_is_stored_where_the_program_says() -> None:
-    world = World(on_approve_call=answers(ALWAYS))
+    world = HostConsent(on_approve_call=answers(ALWAYS))
     world.source.file = ""
     await world.call()
     found = world.store.load().find("", "a")
@@ -434,7 +434,7 @@ async def test_rule_of_a_server_of_the_program_is_stored_where_the_program_says(
 async def test_rule_of_a_server_of_the_program_is_not_stored_in_the_default_store() -> None:
     """All programs of the user share it, and their servers may have the same names."""
     store = MemoryApprovals()
-    world = World(on_approve_call=answers(ALWAYS), approvals=None)
+    world = HostConsent(on_approve_call=answers(ALWAYS), approvals=None)
     world.consent = Consent(
         cast("HostOptions", world.options), world._in_thread, lambda: 7.0, default=store
     )
@@ -450,7 +450,7 @@ async def test_rule_of_a_server_of_the_program_is_not_stored_in_the_default_stor
 
 async def test_rules_that_are_stored_count_after_loading() -> None:
     approval = ServerApproval(rules=(ToolRule(tool="find"),))
-    world = World(approvals=MemoryApprovals(Approvals().with_server(FILE, "a", approval)))
+    world = HostConsent(approvals=MemoryApprovals(Approvals().with_server(FILE, "a", approval)))
     assert await world.denied() == NOT_APPROVED
     await world.consent.load()
     assert await world.call() == (GIVEN, "rule")
@@ -490,7 +490,7 @@ async def test_answer_is_for_the_definition_that_the_user_saw(
         return CallAnswer(is_allowed=True, lifetime="always")
 
     options: dict[str, Any] = {option: callback}
-    world = World(**options)
+    world = HostConsent(**options)
     if found is None:
         assert await world.call() == (GIVEN, "user")
     else:
@@ -508,7 +508,7 @@ async def test_tool_that_is_gone_while_on_call_waits_is_not_asked_about() -> Non
         change(world.catalog, None, is_pinned=False)
         return "ask"
 
-    world = World(on_call=on_call, on_approve_call=answers(True, asked))
+    world = HostConsent(on_call=on_call, on_approve_call=answers(True, asked))
     assert await world.denied() == ("ApprovalRequired", "on_call asks about it")
     assert asked == []
 
@@ -518,7 +518,7 @@ async def test_rule_that_denies_meanwhile_precedes_the_answer() -> None:
         await world.add_rule("find", is_allowed=False)
         return "allow"
 
-    world = World(on_call=on_call)
+    world = HostConsent(on_call=on_call)
     assert await world.denied() == ("CallDenied", "rule")
 
 
@@ -527,7 +527,7 @@ async def test_tool_of_the_program_may_change_while_the_user_reads() -> None:
         world.catalog.set_list("tools", [FIND_CHANGED])
         return "allow"
 
-    world = World(needs_pins=False, on_call=on_call)
+    world = HostConsent(needs_pins=False, on_call=on_call)
     assert await world.call() == (GIVEN, "on_call")
 
 
@@ -536,7 +536,7 @@ async def test_tool_of_the_program_may_change_while_the_user_reads() -> None:
 
 async def test_answer_that_cannot_be_stored_makes_no_call() -> None:
     answer = CallAnswer(is_allowed=True, lifetime="always")
-    world = World(on_approve_call=answers(answer), approvals=FailingApprovals())
+    world = HostConsent(on_approve_call=answers(answer), approvals=FailingApprovals())
     with pytest.raises(OSError, match="the disk is full"):
         await world.call()
     world.options["on_approve_call"] = answers(CallAnswer(is_allowed=True))
@@ -552,7 +552,7 @@ async def test_store_that_cannot_be_read_opens_no_host() -> None:
 
 
 async def test_launch_that_cannot_be_stored_is_not_approved() -> None:
-    world = World(on_approve_server=answers(True), approvals=FailingApprovals())
+    world = HostConsent(on_approve_server=answers(True), approvals=FailingApprovals())
     with pytest.raises(OSError, match="the disk is full"):
         await world.consent.ask_about_server(world.source, LAUNCH)
     assert world.consent.launch_state(world.source, LAUNCH) == "new"
@@ -563,7 +563,7 @@ async def test_launch_that_cannot_be_stored_is_not_approved() -> None:
 
 @pytest.mark.parametrize("make", [answers, waits])
 async def test_launch_that_the_user_approves_is_stored(make: Callable[..., Any]) -> None:
-    world = World(on_approve_server=make(True))
+    world = HostConsent(on_approve_server=make(True))
     assert world.consent.launch_state(world.source, LAUNCH) == "new"
     assert await world.consent.ask_about_server(world.source, LAUNCH)
     assert world.consent.launch_state(world.source, LAUNCH) == "approved"
@@ -573,19 +573,19 @@ async def test_launch_that_the_user_approves_is_stored(make: Callable[..., Any])
 
 @pytest.mark.parametrize("answer", [False, None, 1, "yes"])
 async def test_launch_is_approved_by_true_only(answer: Any) -> None:
-    world = World(on_approve_server=answers(answer))
+    world = HostConsent(on_approve_server=answers(answer))
     assert not await world.consent.ask_about_server(world.source, LAUNCH)
     assert world.store.load() == Approvals()
 
 
 async def test_launch_without_a_callback_is_not_approved() -> None:
-    world = World()
+    world = HostConsent()
     assert not await world.consent.ask_about_server(world.source, LAUNCH)
 
 
 async def test_question_about_a_launch_shows_it_and_whether_it_has_changed() -> None:
     asked: list[Any] = []
-    world = World(on_approve_server=answers(True, asked))
+    world = HostConsent(on_approve_server=answers(True, asked))
     other = ServerLaunch(transport="stdio", command="/usr/bin/other", directory="/project")
     await world.consent.ask_about_server(world.source, LAUNCH)
     await world.consent.ask_about_server(world.source, other)
@@ -597,7 +597,7 @@ async def test_question_about_a_launch_shows_it_and_whether_it_has_changed() -> 
 
 async def test_approved_server_that_takes_a_place_since_is_asked_about_again() -> None:
     asked: list[Any] = []
-    world = World(on_approve_server=answers(True, asked))
+    world = HostConsent(on_approve_server=answers(True, asked))
     await world.consent.ask_about_server(world.source, LAUNCH)
     world.source.replaces = ("/home/me/mcp.json (user)",)
     assert world.consent.launch_state(world.source, LAUNCH) == "new"
@@ -612,26 +612,26 @@ async def test_approved_server_that_takes_a_place_since_is_asked_about_again() -
 
 
 def test_question_at_first_sight_is_not_asked() -> None:
-    world = World()
+    world = HostConsent()
     catalog = catalog_of("a", FIND, is_pinned=False)
     assert world.consent.find_unapproved(catalog) is None
 
 
 @pytest.mark.parametrize("tools", [[READ, FIND], [READ], [READ, FIND, FIND_CHANGED]])
 def test_question_about_nothing_that_could_be_approved_is_not_asked(tools: list[Tool]) -> None:
-    world = World()
+    world = HostConsent()
     world.catalog.set_list("tools", tools)
     assert world.consent.find_unapproved(world.catalog) is None
 
 
 def test_question_about_a_server_of_the_program_is_not_asked() -> None:
-    world = World(needs_pins=False)
+    world = HostConsent(needs_pins=False)
     world.catalog.set_list("tools", [FIND_CHANGED])
     assert world.consent.find_unapproved(world.catalog) is None
 
 
 def test_question_has_what_is_new_and_changed_with_warnings() -> None:
-    world = World()
+    world = HostConsent()
     imitation = tool("get_stars", "Gets\u200b.")
     world.catalog.set_list("tools", [READ, FIND_CHANGED, imitation, tool("plain")])
     world.catalog.set_instructions(TEXT)
@@ -655,7 +655,7 @@ def test_question_has_what_is_new_and_changed_with_warnings() -> None:
 async def test_definitions_are_approved_by_true_only(
     answer: Any, found: bool, make: Callable[..., Any]
 ) -> None:
-    world = World(on_approve_definitions=make(answer))
+    world = HostConsent(on_approve_definitions=make(answer))
     world.catalog.set_list("tools", [FIND_CHANGED])
     comparison = world.consent.find_unapproved(world.catalog)
     assert comparison is not None
@@ -666,7 +666,7 @@ async def test_definitions_are_approved_by_true_only(
 
 
 async def test_pins_are_stored_beside_the_rules() -> None:
-    world = World()
+    world = HostConsent()
     await world.add_rule("find")
     await world.consent.pin(world.source, (define(FIND),))
     assert world.consent.find(world.source) == ServerApproval(

@@ -235,7 +235,7 @@ async def test_server_that_is_removed_leaves_no_rule_for_the_next_of_its_name(
 # -- Inputs ----------------------------------------------------------------------------------------
 
 
-class User:
+class InputUser:
     """A user who enters inputs, and counts the questions."""
 
     def __init__(self, *answers: Any, seconds: float = 1.0) -> None:
@@ -258,7 +258,7 @@ def wanting(name: str, file: str = FILE) -> FakeSource:
 
 
 async def test_input_of_several_servers_is_asked_once(autojump_clock: MockClock) -> None:
-    user = User("secret")
+    user = InputUser("secret")
     sources = [wanting(name) for name in "abc"]
     async with opened(sources, on_input=user) as (host, _):
         assert user.asked == [TOKEN]
@@ -272,7 +272,7 @@ async def test_input_of_several_servers_is_asked_once(autojump_clock: MockClock)
 
 
 async def test_input_of_another_file_is_asked_for_itself(autojump_clock: MockClock) -> None:
-    user = User("one", "two")
+    user = InputUser("one", "two")
     sources = [wanting("a"), wanting("b", "/other/mcp.json")]
     async with opened(sources, on_input=user):
         assert len(user.asked) == 2
@@ -283,7 +283,7 @@ async def test_input_of_another_file_is_asked_for_itself(autojump_clock: MockClo
 async def test_input_that_the_user_does_not_enter_is_asked_at_the_next_attempt(
     autojump_clock: MockClock,
 ) -> None:
-    user = User(None, "secret")
+    user = InputUser(None, "secret")
     sources = [wanting(name) for name in "abc"]
     async with opened(sources, on_input=user) as (host, _):
         assert len(user.asked) == 1  # not three questions in a row
@@ -298,7 +298,7 @@ async def test_input_that_the_user_does_not_enter_is_asked_at_the_next_attempt(
 async def test_input_whose_question_is_cancelled_is_asked_for_the_next_server(
     autojump_clock: MockClock,
 ) -> None:
-    user = User("secret", seconds=2)
+    user = InputUser("secret", seconds=2)
     first, second = wanting("a"), wanting("b")
     async with opened([first], on_input=user, wait=1) as (host, _):
         host.add_source(second)
@@ -311,7 +311,7 @@ async def test_input_whose_question_is_cancelled_is_asked_for_the_next_server(
 
 
 async def test_callback_for_inputs_that_raises_fails_its_server(autojump_clock: MockClock) -> None:
-    user = User(ValueError("no terminal"), "secret")
+    user = InputUser(ValueError("no terminal"), "secret")
     async with opened([wanting("a"), wanting("b")], on_input=user) as (host, _):
         found = sorted((each.state, each.reason) for each in host.status().values())
         assert found == [("failed", "no terminal"), ("ready", "")]

@@ -56,7 +56,7 @@ SEASONAL = """
 """
 
 
-class Listener:
+class ListenProcess:
     """`mcp-trio listen` as a process. Its server acts when the test creates a file."""
 
     def __init__(self, server: ServerFile, *words: str) -> None:
@@ -97,7 +97,7 @@ ENDS = [
 def test_listen_prints_one_line_a_change(
     server: ServerFile, version: str, status: int, ending: str
 ) -> None:
-    listener = Listener(
+    listener = ListenProcess(
         server, "--tools", "--prompts", "tea://menu", "tea://menu", "--revision", version
     )
     assert listener.greeting == "mcp-trio: listening to tools, tea://menu\n"
@@ -109,7 +109,7 @@ def test_listen_prints_one_line_a_change(
 
 
 def test_listen_json_prints_notifications(server: ServerFile) -> None:
-    listener = Listener(server, "--json", "--tools", "tea://menu")
+    listener = ListenProcess(server, "--json", "--tools", "tea://menu")
     assert json.loads(listener.line_after(0)) == {"method": "notifications/tools/list_changed"}
     assert json.loads(listener.line_after(1)) == {
         "method": "notifications/resources/updated",
@@ -119,7 +119,7 @@ def test_listen_json_prints_notifications(server: ServerFile) -> None:
 
 
 def test_listen_without_names_subscribes_to_all_lists(server: ServerFile) -> None:
-    listener = Listener(server)
+    listener = ListenProcess(server)
     assert listener.greeting == "mcp-trio: listening to tools, resources\n"
     assert listener.line_after(0) == "tools\n"
     listener.process.send_signal(signal.SIGINT)
@@ -128,7 +128,7 @@ def test_listen_without_names_subscribes_to_all_lists(server: ServerFile) -> Non
 
 
 def test_listen_closed_stdout_exits_with_0(server: ServerFile) -> None:
-    listener = Listener(server, "--tools", "tea://menu")
+    listener = ListenProcess(server, "--tools", "tea://menu")
     assert listener.line_after(0) == "tools\n"
     assert listener.process.stdout is not None
     listener.process.stdout.close()

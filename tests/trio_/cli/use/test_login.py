@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.harness.world.oauth import World
+    from tests.harness.world.oauth import OAuthWorld
 
 # A browser that also writes its argument into a file, as `ps` shows it to other users. The text has
 # no colon, which separates browsers in the environment variable.
@@ -42,7 +42,7 @@ BROWSER = f"{shlex.join([sys.executable, '-c', VISITS])} %s"
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[OAuthWorld]:
     async with oauth_world() as world:
         yield world
 
@@ -55,7 +55,7 @@ async def run_command(home: Path, *words: str, **env: str) -> subprocess.Complet
     return result
 
 
-async def test_login_token_is_used_by_other_commands(world: World, tmp_path: Path) -> None:
+async def test_login_token_is_used_by_other_commands(world: OAuthWorld, tmp_path: Path) -> None:
     result = await run_command(tmp_path, "login", world.url)
     assert result.returncode == 0, result.stderr
     assert "log in with your browser" in result.stderr
@@ -69,7 +69,9 @@ async def test_login_token_is_used_by_other_commands(world: World, tmp_path: Pat
     assert world.tokens == 1
 
 
-async def test_login_without_browser_prints_the_address_only(world: World, tmp_path: Path) -> None:
+async def test_login_without_browser_prints_the_address_only(
+    world: OAuthWorld, tmp_path: Path
+) -> None:
     """The user may open it on another machine, whose port is forwarded to this one."""
     words = *COMMAND[1:], "login", "--no-browser", world.url
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "BROWSER": "false %s"}
@@ -95,7 +97,7 @@ async def test_login_without_browser_prints_the_address_only(world: World, tmp_p
 
 @pytest.mark.parametrize("url", ["{url}", "${{PLACE}}"])
 async def test_login_at_configured_server_is_used_by_its_name(
-    world: World, tmp_path: Path, url: str
+    world: OAuthWorld, tmp_path: Path, url: str
 ) -> None:
     path = tmp_path / ".config" / "mcp-trio" / "mcp.json"
     path.parent.mkdir(parents=True)
@@ -114,7 +116,9 @@ async def test_login_at_configured_server_is_used_by_its_name(
     assert world.tokens == 1
 
 
-async def test_login_again_replaces_token_only_on_success(world: World, tmp_path: Path) -> None:
+async def test_login_again_replaces_token_only_on_success(
+    world: OAuthWorld, tmp_path: Path
+) -> None:
     for scope in "one", "two":
         result = await run_command(tmp_path, "login", "--scope", scope, world.url)
         assert result.returncode == 0, result.stderr
@@ -128,7 +132,7 @@ async def test_login_again_replaces_token_only_on_success(world: World, tmp_path
 
 
 async def test_login_client_id_is_bound_to_one_authorization_server(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     """A compromised MCP server must not make the next login send the client id elsewhere."""
     kept = FileStorage(tmp_path / "mcp-trio" / "tokens")
@@ -153,7 +157,7 @@ async def test_login_client_id_is_bound_to_one_authorization_server(
     assert result.returncode == 0, result.stderr
 
 
-async def test_login_client_secret_is_stored_with_tokens(world: World, tmp_path: Path) -> None:
+async def test_login_client_secret_is_stored_with_tokens(world: OAuthWorld, tmp_path: Path) -> None:
     """The secret need not be given again. It is stored in a file that only the user can read."""
     world.methods, secret = ["client_secret_post"], "CANARY-secret"
     words = "login", "--client-id", "us", "--client-secret-env", "OURS", "--issuer"
@@ -209,7 +213,9 @@ async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path)
     assert "logged in; the other commands" not in result.stderr
 
 
-async def test_login_with_keychain_stores_tokens_there_only(world: World, tmp_path: Path) -> None:
+async def test_login_with_keychain_stores_tokens_there_only(
+    world: OAuthWorld, tmp_path: Path
+) -> None:
     keychain = configure(tmp_path, FileKeychain)
     result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
     assert result.returncode == 0, result.stderr
@@ -233,7 +239,7 @@ async def test_login_with_keychain_stores_tokens_there_only(world: World, tmp_pa
 
 
 async def test_keychain_without_token_names_login_command_with_keychain(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     keychain = configure(tmp_path, FileKeychain)
     words = "call", "--revision", "2025-11-25", "--keychain", "add", world.url
@@ -246,7 +252,7 @@ async def test_keychain_without_token_names_login_command_with_keychain(
     "words", [("login",), ("inspect", "--revision", "2025-11-25")], ids=lambda words: words[0]
 )
 async def test_locked_keychain_fails_before_the_login(
-    world: World, tmp_path: Path, words: tuple[str, ...]
+    world: OAuthWorld, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     keychain = configure(tmp_path, LockedKeychain)
     result = await run_command(tmp_path, *words, "--keychain", world.url, **keychain)
@@ -259,7 +265,7 @@ async def test_locked_keychain_fails_before_the_login(
     assert not (tmp_path / "mcp-trio").exists()
 
 
-async def test_login_with_full_keychain_fails(world: World, tmp_path: Path) -> None:
+async def test_login_with_full_keychain_fails(world: OAuthWorld, tmp_path: Path) -> None:
     keychain = configure(tmp_path, FileKeychain) | {"KEYCHAIN_FULL": "yes"}
     result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
     assert result.returncode == 3
@@ -271,7 +277,7 @@ async def test_login_with_full_keychain_fails(world: World, tmp_path: Path) -> N
 
 
 async def test_login_replaces_a_token_file_that_others_can_read(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     assert (await run_command(tmp_path, "login", world.url)).returncode == 0
     for file in (tmp_path / "mcp-trio" / "tokens").iterdir():
@@ -305,14 +311,14 @@ def test_token_renewal_failed_during_call_names_server() -> None:
 
 
 async def test_login_at_server_without_authorization_needs_none(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     world.good.add("")
     result = await run_command(tmp_path, "login", world.url)
     assert result.stderr == "mcp-trio: the server needs no login\n"
 
 
-async def test_inspect_without_token_names_login_command(world: World, tmp_path: Path) -> None:
+async def test_inspect_without_token_names_login_command(world: OAuthWorld, tmp_path: Path) -> None:
     result = await run_command(tmp_path, "inspect", "--revision", "2025-11-25", world.url)
     assert result.returncode == 3
     assert f"`mcp-trio login {world.url}`" in result.stderr
@@ -320,7 +326,7 @@ async def test_inspect_without_token_names_login_command(world: World, tmp_path:
 
 
 async def test_call_with_insufficient_scope_names_login_command(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     words = "call", "--revision", "2025-11-25", "add", world.url
     assert (await run_command(tmp_path, "login", "--scope", "some", world.url)).returncode == 0
@@ -334,7 +340,7 @@ async def test_call_with_insufficient_scope_names_login_command(
     assert result.returncode == 0, result.stderr
 
 
-async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: Path) -> None:
+async def test_token_from_environment_or_header_is_sent(world: OAuthWorld, tmp_path: Path) -> None:
     world.good.add("mine")
     words = "inspect", "--revision", "2025-11-25"
     result = await run_command(tmp_path, *words, "--token-env", "MINE", world.url, MINE="mine")
@@ -352,7 +358,7 @@ async def test_token_from_environment_or_header_is_sent(world: World, tmp_path: 
 
 
 async def test_stored_token_that_is_refused_is_not_called_missing(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     world.refresh = False
     assert (await run_command(tmp_path, "login", world.url)).returncode == 0
@@ -427,7 +433,7 @@ def test_token_unencrypted_can_be_allowed() -> None:
     assert "nowhere.invalid" in result.stderr
 
 
-async def test_login_failed_exits_with_3(world: World, tmp_path: Path) -> None:
+async def test_login_failed_exits_with_3(world: OAuthWorld, tmp_path: Path) -> None:
     world.token_error = "invalid_grant"
     result = await run_command(tmp_path, "login", world.url)
     assert result.returncode == 3

@@ -53,7 +53,7 @@ class PlayedUpstream(Upstream):
         return await self._receive.receive()
 
 
-class Wire:
+class ProxiedClient:
     """The client's end, and what the proxy has logged."""
 
     def __init__(self, client: Any, upstream: PlayedUpstream) -> None:
@@ -63,10 +63,10 @@ class Wire:
 
 
 @asynccontextmanager
-async def proxied(recorder: Any = None, host: str = "127.0.0.1") -> AsyncIterator[Wire]:
+async def proxied(recorder: Any = None, host: str = "127.0.0.1") -> AsyncIterator[ProxiedClient]:
     client, theirs = memory_stream_pair()
     upstream = PlayedUpstream()
-    wire = Wire(client, upstream)
+    wire = ProxiedClient(client, upstream)
     policy = ProxyPolicy(HostOriginPolicy(host, scheme="http"), URL, adds_headers=False)
     connection = ProxyConnection(theirs, upstream, policy, recorder, wire.log.append)
     async with trio.open_nursery() as nursery:
@@ -89,7 +89,9 @@ async def read_rest(stream: Any) -> bytes:
     return b"".join([bytes(data) async for data in stream])
 
 
-async def exchange(wire: Wire, request: bytes, response: bytes = OK) -> tuple[bytes, bytes]:
+async def exchange(
+    wire: ProxiedClient, request: bytes, response: bytes = OK
+) -> tuple[bytes, bytes]:
     """Send a whole request, and return what the server and the client receive."""
     await wire.client.send_all(request)
     server = await wire.upstream.next_server()

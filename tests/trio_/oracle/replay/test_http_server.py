@@ -22,7 +22,7 @@ GET = b"GET /mcp HTTP/1.1\r\nhost: h\r\n\r\n"
 POST = b"POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\n12345"
 
 
-class Exchange:
+class CompleteExchange:
     """An exchange with a response that is complete."""
 
     def __init__(self, head: Any) -> None:

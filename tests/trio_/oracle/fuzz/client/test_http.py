@@ -29,7 +29,7 @@ INITIALIZE = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": INFO}
 GET = {"accept": "text/event-stream"}
 
 
-class Wire:
+class ScriptedServerClient:
     """A client of the server, with one connection for each request."""
 
     def __init__(self, session: ClientSession, nursery: trio.Nursery) -> None:
@@ -37,11 +37,13 @@ class Wire:
         self.session = session
         self._nursery = nursery
 
-    async def send(self, method: str, headers: dict[str, str], body: bytes = b"") -> Exchange:
+    async def send(
+        self, method: str, headers: dict[str, str], body: bytes = b""
+    ) -> ArrivingResponse:
         ours, theirs = memory_pair()
         serve: Any = self.link._serve
         self._nursery.start_soon(serve, theirs)
-        exchange = Exchange(ours)
+        exchange = ArrivingResponse(ours)
         more = {"host": "h", "content-length": str(len(body)), **headers}
         request = h11.Request(method=method, target="/mcp", headers=[*more.items()])
         data = exchange.h11.send(request) or b""
@@ -54,13 +56,13 @@ class Wire:
         exchange.headers = {name.decode(): value.decode() for name, value in head.headers}
         return exchange
 
-    async def post(self, method: str, **params: Any) -> Exchange:
+    async def post(self, method: str, **params: Any) -> ArrivingResponse:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         headers = {"content-type": "application/json", "accept": "application/json, */*"}
         return await self.send("POST", headers, json.dumps(message).encode())
 
 
-class Exchange:
+class ArrivingResponse:
     """A response while it arrives."""
 
     status: int
@@ -88,13 +90,13 @@ class Exchange:
 
 
 @asynccontextmanager
-async def served(*steps: Any, revision: str = OLD) -> AsyncIterator[Wire]:
+async def served(*steps: Any, revision: str = OLD) -> AsyncIterator[ScriptedServerClient]:
     """Serve a case whose steps follow the opening."""
     case: Case = [("serve", [revision], []), *steps]
     session = ClientSession(new_header("server", "http", "client"), keep=True)
     session.begin_case(case)
     async with trio.open_nursery() as nursery:
-        wire = Wire(session, nursery)
+        wire = ScriptedServerClient(session, nursery)
         if revision == OLD:
             await wire.post("initialize", **INITIALIZE)
         else:
