@@ -223,7 +223,7 @@ def build_returning() -> Server:
     return server
 
 
-class ScriptedClient:
+class AnsweringClient:
     """A client of one revision that answers input requests with given responses."""
 
     def __init__(self, peer: Wire) -> None:
@@ -345,7 +345,7 @@ async def test_tool_requesting_input_works_in_each_revision(
     tool: str, version: str, answers: Message, text: str, rounds: int
 ) -> None:
     async with play_client_of(build(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         assert text_of(await client.call(tool, answers)) == text
         assert [len(questions) for questions in client.input_requests] == [1] * rounds
         if version in STATELESS:  # a stateless server sends responses only
@@ -376,7 +376,7 @@ async def test_input_request_params_match_the_revision(
         "roots/list": HOME_ROOT,
     }
     async with play_client_of(build(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         await client.call(tool, answers)
         (((_, sent),),) = client.input_requests
         assert sent == params
@@ -386,7 +386,7 @@ async def test_input_request_params_match_the_revision(
 @with_urls
 async def test_sampling_with_tools_carries_tool_results(version: str) -> None:
     async with play_client_of(build(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         await client.call("model_with_tools", {"sampling/createMessage": [TOOL_USE, FINAL_TEXT]})
         ((_, first),), ((_, second),) = client.input_requests
         assert first["tools"] == [{"name": "add", "inputSchema": {"type": "object"}}]
@@ -406,7 +406,7 @@ async def test_sampling_with_tools_carries_tool_results(version: str) -> None:
 @every_revision
 async def test_sampling_requests_of_two_calls_share_no_history(version: str) -> None:
     async with play_client_of(build(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         for _ in range(2):
             await client.call("model", {"sampling/createMessage": SAMPLED_HI})
         assert client.input_requests[0] == client.input_requests[1]
@@ -423,7 +423,7 @@ async def test_input_requests_of_two_tasks_are_answered(version: str) -> None:
                 await peer.answer(question, answers[question["method"]])
             assert text_of({"result": await peer.expect_result(call)}) == "accept 1"
         else:
-            client = ScriptedClient(peer)
+            client = AnsweringClient(peer)
             assert text_of(await client.call("two_tasks", answers)) == "accept 1"
             assert [len(questions) for questions in client.input_requests] == [2]
 
@@ -441,7 +441,7 @@ async def test_input_request_returned_by_handler_is_answered(
     version: str, tool: str, answer: Message, text: str
 ) -> None:
     async with play_client_of(build_returning(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         assert text_of(await client.call(tool, {"elicitation/create": answer})) == text
         assert len(client.input_requests) == 1
 
@@ -450,7 +450,7 @@ async def test_input_request_returned_by_handler_is_answered(
 async def test_returned_form_with_invalid_answer_is_requested_again(version: str) -> None:
     wrong = {"action": "accept", "content": {"count": 9}}
     async with play_client_of(build_returning(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         answer = await client.call("returning", {"elicitation/create": [wrong, wrong, TWO_SEATS]})
         assert text_of(answer) == "2 at the window"
         assert len(client.input_requests) == 3
@@ -510,7 +510,7 @@ async def test_input_request_without_client_capability_is_an_error(
         error = await peer.expect_error(refused, -32021 if version == E else -32601)
         assert error["data"] == {"requiredCapabilities": missing}
         assert text_of(
-            await ScriptedClient(peer).call(
+            await AnsweringClient(peer).call(
                 "with_fallback", {"elicitation/create": {"action": "cancel"}}
             )
         ) in (
@@ -522,14 +522,14 @@ async def test_input_request_without_client_capability_is_an_error(
 @pytest.mark.parametrize("version", [A, B])
 async def test_form_in_revision_without_elicitation_raises(version: str) -> None:
     async with play_client_of(build(), version) as peer:  # in spite of its capabilities
-        assert text_of(await ScriptedClient(peer).call("with_fallback", {})) == "2 at the aisle"
+        assert text_of(await AnsweringClient(peer).call("with_fallback", {})) == "2 at the aisle"
 
 
 @pytest.mark.requirement("MRTR-2")
 @with_forms
 async def test_input_request_in_handler_catching_everything_is_sent(version: str) -> None:
     async with play_client_of(build(), version) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         assert (
             text_of(await client.call("catch_all", {"elicitation/create": TWO_SEATS})) == "accept"
         )
@@ -563,7 +563,7 @@ async def test_input_response_invalid_fails_or_is_requested_again() -> None:
             == "the answer to elicitation/create does not fit: content.count is less than 1"
         )
     async with play_client_of(build(), E) as peer:
-        client = ScriptedClient(peer)
+        client = AnsweringClient(peer)
         wrong = {"action": "accept", "content": {"count": 0}}
         assert (
             text_of(await client.call("form", {"elicitation/create": [wrong, TWO_SEATS]}))

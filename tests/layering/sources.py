@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tests.conftest import INTEROP, STARTS_PROGRAMS
 from tests.layering.clocks import TestModule
 from tests.layering.rules import MAY_IMPORT, ProjectFile, complaints
+from tests.layering.stages import TestFile
 from tests.layering.words import prose_of_markdown, prose_of_module
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Findings:
 
     `folder` is the first one of the path, or `docs` for Markdown. `complaints` are those of the
     rules for one file, and `waits` those of the rules about time in tests, as line and text.
+    `tests` is what the rules about helpers know of a file below `tests`.
     """
 
     file: ProjectFile
@@ -54,6 +56,7 @@ class Findings:
     words: Words
     complaints: list[str]
     waits: list[tuple[int, str]]
+    tests: TestFile | None = None
 
 
 @functools.cache
@@ -78,6 +81,7 @@ def _of_python(path: Path) -> Findings:
         _words(file.path, prose_of_module(file.text, file.tree)),
         complaints(file) if file.package in MAY_IMPORT else [],
         waits,
+        TestFile.of(file.tree) if file.package == "tests" else None,
     )
     if file.package in MAY_IMPORT:
         assert file.classes is not None  # before the tree is gone, for the rules of the project

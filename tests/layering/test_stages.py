@@ -1,0 +1,177 @@
+"""Helpers and tests: each helper class has a name of its own, and long tests say what they show.
+
+The second half proves with small files that both rules can fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.layering.stages import LONGEST, PROGRAMS, TestFile, repeated_names, undocumented_tests
+
+if TYPE_CHECKING:
+    from tests.layering.sources import Findings
+
+# How many tests over 15 lines a folder still has without a docstring. Don't add to a number: write
+# a docstring. Lower it when you have written some.
+LEFT: Final = {
+    "tests": 50,
+    "tests/asyncio_shim": 64,
+    "tests/benchmarks": 2,
+    "tests/conformance": 4,
+    "tests/core": 9,
+    "tests/core/adapters": 22,
+    "tests/core/auth": 15,
+    "tests/core/auth/client": 19,
+    "tests/core/auth/server": 17,
+    "tests/core/client": 5,
+    "tests/core/host": 9,
+    "tests/core/host/catalog": 3,
+    "tests/core/host/config": 6,
+    "tests/core/host/edit": 5,
+    "tests/core/http": 11,
+    "tests/core/http/client": 36,
+    "tests/core/http/server": 59,
+    "tests/core/http/wire": 9,
+    "tests/core/processes": 6,
+    "tests/core/protocol/connection": 36,
+    "tests/core/protocol/input_requests": 14,
+    "tests/core/protocol/jsonrpc": 1,
+    "tests/core/protocol/messages": 1,
+    "tests/core/protocol/revisions": 4,
+    "tests/core/protocol/schema": 4,
+    "tests/core/protocol/subscriptions": 13,
+    "tests/core/registry": 22,
+    "tests/core/registry/entries": 12,
+    "tests/core/registry/functions": 9,
+    "tests/core/runtime": 36,
+    "tests/core/runtime/client_tasks": 20,
+    "tests/core/runtime/host": 15,
+    "tests/core/runtime/tasks": 3,
+    "tests/core/tasks": 1,
+    "tests/core/trace": 4,
+    "tests/core/trace/judge": 5,
+    "tests/core/trace/judge/rules": 1,
+    "tests/core/trace/replay": 7,
+    "tests/core/types": 3,
+    "tests/drivers": 90,
+    "tests/examples": 21,
+    "tests/fuzz": 1,
+    "tests/fuzz_targets": 4,
+    "tests/interop": 54,
+    "tests/security": 36,
+    "tests/spec": 4,
+    "tests/testing": 12,
+    "tests/testing/hostile": 1,
+    "tests/trio_": 37,
+    "tests/trio_/auth": 15,
+    "tests/trio_/cli": 9,
+    "tests/trio_/cli/hosts": 4,
+    "tests/trio_/cli/oracle": 13,
+    "tests/trio_/cli/serve": 12,
+    "tests/trio_/cli/servers": 10,
+    "tests/trio_/cli/state": 1,
+    "tests/trio_/cli/use": 12,
+    "tests/trio_/host": 71,
+    "tests/trio_/http_client": 38,
+    "tests/trio_/http_server": 71,
+    "tests/trio_/oracle/fuzz": 13,
+    "tests/trio_/oracle/fuzz/client": 1,
+    "tests/trio_/oracle/proxy": 5,
+    "tests/trio_/oracle/replay": 5,
+    "tests/trio_/recording": 8,
+    "tests/trio_/streams": 32,
+}
+
+
+def files_of(sources: list[Findings]) -> dict[str, TestFile]:
+    return {each.file.path: each.tests for each in sources if each.tests is not None}
+
+
+def test_helper_classes_have_a_name_of_their_own(sources: list[Findings]) -> None:
+    files = files_of(sources)
+    found = repeated_names(files)
+    assert not found, "\n" + "\n".join(found)
+    assert files.keys() >= PROGRAMS
+
+
+def test_long_tests_say_what_they_show(sources: list[Findings]) -> None:
+    found = undocumented_tests(files_of(sources), LEFT)
+    assert not found, "\n" + "\n".join(found)
+
+
+# -- The rules can fail ----------------------------------------------------------------------------
+
+WIRE: Final = """
+    class Wire:
+        def send(self): ...
+"""
+DATA: Final = """
+    class Wire(NamedTuple):
+        sent: bytes
+
+        def __repr__(self): ...
+"""
+PRIVATE: Final = WIRE.replace("Wire", "_Wire")
+INNER: Final = """
+    def test_it():
+        class Wire:
+            def send(self): ...
+"""
+
+
+def file_of(text: str) -> TestFile:
+    return TestFile.of(ast.parse(textwrap.dedent(text)))
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "places"),
+    [
+        ("tests/b/wire.py", WIRE, "tests/a.py:2, tests/b/wire.py:2"),
+        ("tests/b/test_it.py", WIRE.replace("def", "async def"), "tests/b/test_it.py:2"),
+        ("tests/b/wire.py", WIRE.replace("Wire:", "Wire(Peer):"), "tests/b/wire.py:2"),
+        ("tests/b/wire.py", DATA, None),
+        ("tests/b/wire.py", WIRE.replace("Wire", "HttpPair"), None),
+        ("tests/b/wire.py", PRIVATE, None),
+        ("tests/b/test_it.py", INNER, None),
+        (min(PROGRAMS), WIRE, None),
+    ],
+)
+def test_second_class_of_a_name_is_refused(path: str, text: str, places: str | None) -> None:
+    found = repeated_names({"tests/a.py": file_of(WIRE), path: file_of(text)})
+    if places is None:
+        assert found == []
+    else:
+        (complaint,) = found
+        assert complaint.startswith("Wire is the name of several classes: tests/a.py:2, ")
+        assert places in complaint
+
+
+def long_test(lines: int, docstring: str = "", name: str = "test_it") -> TestFile:
+    body = [docstring] if docstring else []
+    body += ["x = 1"] * (lines - 1 - len(body))
+    return file_of("\n    ".join([f"def {name}():", *body]))
+
+
+@pytest.mark.parametrize(
+    ("file", "left", "complaints"),
+    [
+        (long_test(LONGEST), 0, 0),
+        (long_test(LONGEST + 1), 0, 1),
+        (long_test(LONGEST + 1, '"""Why."""'), 0, 0),
+        (long_test(LONGEST + 1, '""""""'), 0, 1),
+        (long_test(LONGEST + 1, name="helper"), 0, 0),
+        (long_test(LONGEST + 1), 1, 0),
+    ],
+)
+def test_long_test_without_a_docstring_is_refused(
+    file: TestFile, left: int, complaints: int
+) -> None:
+    found = [*undocumented_tests({"tests/a/test_it.py": file}, {"tests/a": left})]
+    assert len(found) == complaints
+    for complaint in found:
+        assert "tests/a/test_it.py:1: test_it" in complaint
