@@ -66,7 +66,7 @@ def test_reference_has_a_page_for_every_public_package() -> None:
     assert set(described) == PUBLIC | drivers | testing
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md"])
 def test_page_names_existing_files_only(page: str) -> None:
     folder = (ROOT / page).parent
     text = read(page)
@@ -80,7 +80,7 @@ def test_page_names_existing_files_only(page: str) -> None:
     assert [str(path) for path in sorted(linked | named) if not path.exists()] == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "tests/README.md"])
 def test_page_links_to_existing_headings_only(page: str) -> None:
     folder = (ROOT / page).parent
     for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", read(page)):

@@ -27,7 +27,7 @@ FOLDERS: Final = (
 )
 MARKDOWN: Final = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
-    *("benchmarks/README.md", "fuzz/README.md"),
+    *("benchmarks/README.md", "fuzz/README.md", "tests/README.md"),
     ".github/**/*.md",
     "docs/**/*.md",
 )
