@@ -220,6 +220,7 @@ VICTIMS = ["ours", pytest.param("mcp", marks=pytest.mark.interop)]
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("peer", VICTIMS)
 def test_hostile_last_line_is_json_with_all_figures(peer: str) -> None:
+    """A thousandth of each attack gives all figures, and honest clients are served meanwhile."""
     argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--peer", peer]
     argv += ["--scale", "0.001", "--patience", "3"]
     output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100).stdout
@@ -286,6 +287,7 @@ async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
 )
 @pytest.mark.parametrize("script", SERVERS)
 async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> None:
+    """Figures of two servers can be compared only if both do the same work."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -247,6 +247,7 @@ def test_official_suite_client_scenario_passes(
 def test_official_suite_authorization_scenario_passes(
     suite: list[str], tmp_path: Path, version: str | None, scenario: str
 ) -> None:
+    """The suite starts our client, and is its MCP server and its authorization server."""
     command = shlex.join([sys.executable, everything_client.__file__])
     words = [
         "client",

@@ -115,6 +115,7 @@ def check_findings(judged: Judged, suite_side: str, version: str, scenario: str 
 def test_official_suite_passes_through_the_proxy_to_our_server(
     suite: list[str], tmp_path: Path, version: str
 ) -> None:
+    """The proxy changes nothing that the suite checks, and both judges agree about the trace."""
     trace = tmp_path / "trace.mcp.jsonl"
     place = tmp_path / "results"
     with (
@@ -147,6 +148,7 @@ def test_official_suite_passes_through_the_proxy_to_our_client(
     scenario: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The proxy changes nothing that the suite checks. The judge knows the scenario's faults."""
     monkeypatch.setenv("MCP_TRIO_TRACES", str(tmp_path))
     command = shlex.join([sys.executable, proxied_client.__file__])
     words = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)

@@ -258,6 +258,7 @@ def still_answers(harness: ConnectionHarness, version: str) -> bool:
 @pytest.mark.parametrize("version", [*VERSIONS, NEW])
 @pytest.mark.parametrize("row", ROWS)
 def test_bad_input_at_server_gets_one_error_response(row: Bad, version: str) -> None:
+    """The response has the code and the id of the row, is short, and the connection goes on."""
     harness = server_of(version)
     before = harness.conn.state
     events = harness.receive(row.message(request_builder(version)))
@@ -379,6 +380,7 @@ def test_request_id_in_use_rejected(version: str) -> None:
 @pytest.mark.requirement("LIFE-10", "LIFE-12", "PING-2")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_handshake_out_of_order_rejected(version: str) -> None:
+    """A message that comes too early or twice is rejected with the cure, and changes nothing."""
     harness = ConnectionHarness(Connection(SERVER, server_config(*STATEFUL)))
     assert_error(harness.error_response_to(call(1, version)), -32600, 1, "send initialize first")
     assert_error(harness.error_response_to(request(2, "odd")), -32600, 2, "send initialize first")
@@ -590,6 +592,7 @@ def random_lines(draw: st.DrawFn) -> bytes:
 @fewer_examples(5)
 @given(LISTENERS, st.lists(random_lines(), max_size=6), st.booleans())
 def test_random_input_never_raises(who: tuple[Role, str], lines: list[bytes], ends: bool) -> None:
+    """After any lines the connection still answers, or still sends a request."""
     role, version = who
     harness = checked_connection(role, version)
     harness.receive(*lines)

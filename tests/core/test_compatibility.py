@@ -182,6 +182,7 @@ def test_stateless_server_rejects_initialize_with_its_revisions() -> None:
 @pytest.mark.requirement("CAP-1", "CAP-2")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_opened_pair_knows_peer_capabilities_and_info(version: str) -> None:
+    """Each side knows what the other declared, as far as the revision can say it."""
     offers = t.ServerCapabilities(
         tools=t.ToolsCapability(list_changed=True),
         completions={},
@@ -368,6 +369,7 @@ SERVERS: list[Any] = [
 def test_client_with_any_server_behaviour_opens_or_fails(
     versions: tuple[str, ...], answers: list[Any], questions: list[str], outcome: str | None
 ) -> None:
+    """The client asks no more than the row says, and a known peer needs no probe."""
     harness = ConnectionHarness(
         Connection(CLIENT, client_config(*versions, initialize_timeout=30.0))
     )

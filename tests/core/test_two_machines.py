@@ -141,6 +141,7 @@ def test_pair_client_request_gets_result(
 def test_pair_server_request_gets_result(
     session: ConnectionPair, since: str, method: str, params: Any, answer: Any
 ) -> None:
+    """In an earlier revision our server may not even send the request."""
     version, _ = session.versions
     if version in VERSIONS[: VERSIONS.index(since)]:
         with pytest.raises(LocalProtocolError, match="not something that a server sends"):
@@ -266,6 +267,7 @@ def test_pair_notification_to_server_arrives(session: ConnectionPair) -> None:
 @pytest.mark.requirement("RPC-32")
 @pytest.mark.parametrize("state", ["s", None])
 def test_pair_input_required_then_retry(state: str | None) -> None:
+    """The first request is complete with its result; the retry has an id of its own."""
     pair = ConnectionPair(E).open()
     received = pair.request("tools/call", CALL, token="t")
     questions: dict[str, Any] = {"r": t.ListRootsRequest()}
@@ -512,6 +514,7 @@ def test_pair_requests_over_limit_answered_in_order(version: str) -> None:
 
 
 def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
+    """Responses are read although neither side has a place for a request."""
     limits = Limits(in_flight=1, waiting=1, queued=1000, pause=5.0)
     version = session.versions[0] or ""
     pair = ConnectionPair(
@@ -535,6 +538,7 @@ def test_pair_both_sides_full_do_not_deadlock(session: ConnectionPair) -> None:
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("closer", Role)
 def test_pair_close_by_one_side_ends_both(pair: ConnectionPair, closer: Role) -> None:
+    """The side that closes knows why. The other side learns it from the end of the stream."""
     received = pair.request("tools/call", CALL, token="t")
     pair[closer].close()
     closed = pair.deliver_all()[closer]

@@ -138,6 +138,7 @@ def test_client_that_sends_nothing_any_more_ends_the_run(tmp_path: Path) -> None
 def test_command_writes_findings_and_a_test(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The test that the command writes fails with the finding, without the client."""
     output = tmp_path / "found"
     words = command("reuses-id", "pipes")
     options = ["--cases", "2", "--seed", "1", "--response-timeout", "1", "--output", str(output)]

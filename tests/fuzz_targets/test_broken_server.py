@@ -89,6 +89,7 @@ INVALID: Final = {
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_server_invalid_message_rejects_and_lives(revision: str) -> None:
+    """Without a fault the target is correct, or each finding of the fuzzer could be its own."""
     with StdioConversation(revision=revision) as clean:
         if revision == "2026-07-28":
             clean.result("server/discover")
@@ -111,6 +112,7 @@ def test_server_invalid_message_rejects_and_lives(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_server_invalid_http_rejects_and_lives(revision: str) -> None:
+    """Without a fault the target has the status of the specification for each wrong request."""
     with HttpConversation(revision=revision) as clean:
         for name, body in INVALID.items():
             assert clean.post(body)[0] == 400, name
@@ -158,6 +160,7 @@ async def use_client(client: Any) -> None:
 async def test_server_with_our_client_is_clean(
     transport: str, version: str, tmp_path: Path
 ) -> None:
+    """The judge has nothing to say about the target without a fault, nor about our client."""
     file = tmp_path / "trace.mcp.jsonl"
     with trio.fail_after(20):
         if transport == "stdio":

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,8 +31,9 @@ PROGRAMS: Final = frozenset(
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class TestFile(NamedTuple):
-    """What the rules have to know about a file below `tests`."""
+@dataclass(frozen=True)
+class TestFile:
+    """The classes and long tests of a file below `tests`."""
 
     __test__ = False
 

@@ -138,6 +138,7 @@ def test_tests_of_a_place_are_those_that_ran_its_block(text: str, names: list[st
 def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Tests of other folders are taken, the fastest first, for `_ENOUGH` seconds."""
     monkeypatch.setattr(random_mutants, "_ENOUGH", 5.0)
     uses = "from mcp_core.a._f import f"
     files = {f"tests/core/{name}.py": uses for name in ("a/test_f", "test_g", "test_h", "test_i")}
@@ -182,6 +183,7 @@ def test_child():
 @pytest.mark.process
 @pytest.mark.timeout(120)  # seconds; it starts pytest five times
 def test_map_has_what_each_test_ran_also_in_child_processes(tmp_path: Path) -> None:
+    """A mutant in a block that no test runs survives without a run of pytest."""
     root = tmp_path / "copy"
     make_project(root, CODE, {"tests/core/a/test_f.py": TESTS})
     for name in ("__init__", "spec/__init__"):

@@ -105,6 +105,7 @@ async def test_cursor_unknown_is_rejected(version: str, method: str) -> None:
 @pytest.mark.requirement("PAGE-6")
 @every_revision
 async def test_cursor_after_list_change_is_valid_while_its_entry_exists(version: str) -> None:
+    """A cursor names the entry it follows, so it survives other changes and a restart."""
     server = build_server(page_size=2)
     async with play_client(server, version) as peer:
         cursor = {"cursor": (await peer.result_of("tools/list"))["nextCursor"]}
@@ -229,6 +230,7 @@ async def test_completion_context_reaches_the_completer(version: str) -> None:
 @pytest.mark.requirement("COMP-2")
 @every_revision
 def test_complete_params_match_the_revision(version: str) -> None:
+    """`title` came with 2025-06-18, and so did `context`: earlier revisions have neither."""
     conn = opened(Role.CLIENT, version).conn
     send = functools.partial(sent_params, conn)
     for ref, expected_value in (

@@ -80,6 +80,8 @@ def test_leaks_open_descriptor_is_reported(
 def test_leaks_descriptors_are_described_without_proc(
     undo: ExitStack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Without /proc the kind of a descriptor comes from `fstat`, and a closed one is no error."""
+
     def no_link(path: str) -> str:
         raise OSError(path)
 
@@ -143,6 +145,7 @@ def test_leaks_descriptor_held_by_garbage_is_ignored() -> None:
 def test_leaks_running_and_dead_children_are_reported(
     by: str, undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A child is a leak until it is reaped, however the system lists children."""
     if by == "proc" and not os.path.exists("/proc/self/stat"):  # noqa: PTH110
         pytest.skip("there is no /proc")
     if by in ("proc", "ps"):
@@ -194,6 +197,7 @@ def test_leaks_ending_thread_is_awaited() -> None:
 def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
     undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Trio keeps idle threads for later. Only one that still runs a job is the test's."""
     begun, stop = threading.Event(), threading.Event()
     undo.callback(stop.set)
 
@@ -235,6 +239,7 @@ def in_asyncio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_leaks_connection_made_in_a_run_must_be_closed_and_empty(
     run: Callable[[Callable[[], Coroutine[Any, Any, None]]], None], undo: ExitStack
 ) -> None:
+    """A connection is left behind while it is open, or closed with requests or events."""
     made: list[Connection] = []
 
     async def make() -> None:
@@ -339,6 +344,8 @@ def test_leaks_tasks_under_asyncio_are_ignored() -> None:
 
 @pytest.mark.may_leave("connection")
 def test_leaks_every_kind_can_be_allowed(undo: ExitStack) -> None:
+    """One leak of each kind is reported, and `leaks(kinds)` leaves out the kinds it is given."""
+
     async def main() -> None:
         trio.lowlevel.spawn_system_task(beat)
         Connection(Role.SERVER, server_config())

@@ -87,6 +87,7 @@ async def test_peer_request_ids_are_counted() -> None:
 
 
 async def test_peer_without_handshake_adds_meta_and_result_type() -> None:
+    """A test's own `meta`, `resultType` and client info go before the peer's defaults."""
     peer, other = pair(E)
     peer.meta["com.example/mine"] = 1
     request_sent = await peer.request("tools/call", {"name": "t", "_meta": {"com.example/this": 2}})
@@ -121,6 +122,7 @@ def test_peer_has_revision_and_rejects_unknown_one() -> None:
 
 
 async def test_peer_expect_returns_the_message() -> None:
+    """Each way to expect something takes the next message, one of its kind, and nothing more."""
     peer, other = pair()
     request_sent = await peer.request("tools/list")
     notified = notification("notifications/progress", {"progress": 1})
@@ -354,6 +356,7 @@ async def test_peer_send_times_out(autojump_clock: trio.testing.MockClock) -> No
 
 
 async def test_peer_failure_shows_the_transcript() -> None:
+    """A failure shows all that its reader needs: what was expected, and what has crossed."""
     peer, other = pair()
     await other.aclose()
     with pytest.raises(AssertionError) as caught:
@@ -405,6 +408,7 @@ STATEFUL = [version for version in ALL if DIALECTS[version].stateful]
 async def test_peer_open_as_client_performs_the_handshake(
     version: str, nursery: trio.Nursery
 ) -> None:
+    """The peer sends what its caller says about the client, and returns the result."""
     peer, other = pair(version)
     opened = {
         "protocolVersion": version,

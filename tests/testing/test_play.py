@@ -116,6 +116,8 @@ async def test_play_server_closing_fails_calls() -> None:
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_play_block_exception_is_not_wrapped(version: str) -> None:
+    """`pytest.raises` sees the exception of the block, although both ends have nurseries."""
+
     async def as_client() -> None:
         async with play_client(greeter(), version) as peer:
             await peer.request("tools/call", {"name": "wait"})
@@ -165,6 +167,7 @@ async def test_play_block_connect_failure_propagates() -> None:
 async def test_play_works_on_other_streams(
     make: Callable[[], Pair], version: str, nursery: trio.Nursery
 ) -> None:
+    """A peer plays either end on any stream of trio, not only on a memory pair."""
     ours, theirs = make()
     nursery.start_soon(serve_stream, greeter(), theirs)
     peer = ScriptedPeer(ours, version)

@@ -57,6 +57,7 @@ def test_cache_entry_expires_after_ttl(ttl: int | None, now: float, fresh: bool)
 
 @pytest.mark.requirement("CACHE-3")
 def test_cache_hit_needs_identical_request() -> None:
+    """An empty cursor is not a missing one, URIs are compared as text, and no param is ignored."""
     cache = holding(
         ("tools/list", None, tools("first")),
         ("tools/list", {"cursor": ""}, tools("second")),
@@ -215,6 +216,7 @@ def test_cache_notification_invalidates_its_methods(notification: str, stale: se
 
 @pytest.mark.requirement("CACHE-10")
 def test_cache_resource_update_invalidates_that_uri() -> None:
+    """Only that URI is dropped; without a URI all resources are. Lists stay."""
     cache = holding(
         ("tools/list", None, tools("a")),
         ("resources/read", {"uri": "a:b"}, contents("x")),
@@ -298,6 +300,7 @@ Step = tuple[str, str, int, int]  # operation, method, cursor, time to live
     )
 )
 def test_cache_any_operations_match_model(steps: list[Step]) -> None:
+    """After any operations a result is found exactly while it is fresh and was not dropped."""
     cache, now = ResultCache(), 0.0
     model: dict[tuple[str, int], tuple[int, float]] = {}
     for number, (act, method, cursor, ttl) in enumerate(steps):

@@ -41,6 +41,7 @@ def test_client_config_without_options_has_defaults() -> None:
 
 
 def test_client_config_takes_every_option() -> None:
+    """A callback declares its capability. Extensions are experimental for the earlier revisions."""
     info = t.Implementation(name="mine", version="3")
     options: ClientConfigOptions = {
         "versions": [E, A],
@@ -71,6 +72,7 @@ def test_client_config_takes_every_option() -> None:
 def test_client_config_tasks_declares_extension_in_newest_revision(
     extensions: Any, tasks: bool | None
 ) -> None:
+    """Only `tasks=False` leaves it out, and only 2026-07-28 has the extension."""
     options: ClientConfigOptions = {"extensions": extensions}
     if tasks is not None:
         options["tasks"] = tasks

@@ -47,6 +47,7 @@ def test_child_environment_list_has_no_variable_for_secrets_or_code() -> None:
 
 
 def test_child_environment_on_windows_has_its_variables_in_capitals() -> None:
+    """Windows compares names without case, so `Path` and `path` are one variable."""
     ours = {"Path": "a", "SystemRoot": "b", "userprofile": "c", "SECRET": "d", "HOME": "e"}
     assert child_environment(ours, {"path": "x"}, inherit_env=False, mark="m", windows=True) == {
         "PATH": "x",

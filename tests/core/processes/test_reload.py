@@ -110,6 +110,7 @@ def test_messages_pass_unchanged_before_a_reload() -> None:
 
 
 def test_reload_repeats_the_handshake_and_reports_declared_lists() -> None:
+    """The client sees no handshake: log level and subscriptions move to the new process."""
     played = PlayedReload()
     played.open()
     played.client(
@@ -177,6 +178,7 @@ def test_reload_before_initialized_leaves_that_to_the_client() -> None:
 
 
 def test_reload_continues_listen_streams() -> None:
+    """The relay listens again by itself, and tells the client what may have changed."""
     played = PlayedReload()
     listen = request("l", "subscriptions/listen", notifications={"toolsListChanged": True})
     other = request(2, "subscriptions/listen", notifications={"promptsListChanged": True})
@@ -201,6 +203,7 @@ def test_reload_continues_listen_streams() -> None:
 
 
 def test_failed_server_answers_with_the_reason_until_it_starts_again() -> None:
+    """A request is answered instead of waiting for a process that may never start."""
     played = PlayedReload()
     played.open()
     listen = request("l", "subscriptions/listen", notifications={})
@@ -235,6 +238,7 @@ def test_first_server_that_fails_answers_initialize() -> None:
 
 
 def test_requests_of_servers_get_ids_that_differ_by_process() -> None:
+    """Each process counts its ids from 0, so a late response would reach the wrong one."""
     played = PlayedReload()
     played.open()
     assert played.server(request(0, "roots/list")) == [request(0, "roots/list")]
@@ -328,6 +332,7 @@ class Machines:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_reload_between_connections_is_legal_for_both(version: str) -> None:
+    """Real connections on both sides accept all that the relay says, over three reloads."""
     machines = Machines(version)
     client = machines.client.conn
     client.open(0.0)

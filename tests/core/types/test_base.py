@@ -61,6 +61,7 @@ def test_capabilities_present_member_is_support() -> None:
 
 
 def test_capabilities_keep_open_members() -> None:
+    """An empty object declares a capability, so it must survive decoding and encoding."""
     assert_json(
         t.ClientCapabilities(
             roots=t.RootsCapability(list_changed=True),

@@ -158,6 +158,7 @@ def test_schema_types_have_struct_or_reason(revision: str) -> None:
 )
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_schema_properties_have_field(revision: str) -> None:
+    """A required property has no default, an optional one has. `LENIENT` lists the exceptions."""
     for path, struct, properties in pairs(revision):
         ours = json_names(struct)
         tag = struct.__struct_config__.tag_field
@@ -214,6 +215,7 @@ def test_schema_comparison_covers_every_struct() -> None:
 
 
 def test_schema_exceptions_are_all_used() -> None:
+    """An exception that no schema needs any more would hide a mistake."""
     required = {
         (struct, json_names(struct)[name].name)
         for revision in REVISIONS

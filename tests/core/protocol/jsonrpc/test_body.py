@@ -245,6 +245,8 @@ def test_values_in_a_message_have_a_sharp_limit() -> None:
     st.integers(1, 20),
 )
 def test_values_are_weighed_outside_of_strings(value: Any, size: int) -> None:
+    """The weight is what the decoded value takes, however the data is cut into pieces."""
+
     def weigh(value: Any) -> int:
         if isinstance(value, str):
             return 32

@@ -535,6 +535,7 @@ def test_call_wait_pauses_timeout_if_ours(ours: bool, deadline: float, words: st
 def test_call_deadline_follows_events(
     options: CallOptions, events: list[TimedEvent], deadline: float | None, words: str
 ) -> None:
+    """Progress, and input that the server asks for, move the deadline. A late error says why."""
     call = started(two(), options)
     start = call.now
     for seconds, event in events:

@@ -121,6 +121,7 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 @pytest.mark.requirement("TX-1", "TX-22", "CAP-8")
 @pytest.mark.parametrize("may_list", [True, False])
 def test_with_tasks_each_revision_declares_its_own_form(may_list: bool) -> None:
+    """2025-11-25 has a capability, 2026-07-28 an extension, and the earlier ones have no tasks."""
     others = {"com.example/x": {"a": 1}}
     capabilities = SERVER(tools=t.ToolsCapability(), extensions=others, experimental=others)
     found = with_tasks(capabilities, may_list=may_list)

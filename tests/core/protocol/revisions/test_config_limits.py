@@ -44,6 +44,7 @@ NEWS = Method("notifications/acme/news", None, t.NotificationParams)
 
 @pytest.mark.requirement("DEC-9")
 def test_limits_have_documented_defaults() -> None:
+    """These figures stand in the documentation, so a change of one is a change for users."""
     limits = Limits()
     assert (limits.message, limits.id, limits.method, limits.batch) == (
         4 * 1024 * 1024,
@@ -163,6 +164,7 @@ def test_config_received_methods_cover_all_revisions() -> None:
 @pytest.mark.requirement("META-6", "META-7", "META-10", "RPC-30", "STDIO-9")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_config_constant_members_per_revision(version: str) -> None:
+    """Members that each message repeats are encoded once, in the revisions that have them."""
     dialect = DIALECTS[version]
     server = server_config(version).dialect_configs[SERVER][dialect]
     client = client_config(version).dialect_configs[CLIENT][dialect]

@@ -167,6 +167,7 @@ def test_schema_nested_dialect_is_rejected(kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_data_that_resembles_reference_is_accepted(kind: Kind) -> None:
+    """`$ref` is a reference only where a keyword can stand, not as a property or in a constant."""
     schema = {
         "$id": "https://example.com/mine",
         "type": "object",
@@ -299,6 +300,8 @@ def test_schema_loop_reached_by_value_ends() -> None:
 @pytest.mark.requirement("JSCH-8")
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_over_depth_or_size_limit_is_rejected(kind: Kind) -> None:
+    """Both limits are inclusive: the first schema beyond one is refused."""
+
     def deep(depth: int) -> dict[str, Any]:
         schema: dict[str, Any] = {}
         for _ in range(depth):
@@ -493,6 +496,7 @@ def test_schema_references_by_name_are_resolved_in_one_search(
 def test_untrusted_schema_costly_references_are_limited(
     reference: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each item follows the reference anew, which must not read the whole schema each time."""
     schema = UntrustedSchema(
         {"$defs": {**NAMED, "k" * 9_000: {"type": "integer"}}, "items": reference}
     )

@@ -91,6 +91,7 @@ def test_output_schemas_last_list_replaces_earlier() -> None:
 
 
 def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools with equal schemas share a compiled one, also across lists, until a list lacks it."""
     read: list[Any] = []
 
     def reading(schema: Any) -> UntrustedSchema:

@@ -91,6 +91,8 @@ def test_methods_never_let_other_tasks_run() -> None:
 
 
 def test_changed_and_removed_records_leave_nothing() -> None:
+    """The indexes of the store shrink with the records, or a busy server grows for ever."""
+
     async def main(store: MemoryTaskStore) -> None:
         record = new_record()
         await store.create(record, **MANY)

@@ -43,6 +43,8 @@ def run(main: Callable[[Any], Awaitable[None]], **limits: Any) -> None:
 def test_upkeep_comes_each_ten_seconds_and_sooner_after_a_failure(
     renewed: bool, lease: float, seconds: float
 ) -> None:
+    """A lease that could not be renewed is tried again before it ends."""
+
     async def main(service: Any) -> None:
         async def try_step(step: object) -> bool:
             if step == service._renew_lease:
@@ -59,6 +61,8 @@ def test_upkeep_comes_each_ten_seconds_and_sooner_after_a_failure(
 
 
 def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
+    """A store that lists a record again after its removal must not loop for ever."""
+
     async def main(service: Any) -> None:
         async def page(owner: str, after: str, size: int) -> list[Any]:
             pages.append(size)

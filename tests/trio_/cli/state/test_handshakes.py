@@ -246,6 +246,7 @@ def test_memory_lasts_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_memory_of_command_has_its_program_and_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The same words with another program on PATH, or in another directory, are another server."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for name in ("one", "two"):
         program = tmp_path / name / "serve"

@@ -133,6 +133,7 @@ def test_rules_have_one_row_in_each_revision() -> None:
 
 
 def test_rule_stacked_on_one_function_adds_a_rule_each_in_order() -> None:
+    """The rules are added from the top down, as they are read, each with its own `args`."""
     before = list(RULES)
     try:
 
