@@ -184,7 +184,7 @@ def play(
 
     for runtime in (TrioTaskRuntime, AsyncioTaskRuntime):
         monkeypatch.setattr(runtime, "in_store_thread", run_here)
-    for module in ("asyncio_shim.loop", "task_play.wires"):  # the clocks jump
+    for module in ("harness.world.loop", "task_play.wires"):  # the clocks jump
         monkeypatch.setattr(f"tests.{module}.PATIENCE", 24 * 3600.0)
     monkeypatch.setitem(inspect.unwrap(serve_app).__kwdefaults__, "patience", 24 * 3600.0)
     return ServersOfOneStore(request.param, store_kind, tmp_path / "tasks.db", clock)
