@@ -38,7 +38,7 @@ BY_MARK: Final = frozenset({"each_driver"})
 VIRTUAL: Final = {
     "tests.harness.world.virtual_time": {"run"},
     "tests.harness.world.loop": {"run"},
-    "tests.harness.messages.scripted_server": {"PLAYS", "Play", "play_trio", "play_asyncio"},
+    "tests.harness.messages.scripted_server": {"PLAYS", "ClientPlay", "play_trio", "play_asyncio"},
     "tests.test_task_stores": {"KINDS"},
     "tests.trio_.cancelling": {"play_at_every_step"},
 }
