@@ -9,13 +9,20 @@ import pytest
 
 from mcp_core import CallTimeout
 from mcp_core.registry import Server
-from tests.core.helpers import D, E, encoded, error, request, result
 from tests.harness import either
-from tests.harness.client import CallTask, connected
-from tests.trio_.wire import served
+from tests.harness.jsonrpc import (
+    D,
+    E,
+    encoded,
+    error,
+    request,
+    result,
+)
+from tests.harness.wire.client import CallTask, connected
+from tests.harness.wire.lines import served
 
 if TYPE_CHECKING:
-    from tests.core.helpers import Message
+    from tests.harness.jsonrpc import Message
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli import program
+from tests.harness.world import command as program
+from tests.harness.world.command import Forks
 from tests.trio_.cli.configured.configured import ConfiguredServers
-from tests.trio_.cli.program import Forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -46,11 +46,11 @@ from mcp_core.types import ClientCapabilities, Implementation, ToolAnnotations
 from mcp_core.urls import UriMatcher, UriTemplate, may_fetch
 from mcp_trio.host import ApprovalFile, UnsafeApprovals
 from mcp_trio.testing import find_client_faults, find_faults
-from tests.asgi import serve_app
 from tests.core.auth.minting import ISSUER, JWKS, NOW, RESOURCE, run_without_steps, token
 from tests.core.auth.test_providers import log_in, profile_of
-from tests.core.http.router_harness import POST, D, initialize
 from tests.fakes.providers import PROVIDERS, ProviderFake
+from tests.harness.wire.asgi import serve_app
+from tests.harness.wire.router import POST, D, initialize
 from tests.layering.signatures import GOLDEN
 
 if TYPE_CHECKING:

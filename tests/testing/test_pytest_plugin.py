@@ -41,7 +41,7 @@ from hypothesis import given, strategies as st
 
 import mcp_asyncio_shim, mcp_core, mcp_trio
 from mcp_trio.testing import ScriptedPeer, memory_pair, play_client
-from tests.core.helpers import client_config
+from tests.harness.jsonrpc import client_config
 
 kept = []
 

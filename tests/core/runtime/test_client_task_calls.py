@@ -395,7 +395,7 @@ def test_task_shows_no_id_in_repr(play_with: Any, version: str) -> None:
 @both_forms
 @both_drivers
 def test_client_without_tasks_makes_no_poller(play_with: Any, version: str) -> None:
-    async def main(play: Play) -> None:
+    async def main(play: ClientPlay) -> None:
         await (await listed(play)).call_tool("research")
         assert play.client._poller is None
 

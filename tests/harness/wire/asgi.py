@@ -23,8 +23,17 @@ from mcp_core import Limits
 from mcp_core.auth import ApiKeys, Grant, JwtVerifier, OAuthResourceServer
 from mcp_core.registry import Context, Server
 from tests.core.auth.minting import ISSUER, JWKS, token
-from tests.core.http.router_harness import GET, HOST, POST, D, E, initialize, meta, request
-from tests.waiting import PATIENCE
+from tests.harness.wire.router import (
+    GET,
+    HOST,
+    POST,
+    D,
+    E,
+    initialize,
+    meta,
+    request,
+)
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping

@@ -35,6 +35,8 @@ from mcp_trio.auth._loopback import LoopbackListener
 from tests.core.auth.test_providers import profile_of
 from tests.fakes.browser import login_page_of, visit
 from tests.fakes.providers import PROVIDERS, ProviderFake
+from tests.harness.world.oauth import oauth_world, redirect_uri_in, state_in
+from tests.harness.world.waiting import PATIENCE, until
 from tests.trio_.http_client.test_connector import TinyProxy, listening
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ async def test_login_token_is_sent_with_all_later_requests(
 
 
 async def test_login_at_deviating_server_needs_the_settings_of_its_profile(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.deviate()
     profile = replace(
@@ -120,7 +122,7 @@ async def test_login_at_deviating_server_needs_the_settings_of_its_profile(
 
 
 async def test_members_ignored_in_metadata_are_logged(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.deviations = {
         "issuer": f"{world.root}/",
@@ -136,7 +138,10 @@ async def test_members_ignored_in_metadata_are_logged(
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"access_token":"a b"}'])
 async def test_renewal_without_usable_answer_keeps_the_client_alive(
-    world: World, body: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: OAuthWorld,
+    body: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     now = time.time()
     monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.trio_.cli import program
+from tests.harness.world import command as program
+from tests.harness.world.command import (
+    LAB,
+    ROOT,
+    Forks,
+    Hosted,
+    ServerFile,
+)
 from tests.trio_.cli.configured.configured import ConfiguredServers
-from tests.trio_.cli.program import LAB, ROOT, Forks, Hosted, ServerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

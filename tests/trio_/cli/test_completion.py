@@ -17,7 +17,7 @@ import pytest
 from mcp_core import ALL
 from mcp_trio.cli import _completion, _options, main
 from mcp_trio.cli._subcommands import SUBCOMMANDS
-from tests.trio_.cli.program import COMMAND, output_of, run
+from tests.harness.world.command import COMMAND, output_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

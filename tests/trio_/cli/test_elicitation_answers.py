@@ -16,7 +16,12 @@ from mcp_trio.cli._elicitation_answers import ElicitationAnswers
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target
-from tests.trio_.cli.program import Hosted, ServerFile, Terminal, run
+from tests.harness.world.command import (
+    Hosted,
+    ServerFile,
+    Terminal,
+    run,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,6 @@ from mcp_core import (
     ResultReceived,
 )
 from mcp_core import types as t
-from tests.core.helpers import B, C, D, E, Message, encoded, error, notification, request, result
 from tests.core.http.client_net import (
     EVENTS,
     JSON,
@@ -47,6 +46,7 @@ from tests.harness.jsonrpc import (
     D,
     E,
     Message,
+    encoded,
     error,
     notification,
     request,

@@ -18,7 +18,7 @@ from mcp_core.protocol.input_requests._kinds import (
     require_capabilities,
 )
 from mcp_core.protocol.input_requests._lenient_form import simple_form
-from tests.core.helpers import D
+from tests.harness.jsonrpc import D
 
 FORMS = t.ClientCapabilities(elicitation=t.ElicitationCapability())
 

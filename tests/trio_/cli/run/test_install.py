@@ -15,7 +15,7 @@ import pytest
 from mcp_trio._files import FileChanged, replace_file
 from mcp_trio.cli import _config_update, main
 from mcp_trio.cli.run import _install
-from tests.trio_.cli.program import ROOT, Terminal, run
+from tests.harness.world.command import ROOT, Terminal, run
 
 if TYPE_CHECKING:
     import subprocess

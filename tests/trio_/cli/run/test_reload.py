@@ -18,7 +18,7 @@ from mcp_core import ConnectionLost, PeerError
 from mcp_trio import connect, connect_stdio
 from mcp_trio.cli.run._reload import Watch
 from mcp_trio.cli.run._reload_child import Report
-from tests.trio_.cli.program import COMMAND, run
+from tests.harness.world.command import COMMAND, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -179,7 +179,7 @@ async def test_login_client_secret_is_stored_with_tokens(world: OAuthWorld, tmp_
 
 
 async def test_login_settings_are_stored_and_used_by_other_commands(
-    world: World, tmp_path: Path
+    world: OAuthWorld, tmp_path: Path
 ) -> None:
     """With an authorization server like that of a big cloud: another issuer, no list for PKCE."""
     world.deviate()
@@ -205,7 +205,7 @@ async def test_login_settings_are_stored_and_used_by_other_commands(
     assert sent[-1]["grant_type"] == "refresh_token"
 
 
-async def test_login_with_unwritable_storage_fails(world: World, tmp_path: Path) -> None:
+async def test_login_with_unwritable_storage_fails(world: OAuthWorld, tmp_path: Path) -> None:
     (tmp_path / "mcp-trio").write_text("this is no directory")
     result = await run_command(tmp_path, "login", world.url)
     assert result.returncode == 3

@@ -38,7 +38,7 @@ class CompleteExchange:
 
 def new_driver() -> _ReplayDriver:
     server: Any = SimpleNamespace(
-        begin=Exchange,
+        begin=CompleteExchange,
         take_ready=list,
         receive_body=lambda exchange, body, now: None,
         disconnected=lambda exchange: None,
