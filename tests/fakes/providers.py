@@ -2,7 +2,7 @@
 
 One row of `PROVIDERS` each, with an MCP server in front of it. The documents have the members that
 matter of those that the provider published in 2026; tenants, pools and clients are made up. A
-`Provider` maps the steps of a client's flow to replies, without I/O.
+`KnownProvider` maps the steps of a client's flow to replies, without I/O.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from mcp_core.auth import Browse, Fetch, HttpResponse
 
-__all__ = ["CLIENT_ID", "PROVIDERS", "SECRET", "Provider", "ProviderFake"]
+__all__ = ["CLIENT_ID", "PROVIDERS", "SECRET", "KnownProvider", "ProviderFake"]
 
 CLIENT_ID: Final = "our-client"
 SECRET: Final = "our-secret"
@@ -24,7 +24,7 @@ NOT_FOUND: Final = HttpResponse(404, [], b"")
 
 
 @dataclass(frozen=True)
-class Provider:
+class KnownProvider:
     """One authorization server, and an MCP server that uses it.
 
     - `mcp` is the URL of the MCP server, `resource_metadata` its document at `prm`.
@@ -54,9 +54,12 @@ class Provider:
 
 
 class ProviderFake:
-    """A `Provider` at work. `authorized` and `redeemed` have the parameters of each request."""
+    """A `KnownProvider` at work.
 
-    def __init__(self, provider: Provider) -> None:
+    `authorized` and `redeemed` have the parameters of each request.
+    """
+
+    def __init__(self, provider: KnownProvider) -> None:
         self.provider = provider
         self.registered: list[dict[str, Any]] = []
         self.authorized: list[dict[str, str]] = []
@@ -138,9 +141,9 @@ def _well_known(url: str) -> str:
     return f"https://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}"
 
 
-def _provider(mcp: str, issuer: str, *scopes: str, **more: Any) -> Provider:
+def _provider(mcp: str, issuer: str, *scopes: str, **more: Any) -> KnownProvider:
     """Return a provider for the MCP server at `mcp`, which offers `issuer` with `scopes`."""
-    return Provider(mcp, _well_known(mcp), _protected(mcp, issuer, *scopes), **more)
+    return KnownProvider(mcp, _well_known(mcp), _protected(mcp, issuer, *scopes), **more)
 
 
 _GOOGLE: Final = "https://accounts.google.com"
@@ -174,7 +177,7 @@ def _entra(tenant: str, issuer: str) -> dict[str, dict[str, Any]]:
     }
 
 
-PROVIDERS: Final[dict[str, Provider]] = {
+PROVIDERS: Final[dict[str, KnownProvider]] = {
     "Google": _provider(
         "https://calendarmcp.googleapis.com/mcp/v1",
         f"{_GOOGLE}/",

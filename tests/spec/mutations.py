@@ -599,11 +599,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("CXL-9", "CXL-10"),
         "mcp_core/protocol/connection/_connection.py::Connection._handle_response",
-        "self._unreadable_input().receive_unknown_id(id, self._now)",
-        (
-            "self._emit_rejected('unknown id')\n"
-            "self._unreadable_input().receive_unknown_id(id, self._now)"
-        ),
+        "if known is None: ...",
+        "if known is None:\n    self._emit_rejected('unknown id')\n    return",
     ),
     Mutation(
         ("CXL-11",),
@@ -614,13 +611,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("CXL-17",),
         "mcp_core/protocol/connection/_requests.py::OutgoingRequests.end_long_lived",
-        "if call is None or call.row is None or not call.row.long_lived: ...",
-        "if call is None or call.row is None or call.row.long_lived: ...",
+        "call.row is None or not call.row.long_lived",
+        "call.row is None or call.row.long_lived",
     ),
     Mutation(
         ("CXL-18",),
         "mcp_core/protocol/connection/_connection.py::Connection._on_cancelled",
-        "self._outgoing.cancel_related(params.request_id)",
+        "self._outgoing.cancel_related(id)",
         "",
     ),
     # Progress
@@ -673,8 +670,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("PROG-13",),
         "mcp_core/protocol/connection/_requests.py::OutgoingRequests.progress_event",
-        "if call is None or not call.wants_progress: ...",
-        "if call is None: ...",
+        "if not call.wants_progress: ...",
+        "if False: ...",
     ),
     # Log messages
     Mutation(
@@ -1256,16 +1253,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("SUB-2",),
         "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.publish",
-        (
-            "change in subscription.wanted or (\n"
-            '    status is not None and id is None and subscription.dialect.tasks == "requested"\n'
-            ")"
-        ),
-        (
-            "subscription.wanted or change or (\n"
-            '    status is not None and id is None and subscription.dialect.tasks == "requested"\n'
-            ")"
-        ),
+        "subscription.covered(change)",
+        "[change]",
     ),
     Mutation(
         ("SUB-3",),

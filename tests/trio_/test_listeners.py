@@ -111,6 +111,8 @@ async def test_http_server_without_descriptors_logs_one_line(
 async def test_connections_are_served_up_to_the_maximum(
     caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
+    """One connection more is closed, and the log says why. All are closed at the end."""
+
     async def serve(stream: trio.abc.Stream) -> None:
         assert await stream.receive_some() == b""
 
@@ -150,6 +152,8 @@ async def test_connection_that_has_ended_makes_room(autojump_clock: MockClock) -
 async def test_lost_connection_ends_no_other(
     failure: type[Exception], autojump_clock: MockClock
 ) -> None:
+    """A connection that its peer has lost is an everyday event."""
+
     async def serve(stream: trio.abc.Stream) -> None:
         if stream is pairs[0][1]:
             raise failure

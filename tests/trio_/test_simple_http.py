@@ -49,6 +49,7 @@ async def next_head(connection: SimpleHttpConnection) -> RequestHead:
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 async def test_requests_in_pieces_are_read_one_after_the_other(size: int) -> None:
+    """Three requests on one connection, however their bytes are cut."""
     client, connection = opened()
     data = POST % (3, b"abc") + GET + CHUNKS % b"2\r\nab\r\n8\r\n01234567\r\n0\r\n\r\n"
     for place in range(0, len(data), size):

@@ -383,9 +383,11 @@ class OutgoingRequests:
 
         Return its result event, or None if `id` is none of our long-lived requests.
         """
-        known: RequestId | None = id if id in self.table else other_spelling(id, self.table)
-        call = None if known is None else self.table[known]
-        if known is None or call is None or call.row is None or not call.row.long_lived:
+        known = id if id in self.table else other_spelling(id, self.table)
+        if known is None:
+            return None
+        call = self.table[known]
+        if call.row is None or not call.row.long_lived:
             return None
         del self.table[known]
         return ResultReceived(known, t.ListenResult(), call.token)

@@ -253,6 +253,7 @@ TOKENS: list[tuple[str, dict[str, Any], str | None]] = [
 def test_token_at_the_verifier_of_the_page(
     name: str, claims: dict[str, Any], refused: str | None
 ) -> None:
+    """The verifiers of the page accept the tokens of their provider, and no others."""
     verifier: JwtVerifier = page()[f"{PROFILES[name]}_tokens"]
     documents = PROVIDERS[name].documents
     issuer = PROVIDERS[name].metadata["issuer"]

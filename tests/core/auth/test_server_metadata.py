@@ -365,6 +365,7 @@ SPELLINGS: list[tuple[str | None, str | None, str, str, bool]] = [
 def test_discovery_issuer_with_another_slash_is_chosen_and_noted(
     preset: str | None, of_token: str | None, offered: str, own: str, noted: bool
 ) -> None:
+    """The spelling in the metadata is the issuer, and the log names the difference."""
     script: Script = [
         (get(f"{E}{PRM}/mcp"), resource(B, offered, resource=URL)),
         (get(f"{A if preset or of_token else B}{OAUTH}"), server(own, A)),

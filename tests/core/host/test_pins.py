@@ -281,6 +281,7 @@ def test_change_of_any_text_is_shown_safely(before: str, after: str) -> None:
 
 
 def test_template_in_another_spelling_has_changed_and_is_not_new() -> None:
+    """Its approval is asked for again, with the old spelling beside the new one."""
     pinned = [define(replace(TEMPLATE, uri_template=uri)) for uri in ("note://é/{x}", "a://{x}")]
     same = define(replace(TEMPLATE, uri_template="note://%C3%A9/{x}"))
     found = compare_pins(pinned, [same, pinned[1]])

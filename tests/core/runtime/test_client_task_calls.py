@@ -51,6 +51,7 @@ def tool(support: str | None) -> Message:
 def test_call_tool_asks_for_task_only_if_tool_requires_it(
     play_with: Any, support: str | None
 ) -> None:
+    """A tool that may run as a task is called as usual."""
     required = support == "required"
     script = answers(
         D,
@@ -73,6 +74,7 @@ def test_call_tool_asks_for_task_only_if_tool_requires_it(
 @pytest.mark.parametrize("support", [None, "forbidden", "optional", "required"])
 @both_drivers
 def test_start_tool_asks_for_task_if_tool_may_be_one(play_with: Any, support: str | None) -> None:
+    """Whether a tool may be one is in the list of tools."""
     script = answers(D, **{"tools/list": {"tools": [tool(support)]}})
 
     async def main(play: ClientPlay) -> None:
@@ -269,6 +271,8 @@ def test_start_tool_invalid_ttl_raises(play_with: Any, version: str, ttl: float)
 @both_forms
 @both_drivers
 def test_reference_finds_task_on_another_connection(play_with: Any, version: str) -> None:
+    """A reference that was stored is all that another client needs to get the result."""
+
     async def start(play: ClientPlay) -> str:
         client = await listed(play)
         task = await client.start_tool("research", {"topic": "owls"})

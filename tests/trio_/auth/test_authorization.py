@@ -94,6 +94,7 @@ async def test_login_token_is_sent_with_all_later_requests(
 async def test_login_at_deviating_server_needs_the_settings_of_its_profile(
     world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The settings are in the record of the login, so other programs need none."""
     world.deviate()
     profile = replace(
         HEADLESS,
@@ -143,6 +144,7 @@ async def test_renewal_without_usable_answer_keeps_the_client_alive(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The token lives for ten seconds more, so the calls succeed."""
     now = time.time()
     monkeypatch.setattr("mcp_trio.auth._authorization.time", SimpleNamespace(time=lambda: now))
     async with opened(world, headless()) as client:

@@ -1131,6 +1131,8 @@ def test_tokens_of_another_issuer_are_not_refreshed(issuer: str) -> None:
 @pytest.mark.requirement("AF-9", "AF-10")
 @pytest.mark.parametrize(("offered", "own"), [(AS, f"{AS}/"), (f"{AS}/", AS)])
 def test_login_iss_is_compared_with_the_spelling_of_the_metadata(offered: str, own: str) -> None:
+    """The `iss` of a callback must not be normalized (2026-07-28)."""
+
     def script(iss: str) -> Script:
         return [
             (mcp(None), unauthorized()),
@@ -1288,6 +1290,7 @@ def test_load_contradictory_settings_are_ignored_with_warning(grown: dict[str, A
 
 
 def test_notes_of_discovery_are_warned_about_once() -> None:
+    """A second login at the same server repeats no warning."""
     auth = authorizer()
     store: dict[str, bytes] = {}
     script: Script = [

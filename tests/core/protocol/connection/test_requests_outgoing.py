@@ -59,6 +59,7 @@ def test_outgoing_requests_cancel_related_matches_id_and_type() -> None:
 
 
 def test_outgoing_requests_progress_must_be_requested_and_increase() -> None:
+    """Its token may come back as a text, as some servers write ids."""
     sent = OutgoingRequests(Outbox())
     sent.send(call("without progress"), None)
     sent.send(call("token", progress=True), None)

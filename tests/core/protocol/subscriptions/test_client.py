@@ -214,15 +214,21 @@ def test_notification_reaches_its_subscription() -> None:
     assert (take_changes(first), take_changes(second)) == ([ONE], [TOOLS])
 
 
-@pytest.mark.parametrize("id", [None, 2, "1", 1.0, True, [], {"a": 1}])
+@pytest.mark.parametrize("id", [None, 2, "01", 1.0, True, [], {"a": 1}])
 def test_notification_unknown_subscription_id_is_dropped(id: Any) -> None:
     consumer, subscription = open_subscription(TOOLS, ONE)
     consumer.receives(TOOLS_CHANGED, id=id)
     consumer.receives(UPDATED, {"uri": "x:1"}, id)
     assert take_changes(subscription) == []
     other = consumer.opens(TOOLS)
-    consumer.acknowledged("2", TOOLS)
+    consumer.acknowledged("02", TOOLS)
     assert not other.settled
+
+
+def test_notification_with_the_subscription_id_as_text_is_read() -> None:
+    consumer, subscription = open_subscription(TOOLS, ONE)
+    consumer.receives(TOOLS_CHANGED, id="1")
+    assert take_changes(subscription) == [TOOLS]
 
 
 def test_client_subscriptions_ignore_other_events() -> None:
