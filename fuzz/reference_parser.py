@@ -127,7 +127,11 @@ def _find_error(keys: list[str], members: dict[str, Any], id_limit: int, method_
     if not is_request and not is_response:
         return "neither a request nor a response"
     if "result" in members and "error" in members:
-        return "a result and an error"
+        # Serializers write null for the one that is absent.
+        absent = next((name for name in ("error", "result") if members[name] is None), None)
+        if absent is None:
+            return "a result and an error"
+        del members[absent]
     if "id" not in members:
         return "a result without an id" if "result" in members else ""
     if members["id"] is None:

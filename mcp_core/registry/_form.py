@@ -20,7 +20,7 @@ import msgspec.inspect as mi
 from msgspec import NODEFAULT, Struct
 
 from mcp_core import types as t
-from mcp_core.protocol.input_requests._kinds import find_error, form_schema
+from mcp_core.protocol.input_requests._kinds import exact_form_schema, find_error
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
@@ -124,7 +124,7 @@ class Form(Generic[T]):
                 self.schema = _make_schema(fields, label)
                 self._reader = reader(fields, at_once=True)
         try:
-            parsed = form_schema(self.question(""))
+            parsed = exact_form_schema(self.question(""))
         except InvalidPayload as exc:
             raise DeclarationError(f"{label}: not a flat object of simple fields: {exc}") from None
         self._integers = {

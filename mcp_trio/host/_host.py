@@ -102,7 +102,7 @@ class Host(AbstractHost):
         record: the directory in which the connection to each server is recorded, in a file of its
             own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
             created if it doesn't exist. The file of the last connection to the same server is kept
-            as `git.mcp.jsonl.previous`. Your own `ServerSource`s aren't recorded. Default None.
+            as `git.mcp.jsonl.previous`. A `ServerSource` of your own isn't recorded. Default None.
         options: see `HostOptions`. `approvals` defaults to `ApprovalFile()` for servers of
             configuration files, so that what `mcp-trio servers approve` has stored counts.
 

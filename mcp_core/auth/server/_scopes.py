@@ -184,10 +184,11 @@ def _by_uri(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
             forms = {uri: None, normal: None, _canonical(normal): None}
             templates.append((forms, [UriMatcher(UriTemplate(form)) for form in forms], checked))
         else:
-            fixed[_decoded(uri)] = (*fixed.get(_decoded(uri), ()), *checked)
+            for each in _decoded(uri):
+                fixed[each] = (*fixed.get(each, ()), *checked)
 
     def look_up(uri: str) -> Iterable[str]:
-        needed = list(fixed.get(_decoded(uri), ()))
+        needed = [scope for each in _decoded(uri) for scope in fixed.get(each, ())]
         if templates:
             normal = normal_uri(uri) or uri
             # Written out as it is, the URI matches a declaration's template; decoded it may be a
@@ -203,8 +204,8 @@ def _by_uri(scopes: Scopes | None) -> Callable[[str], Iterable[str]]:
     return look_up
 
 
-def _decoded(uri: str) -> str:
-    return unquote(normal_uri(uri) or uri)
+def _decoded(uri: str) -> Iterable[str]:
+    return dict.fromkeys((unquote(uri), unquote(normal_uri(uri) or uri)))
 
 
 def _canonical(uri: str) -> str:

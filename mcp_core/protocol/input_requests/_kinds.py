@@ -38,6 +38,7 @@ __all__ = [
     "FormSchema",
     "check_input_request",
     "check_response",
+    "exact_form_schema",
     "find_error",
     "find_page_error",
     "form_schema",
@@ -100,7 +101,7 @@ def require_capabilities(questions: Iterable[t.InputRequest], peer: Peer) -> Non
     """
     questions = tuple(questions)
     for question in questions:
-        error = _find_question_error(question, _exact_form) or _find_plaintext_error(question)
+        error = _find_question_error(question, exact_form_schema) or _find_plaintext_error(question)
         if error:
             raise LocalProtocolError(f"{question.method}: {error}")
     # Capabilities that its revision doesn't have don't count, even if the client sent them.
@@ -194,7 +195,12 @@ def _find_plaintext_error(question: t.InputRequest) -> str | None:
     return None
 
 
-def _exact_form(question: t.ElicitRequest) -> FormSchema:
+def exact_form_schema(question: t.ElicitRequest) -> FormSchema:
+    """Return the schema of a form that is written as the specification has it.
+
+    Raises:
+        InvalidPayload: it isn't a flat object of simple fields.
+    """
     return _read_form(encode(question.params.requested_schema))
 
 
@@ -205,7 +211,7 @@ def form_schema(question: t.ElicitRequest) -> FormSchema:
         InvalidPayload: it isn't a flat object, or a field means no simple one.
     """
     try:
-        return _exact_form(question)
+        return exact_form_schema(question)
     except InvalidPayload as exc:
         from ._lenient_form import simple_form  # on first use: most forms are exact
 
