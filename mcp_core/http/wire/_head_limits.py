@@ -46,6 +46,7 @@ class HeadError(Struct, frozen=True):
 
 REPEATED: Final = HeadError(400, "A header that may occur only once is repeated.")
 BAD_LENGTH: Final = HeadError(400, "Content-Length is not one plain decimal number.")
+# The answer to a head that has not arrived in time.
 HEAD_TIMEOUT: Final = HeadError(408, "The head of the request took too long.")
 HUGE_BODY: Final = HeadError(413, "The body is too large.")
 LONG_TARGET: Final = HeadError(414, f"The target has more than {MAX_TARGET} bytes.")
