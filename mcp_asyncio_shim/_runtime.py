@@ -64,7 +64,7 @@ def handle_event(event: Event, service: Service) -> Job | None:
         elif isinstance(event, MessageRejected):
             logger.debug("message rejected: %s", event.error)
         elif isinstance(event, InputProblem):
-            logger.warning("%s", event.problem)
+            logger.info("%s", event.problem)  # a flood of clients may have it
         elif isinstance(event, ConnectionClosed):
             logger.debug("conversation ended: %s", event.error)
     return job

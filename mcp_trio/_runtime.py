@@ -144,7 +144,7 @@ def handle_event(event: Event, service: Service) -> Job | None:
         elif isinstance(event, MessageRejected):
             _log.debug("message rejected: %s", event.error)
         elif isinstance(event, InputProblem):
-            _log.warning("%s", event.problem)
+            _log.info("%s", event.problem)  # a flood of clients may have it
         elif isinstance(event, ConnectionClosed):
             _log.debug("conversation ended: %s", event.error)
     return job

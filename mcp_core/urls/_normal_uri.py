@@ -32,6 +32,9 @@ _PARTS: Final = compile_on_first_use(
 )
 _BROKEN: Final = compile_on_first_use(r"%(?![0-9A-Fa-f]{2})")
 _TRIPLET: Final = compile_on_first_use(r"%[0-9A-Fa-f]{2}")
+# Characters. A longer URI is only known by its exact spelling: to normalize one of megabytes takes
+# a second, and a peer chooses how long it is.
+_MAX_LENGTH: Final = 8 * 1024
 _EXPRESSION: Final = compile_on_first_use(r"\{[^{}]*\}")
 # Of RFC 3986, 2.2 and 2.3: these stay as they are, and only the unreserved are decoded.
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -44,8 +47,8 @@ _MARK: Final = "\x00"
 def normal_uri(uri: str) -> str | None:
     """Return the normal form of a URI or IRI.
 
-    Return None if it has none: it isn't absolute, it has a `%` without two hex digits, or `..` as a
-    part of its path.
+    Return None if it has none: it isn't absolute, is longer than 8 KiB, has a `%` without two hex
+    digits, or has `..` as a part of its path.
     """
     if ".." not in uri and _NORMAL.fullmatch(uri):
         return uri
@@ -70,7 +73,7 @@ def normal_template(text: str) -> str | None:
 
 
 def _normalize(text: str) -> str | None:
-    match = _PARTS.fullmatch(text)
+    match = _PARTS.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or _BROKEN.search(text) or ".." in _segments(match[3]):
         return None
     scheme, authority, path, rest = match.groups()

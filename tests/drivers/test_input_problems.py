@@ -30,8 +30,8 @@ BOM = b"\xef\xbb\xbf"
 CONTENT = [{"type": "text", "text": "done"}]
 
 
-def warnings_of(log: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in log.records if record.levelno == logging.WARNING]
+def warnings_of(log: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list[str]:
+    return [record.getMessage() for record in log.records if record.levelno == level]
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -116,13 +116,15 @@ def greeting_server() -> Server:
 async def test_server_reads_a_request_with_a_fault_that_has_one_meaning(
     version: str, data: Any, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     async with served(greeting_server(), version) as wire:
         for id in (1, 2):
             call = lambda name, id=id: encoded(wire.calling(id, "greet", {"name": name}))  # noqa: E731
             await wire.send(data(call))
             [block] = (await wire.receive())["result"]["content"]
             assert block["text"] in {"hi Ann", "hi A\ufffd"}
-    assert warnings_of(caplog) == [f"a message of the client: {problem}"]
+    assert warnings_of(caplog, logging.INFO) == [f"a message of the client: {problem}"]
+    assert warnings_of(caplog) == []
 
 
 async def test_server_reads_params_that_are_null_as_absent() -> None:

@@ -409,6 +409,7 @@ def _guarded_messages(body: ParsedBody, config: Config) -> Iterator[tuple[str | 
             yield message.method, decoded.params
             if config.declared is not None:
                 # A scope may be that of the declared spelling, or of the client's.
-                params = with_declared_uris(message.method, decoded.params, config.declared)
+                most = config.limits.uris
+                params = with_declared_uris(message.method, decoded.params, config.declared, most)
                 if params is not decoded.params:
                     yield message.method, params

@@ -13,7 +13,7 @@ as an id, is never changed.
 
 from __future__ import annotations
 
-import re
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
@@ -30,32 +30,23 @@ __all__ = ["mend"]
 _BOM: Final = b"\xef\xbb\xbf"
 _INTEGRAL: Final = compile_on_first_use(rb"(-?(?:0|[1-9][0-9]{0,15}))\.0{1,16}")
 _NULLABLE: Final = ("method", "params", "result", "error")
-# A pair is matched as a whole, and so is any other escape: what is left is half of a pair.
-_ESCAPE: Final = compile_on_first_use(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
-    re.DOTALL,
-)
-_HALF: Final = compile_on_first_use(rb"\\u[dD][89a-fA-F]")
+# Escapes that are looked at. More of them take a noticeable part of a second, and a peer chooses
+# how many there are.
+_MOST_ESCAPES: Final = 20_000
 # Characters that no text has (Unicode, section 23.7). One that the message doesn't have either
 # stands for a half while its place is looked for.
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
+# The first and the second hex digit of the halves of a pair.
+_D: Final = frozenset((b"d", b"D"))
+_FIRST: Final = frozenset((b"8", b"9", b"a", b"b", b"A", b"B"))
+_SECOND: Final = frozenset((b"c", b"d", b"e", b"f", b"C", b"D", b"E", b"F"))
 # Members that are compared, looked up or sent back.
 _EXACT: Final = frozenset(
     (
         *("jsonrpc", "id", "method", "name", "uri", "uriTemplate", "cursor", "nextCursor"),
         *("requestState", "requestId", "progressToken", "taskId", "lastEventId", "protocolVersion"),
-        *(
-            "type",
-            "role",
-            "mimeType",
-            "data",
-            "blob",
-            "url",
-            "elicitationId",
-            "resourceSubscriptions",
-        ),
-        *("taskIds", "required", "enum", "action"),
+        *("type", "role", "mimeType", "data", "blob", "url", "elicitationId", "action"),
+        *("resourceSubscriptions", "taskIds", "required", "enum"),
     )
 )
 # Their members are the values of users and authors, in which only names are looked up.
@@ -75,7 +66,7 @@ def mend(data: bytes) -> tuple[bytes, str] | None:
     if data.startswith(_BOM):
         data = data[len(_BOM) :]
         found.append("a byte order mark was left out")
-    if _HALF.search(data):
+    if rb"\ud" in data or rb"\uD" in data:
         whole = _without_halves(data)
         if whole is None:
             return None
@@ -107,6 +98,8 @@ def mend(data: bytes) -> tuple[bytes, str] | None:
 
 def _without_halves(data: bytes) -> bytes | None:
     """Return JSON with U+FFFD for each half of a surrogate pair, or None if one is in a name."""
+    if data.count(rb"\u") + data.count(rb"\\") > _MOST_ESCAPES:
+        return None
     escapes = data.lower()
     free = (
         mark
@@ -126,7 +119,32 @@ def _without_halves(data: bytes) -> bytes | None:
 
 
 def _replace_halves(data: bytes, replacement: bytes) -> bytes:
-    return _ESCAPE.sub(lambda match: match[0] if match[1] is None else replacement, data)
+    # No piece between two escaped backslashes has one, so each `\u` in it is an escape.
+    return rb"\\".join(_replace_in(piece, replacement) for piece in data.split(rb"\\"))
+
+
+def _replace_in(piece: bytes, replacement: bytes) -> bytes:
+    beginning, *parts = piece.split(rb"\u")
+    found = [beginning]
+    after_first_half = False
+    for part, following in zip_longest(parts, parts[1:], fillvalue=b""):
+        is_pair = len(part) == 4 and _is_first_half(part) and _is_second_half(following)
+        if is_pair or (after_first_half and _is_second_half(part)):
+            found.append(rb"\u" + part)
+        elif _is_first_half(part) or _is_second_half(part):
+            found.append(replacement + part[4:])
+        else:
+            found.append(rb"\u" + part)
+        after_first_half = is_pair
+    return b"".join(found)
+
+
+def _is_first_half(digits: bytes) -> bool:
+    return digits[:1] in _D and digits[1:2] in _FIRST
+
+
+def _is_second_half(digits: bytes) -> bool:
+    return digits[:1] in _D and digits[1:2] in _SECOND
 
 
 def _exact_texts(value: Any) -> Iterator[str]:

@@ -7,14 +7,11 @@ the one that is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
 from mcp_core.types import PromptReference
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["NAMES_URI", "DeclaredUris", "with_declared_uris"]
 
@@ -32,10 +29,11 @@ class DeclaredUris(Protocol):
         """Return a resource template as it is declared, or `text` if none has its normal form."""
 
 
-def with_declared_uris(method: str, params: Any, declared: DeclaredUris) -> Any:
+def with_declared_uris(method: str, params: Any, declared: DeclaredUris, most_uris: int = 1) -> Any:
     """Return `params`, the decoded params of `method`, with their URIs as they are declared.
 
-    It is `params` itself if the client spells them like that, or names no resource.
+    It is `params` itself if the client spells them like that, or names no resource. So it is if
+    there are more than `most_uris`: such a request is refused.
     """
     match method:
         case "resources/read" | "resources/subscribe":
@@ -47,15 +45,11 @@ def with_declared_uris(method: str, params: Any, declared: DeclaredUris) -> Any:
             return params if text == ref.uri else replace(params, ref=replace(ref, uri=text))
         case "subscriptions/listen":
             wanted = params.notifications
-            uris = _all_declared(wanted.resource_subscriptions or (), declared)
-            if uris is None:
+            given = wanted.resource_subscriptions or []
+            if len(given) > most_uris:
+                return params
+            uris = [declared.declared_uri(uri) for uri in given]
+            if uris == given:
                 return params
             return replace(params, notifications=replace(wanted, resource_subscriptions=uris))
     return params
-
-
-def _all_declared(uris: Iterable[str], declared: DeclaredUris) -> list[str] | None:
-    """Return the URIs as they are declared, or None if that changes none of them."""
-    given = list(uris)
-    found = [declared.declared_uri(uri) for uri in given]
-    return None if found == given else found

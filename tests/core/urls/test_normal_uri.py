@@ -82,6 +82,7 @@ def test_different_resources_keep_different_normal_forms(one: str, other: str) -
         "note://a/b%2F..%2fc",
         "note:..",
         "note:../a",
+        pytest.param(f"note://a/{'%41' * 3_000}", id="longer than 8 KiB"),
     ],
 )
 def test_uri_that_is_malformed_or_leaves_its_directory_has_no_normal_form(uri: str) -> None:

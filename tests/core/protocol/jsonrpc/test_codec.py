@@ -866,6 +866,7 @@ def test_fault_with_one_meaning_is_mended_and_named(members: str, meant: str, pr
         r'"id":3,"method":"\ud800"',
         r'"id":3,"result":{"content":[{"type":"resource_link","uri":"\ud800"}]}',
         r'"id":3,"result":{"structuredContent":{"\ud800":1}}',
+        pytest.param(text_result(r"\ud800" * 20_001), id="more halves than are looked at"),
         # Ambiguous, or of a request.
         '"id":3.0,"method":"m"',
         '"id":3.5,"result":{}',
@@ -900,3 +901,18 @@ def test_half_of_a_pair_in_any_text_becomes_the_replacement_character(text: str)
     result = decode(halves.encode()).result
     assert isinstance(result, Raw)
     assert json.loads(bytes(result)) == {"text": f"{text}\ufffd"}
+
+
+HALVES = st.sampled_from(
+    ["\ud800", "\udbff", "\udc00", "\udfff", "\U0001f600", "a", "\\", '"', "é"]
+)
+
+
+@given(st.text(HALVES, max_size=12))
+def test_halves_are_those_that_the_standard_library_finds(text: str) -> None:
+    data = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}).encode()
+    result = decode(data).result
+    assert isinstance(result, Raw)
+    found = json.loads(data)["result"]["text"]
+    whole = "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in found)
+    assert json.loads(bytes(result)) == {"text": whole}
