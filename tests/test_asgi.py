@@ -144,6 +144,7 @@ def test_request_that_is_over_frees_what_the_server_has_buffered(driver: Driver)
 
 
 def test_asgi_conversations_are_recorded(driver: Driver, tmp_path: Path) -> None:
+    """Stream, WebSocket and HTTP+SSE conversations go to one file, which the next run replaces."""
     path = tmp_path / "x.mcp.jsonl"
     app = driver.asgi(Neutral().server, sse_path="/sse", record=path)
 
@@ -240,6 +241,7 @@ def test_asgi_lifespan_runs_the_server_lifespan(driver: Driver) -> None:
 def test_asgi_lifespan_failure_is_reported_and_logged(
     driver: Driver, stage: str, expected: list[dict[str, str]], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The web server gets `failed` with the error's text, and the log has the traceback."""
     lived = Lived()
     lived.fails[stage] = OSError("no disk")
 
@@ -259,6 +261,7 @@ def test_asgi_lifespan_failure_is_reported_and_logged(
 def test_asgi_shutdown_cancels_handlers_and_answers_clients(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After the grace time, both the call and the GET stream still get a complete response."""
     module = {"mcp_trio": "mcp_trio.http_server._asgi"}.get(
         driver.package, f"{driver.package}._asgi"
     )
@@ -281,6 +284,8 @@ def test_asgi_shutdown_cancels_handlers_and_answers_clients(
 
 
 def test_asgi_shutdown_lets_handlers_finish_first(driver: Driver) -> None:
+    """New requests get a 503 while the running call goes on to its result."""
+
     async def main() -> None:
         neutral = Neutral()
         async with serve_app(driver.asgi(neutral.server)) as host:
@@ -303,6 +308,7 @@ def test_asgi_shutdown_lets_handlers_finish_first(driver: Driver) -> None:
 
 
 def test_asgi_without_lifespan_starts_at_the_first_request(driver: Driver) -> None:
+    """Calls that arrive together enter the lifespan once, and the end of the loop leaves it."""
     lived = Lived()
     app = driver.asgi(Neutral(lifespan=lived).server)
 
@@ -322,6 +328,7 @@ def test_asgi_without_lifespan_starts_at_the_first_request(driver: Driver) -> No
 
 
 def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
+    """Calls that waited for the same start share its error; the next call starts it again."""
     lived = Lived()
     lived.fails["in"] = OSError("no disk")
     app = driver.asgi(Neutral(lifespan=lived).server)
@@ -347,6 +354,7 @@ def test_asgi_start_failure_is_retried(driver: Driver, caplog: pytest.LogCapture
 def test_asgi_lifespan_failure_at_the_end_is_logged(
     driver: Driver, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """With no lifespan scope, no caller is left to raise to: only the log has the error."""
     lived = Lived()
     app = driver.asgi(Neutral(lifespan=lived).server)
 
@@ -430,6 +438,7 @@ def test_asgi_send_oserror_ends_the_request(driver: Driver, tool: str) -> None:
 
 
 def test_asgi_silent_stream_gets_comments_and_idle_session_expires(driver: Driver) -> None:
+    """Comments keep a silent response open; once the stream has ended, the idle time runs."""
     options = HttpOptions(
         host_origin_policy=HostOriginPolicy(None),
         comment_interval=0.01,
@@ -456,6 +465,8 @@ def test_asgi_silent_stream_gets_comments_and_idle_session_expires(driver: Drive
 
 
 def test_asgi_errors_of_the_server_propagate(driver: Driver) -> None:
+    """An exception from the web server's own `receive` or `send` is its to handle, not ours."""
+
     async def main() -> None:
         neutral = Neutral()
         async with serve_app(driver.asgi(neutral.server)) as host:
@@ -550,6 +561,7 @@ def test_asgi_websocket_closes_at_shutdown(driver: Driver) -> None:
 
 
 def test_asgi_websocket_with_unread_output_pauses_receiving(driver: Driver) -> None:
+    """A server that writes into a full socket must stop reading, or its memory grows."""
     server = Server("loud")
 
     @server.tool
@@ -635,6 +647,8 @@ def mounted(app: App, where: str) -> Any:
 def test_asgi_mounted_in_a_framework_works(
     driver: Driver, where: str, path: str, root: str
 ) -> None:
+    """The path in the endpoint event includes the mount and the proxy's `root_path`."""
+
     async def main() -> None:
         app = mounted(driver.asgi(Neutral().server), where)
         # The framework gets the lifespan scope, and does not pass it on to our application.
@@ -669,6 +683,7 @@ def test_asgi_mounted_without_lifespan_starts_at_the_first_request(driver: Drive
 def test_asgi_lifespan_given_to_the_framework_runs_with_it(
     driver: Driver, framework: Callable[..., Any]
 ) -> None:
+    """Frameworks don't start the lifespan of a mounted application, so theirs calls ours."""
     lived = Lived()
     app: Any = driver.asgi(Neutral(lifespan=lived).server)
     outer = framework(lifespan=app.lifespan)
@@ -686,6 +701,7 @@ def test_asgi_lifespan_given_to_the_framework_runs_with_it(
 
 
 def test_asgi_lifespans_of_several_applications_can_be_combined(driver: Driver) -> None:
+    """`lifespan` works with the framework's application as argument and without one."""
     lived = Lived(), Lived()
     apps: list[Any] = [driver.asgi(Neutral(lifespan=each).server) for each in lived]
 
@@ -723,6 +739,7 @@ def test_asgi_lifespan_given_to_the_framework_fails_its_startup(driver: Driver) 
 
 
 def test_asgi_lifespan_of_a_running_application_raises(driver: Driver) -> None:
+    """Neither a second entry nor one after the first request disturbs the running server."""
     lived = Lived()
     app: Any = driver.asgi(Neutral(lifespan=lived).server)
 
@@ -798,6 +815,7 @@ def test_asgi_metadata_is_served_by_the_framework(driver: Driver) -> None:
 def test_asgi_mistake_in_options_fails_the_startup(
     driver: Driver, options: dict[str, Any], problem: str
 ) -> None:
+    """These mistakes need the finished server to be found, and must not wait for a request."""
     if "auth" in options:
         options = {"auth": ApiKeys({"ann": "ann-0123456789abcdef"}, **options["auth"])}
 

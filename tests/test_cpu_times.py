@@ -95,6 +95,7 @@ def test_with_shared_fixture(shared):
 @pytest.mark.process
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]])
 def test_cpu_time_of_a_test_excludes_shared_fixtures(workers: list[str], tmp_path: Path) -> None:
+    """CPU in calls, own fixtures and child processes counts; a module's fixture burdens no test."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(TESTS)
     options = ["-c", str(tmp_path / "pytest.ini"), "--rootdir", str(tmp_path), *workers]

@@ -187,6 +187,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
 def test_bodies_that_ten_addresses_hold_take_bounded_memory(
     server: tuple[int, int], protocol: int, count: int, size: int
 ) -> None:
+    """Each sender goes on until all are idle: only 429 and 503 refuse, and memory has a bound."""
     pid, port = server
     before = memory(pid, "VmRSS")
     with ExitStack() as stack:

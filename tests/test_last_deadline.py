@@ -269,6 +269,7 @@ def call_over_http(process: subprocess.Popen[bytes]) -> socket.socket:
 def test_last_deadline_ends_process_and_names_tool(
     source: str, cases: list[Case], least: float, tmp_path: Path
 ) -> None:
+    """Some handlers ignore cancellation: one stderr line names the tool; the trace is whole."""
     file = tmp_path / "served.py"
     file.write_text(source)
     with ThreadPoolExecutor(_AT_ONCE) as threads:

@@ -40,6 +40,7 @@ ENTRY: Final = (
 
 
 def test_task_of_a_stored_file_has_its_result(tmp_path: Path) -> None:
+    """The handler raises, so the result can only come from the file."""
     with closing(sqlite3.connect(tmp_path / "tasks.db")) as database:
         database.executescript((STORED / "tasks.sql").read_text("utf-8"))
     (tmp_path / "tasks.db").chmod(0o600)

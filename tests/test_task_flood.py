@@ -114,6 +114,7 @@ def flooded(driver: str, path: str) -> Iterator[Flooded]:
 def test_flood_of_long_tasks_takes_bounded_memory(
     driver: str, store: str, addresses: int, tmp_path: Path
 ) -> None:
+    """Another address creates its tasks in both revisions after the flood has met its limit."""
     tmp_path.chmod(0o700)
     with flooded(driver, str(tmp_path / "tasks.db") if store == "file" else "") as server:
         before = server.memory("VmRSS")

@@ -160,6 +160,7 @@ def test_task_is_no_longer_watched_when_its_listen_request_has_ended(
 def test_client_that_runs_a_task_is_polled_within_bounds(
     play: Play, interval: int | None, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A peer's `pollInterval` of 0 or of years must cause neither a busy loop nor a stuck task."""
     requests: dict[str, Any] = {"elicitation": {"create": {}}}
     monkeypatch.setitem(wires.CAPABILITIES, "tasks", {"cancel": {}, "requests": requests})
     server = Server("asks")
@@ -219,6 +220,7 @@ def test_outcome_is_stored_half_a_minute_after_the_store_works_again(
 
 
 def test_listed_tasks_come_in_pages_of_a_hundred(play: Play) -> None:
+    """With 101 tasks the second page has one task and no cursor."""
     server = Server("many", tasks=Tasks(limits=TaskLimits(per_principal=101)))
 
     @server.tool(task="optional")

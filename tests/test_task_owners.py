@@ -96,6 +96,8 @@ async def see_nothing(client: WireClient, task_id: str) -> None:
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.requirement("TSK-24", "TX-23", "TX-19", "TSK-22")
 def test_task_of_another_user_does_not_exist(play: Play, version: str) -> None:
+    """Bob gets the same error as for an unknown id, while Ann finds her task from any session."""
+
     async def scene(connect: Connect) -> None:
         ann, bob = await connect(version, ANN), await connect(version, BOB)
         task_id = await ann.create("ask")
@@ -188,6 +190,7 @@ def test_task_without_session_or_user_is_found_by_its_id_and_not_listed(play: Pl
 
 
 def test_owner_is_what_the_author_says() -> None:
+    """The owner function reads the request itself: a different `_meta` hides the task."""
     seen: list[str] = []
 
     def owner_of(request: Any, default: str) -> str:

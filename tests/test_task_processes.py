@@ -140,6 +140,7 @@ async def test_task_is_cancelled_at_another_server(path: str, version: str) -> N
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_task_is_followed_and_answered_at_another_server(path: str, version: str) -> None:
+    """The second server only shares the SQLite file: the handler stays in the first process."""
     async with (
         served_process(path, version=version) as first,
         served_process(path, version=version) as second,

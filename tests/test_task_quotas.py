@@ -74,6 +74,7 @@ versions = pytest.mark.parametrize("version", [D, E])
 @versions
 @pytest.mark.requirement("TSK-25")
 def test_user_with_many_clients_has_the_places_of_one(play: Play, version: str) -> None:
+    """The quota counts by subject: the OAuth client id and the address make no difference."""
     grants = {f"ann{number}": Grant("ann", client_id=str(number)) for number in range(9)}
     grants["bob"] = Grant("bob", client_id="0")
     auth = OAuthResourceServer(RESOURCE, ISSUERS, grants.get)
@@ -187,6 +188,7 @@ def test_creations_in_a_loop_leave_room_for_others(count: int, addresses: int) -
 def test_tasks_of_a_second_and_of_a_day_give_back_their_places_by_themselves(
     driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Time to live frees a place by itself: no request asks about the expired task."""
     now, jump = time.time, [0.0]
     monkeypatch.setattr("time.time", lambda: now() + jump[0])
 
@@ -216,6 +218,8 @@ LONG: Final = "x" * 20_000  # with its decoded value 40,000 and some
 def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
     play: Play, version: str
 ) -> None:
+    """Bytes count per principal and for the server; a task that ended gives its bytes back."""
+
     async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, address=HERE)
         ids = await fill(client, text=LONG)
@@ -239,6 +243,8 @@ def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
 
 @versions
 def test_result_that_does_not_fit_fails_its_task_and_says_so(play: Play, version: str) -> None:
+    """The handler has run by then, so the error says so and must not invite a second try."""
+
     async def scene(stage: ServedLab) -> None:
         client = await stage.connect(version, address=HERE)
         first = await client.create("give", size=70_000)
@@ -273,6 +279,8 @@ def test_input_that_does_not_fit_fails_its_task(play: Play, version: str) -> Non
 
 
 def test_handler_that_goes_on_after_its_task_was_cancelled_is_counted(play: Play) -> None:
+    """Cancelling is no way around the limit: a handler that ignores it keeps its bytes."""
+
     async def scene(stage: ServedLab) -> None:
         client = await stage.connect(E, address=HERE)
         for _ in range(2):

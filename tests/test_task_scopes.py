@@ -72,6 +72,8 @@ versions = pytest.mark.parametrize("version", [D, E])
 def test_token_without_the_scope_of_a_tool_gets_a_challenge_for_its_own_task(
     play: Play, version: str
 ) -> None:
+    """A weaker token of the same user learns which scope to ask for, and changes nothing."""
+
     async def scene(stage: ServedLab) -> None:
         full = await stage.connect(version, key="full")
         bare = await stage.connect(version, key="bare")
@@ -99,6 +101,8 @@ def test_token_without_the_scope_of_a_tool_gets_a_challenge_for_its_own_task(
 
 @versions
 def test_task_of_others_stays_unknown_with_any_scopes(play: Play, version: str) -> None:
+    """A 403 would tell that the task exists: another owner gets the answer for a made-up id."""
+
     async def scene(stage: ServedLab) -> None:
         full = await stage.connect(version, key="full")
         task_id = await full.create("hold")
@@ -145,6 +149,8 @@ def test_list_leaves_out_what_the_token_does_not_cover(play: Play) -> None:
 
 
 def test_listening_needs_the_scopes_of_all_tasks_at_once(play: Play) -> None:
+    """One challenge names every missing scope, so that a client doesn't ask once per task."""
+
     async def scene(stage: ServedLab) -> None:
         full = await stage.connect(E, key="full")
         ids = [await full.create(tool) for tool in ("hold", "ask", "hold")]
@@ -214,6 +220,7 @@ def test_scopes_are_those_of_now(play: Play, version: str) -> None:
 def test_scope_function_that_fails_shows_no_task(
     play: Play, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The author's own error must fail closed: a 500 and an empty list, and a log entry."""
     broken = [False]
 
     def scopes_of(tool: str) -> list[str]:

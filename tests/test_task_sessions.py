@@ -142,6 +142,7 @@ def test_file_has_no_task_of_a_session_after_the_shutdown(driver: str, tmp_path:
 def test_store_that_fails_when_a_session_ends_is_tried_again(
     play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The session's task is removed on the third try, after two errors from the store."""
     monkeypatch.setattr("mcp_core.runtime.tasks._service._REMOVE_AGAIN", 0.001)
 
     async def scene(stage: ServedLab) -> None:
@@ -168,6 +169,8 @@ def test_store_that_fails_when_a_session_ends_is_tried_again(
 def test_task_that_is_created_while_its_session_ends_is_removed(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """DELETE overtakes a slow store: the task must not outlive its session, nor its handler run."""
+
     async def scene(stage: ServedLab) -> None:
         client = await stage.connect(D)
         create: Any = stage.store.create

@@ -101,6 +101,8 @@ def test_store_that_cannot_create_fails_the_call(
 def test_store_that_cannot_be_read_fails_the_request_only(
     play: Callable[[Scene, str], None], version: str
 ) -> None:
+    """Requests fail with -32603 while the handler goes on, and later calls work again."""
+
     async def scene(client: WireClient, store: FaultyStore) -> None:
         task_id = await client.create("work", held=True)
         store.failing |= {"get", "page"}
@@ -165,6 +167,7 @@ def test_questions_that_cannot_be_stored_fail_the_handler(
 def test_upkeep_and_watch_go_on_after_a_failure(
     play: Callable[[Scene, str], None], version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The lease is renewed once the store works, so no other server takes the task over."""
     monkeypatch.setattr("mcp_core.runtime.tasks._records._WATCH_AGAIN", 0.01)
 
     async def scene(client: WireClient, store: FaultyStore) -> None:
@@ -186,6 +189,8 @@ def test_upkeep_and_watch_go_on_after_a_failure(
 def test_call_cancelled_while_its_task_is_created_leaves_no_task(
     play: Callable[[Scene, str], None], version: str, when: str, tool: str
 ) -> None:
+    """The cancelled call gets no response, and a record written in the meantime is removed."""
+
     async def scene(client: WireClient, store: FaultyStore) -> None:
         store.slow.add(when)
         params: dict[str, Any] = {"name": tool, "arguments": {}}
@@ -229,6 +234,8 @@ def test_client_that_disconnects_while_its_task_is_created_leaves_no_task(versio
 def test_slow_store_delays_its_own_task_only(
     play: Callable[[Scene, str], None], version: str
 ) -> None:
+    """Another call on the same connection is answered while `create` still waits."""
+
     async def scene(client: WireClient, store: FaultyStore) -> None:
         store.slow.add("create")
         async with anyio.create_task_group() as group:
@@ -276,6 +283,7 @@ def test_clock_that_jumps_ahead_expires_tasks_and_stops_their_handlers(
 def test_clock_that_is_set_back_changes_no_state(
     play: Callable[[Scene, str], None], version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`lastUpdatedAt` never goes back, and the poll interval isn't computed from the jump."""
     now, jump = time.time, [0.0]
     monkeypatch.setattr("time.time", lambda: now() + jump[0])
 
@@ -300,6 +308,8 @@ def test_clock_that_is_set_back_changes_no_state(
 @pytest.mark.parametrize("count", [250, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.requirement("TSK-20", "TSK-25")
 def test_many_tasks_of_one_owner_are_listed_and_bounded(count: int) -> None:
+    """Past the limit a call gets -32000, and the pages together list each task exactly once."""
+
     async def main() -> None:
         limits = TaskLimits(per_principal=count, total=count)
         server = Server("many", tasks=Tasks(limits=limits))

@@ -226,6 +226,8 @@ def call(name: str) -> TaskCall:
 def test_clock_that_jumps_leaves_running_tasks_to_their_worker(
     play: ServersOfOneStore, version: str, seconds: float
 ) -> None:
+    """Jumps past the lease in both directions must not make a task look lost."""
+
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         waiting = await client.create("wait")
@@ -273,6 +275,8 @@ def test_clock_that_jumps_takes_no_task_from_another_server(
 def test_store_that_fails_for_minutes_loses_no_running_task(
     play: ServersOfOneStore, version: str
 ) -> None:
+    """The store fails for longer than a lease: the server's own tasks aren't lost to itself."""
+
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         task_id = await client.create("work", held=True)
@@ -387,6 +391,8 @@ def test_task_is_created_when_others_have_expired(
 
 @versions
 def test_lost_tasks_run_again_within_a_minute(play: ServersOfOneStore, version: str) -> None:
+    """The dead worker's calls run again exactly once; those that may not run twice fail."""
+
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack, make_library)
         count = 700
@@ -462,6 +468,8 @@ def test_damaged_result_is_not_sent(play: ServersOfOneStore, version: str) -> No
 def test_failing_store_is_one_line_for_each_cause_and_minute(
     play: ServersOfOneStore, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A broken disk must not fill the log: no traceback, and a count of what was left out."""
+
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         running = [await client.create("wait") for _ in range(4)]
@@ -505,6 +513,7 @@ def test_broken_file_fails_requests_and_the_server_goes_on(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Every fault but damage heals: the task's result arrives once the file works again."""
     monkeypatch.setattr(_sqlite_file, "_BUSY_TIMEOUT", 0.001)
 
     async def scene(stack: AsyncExitStack) -> None:
@@ -557,6 +566,8 @@ def test_broken_file_fails_requests_and_the_server_goes_on(
 def test_cancel_stops_the_handler_although_the_store_fails(
     play: ServersOfOneStore, version: str
 ) -> None:
+    """2025-11-25 must store the status before it responds, so there the request itself fails."""
+
     async def scene(stack: AsyncExitStack) -> None:
         client = await play.open(stack)
         task_id = await client.create("wait")
@@ -578,6 +589,8 @@ def test_cancel_stops_the_handler_although_the_store_fails(
 
 @versions
 def test_cancel_by_another_owner_stops_nothing(play: ServersOfOneStore, version: str) -> None:
+    """The owner is checked before the handler is stopped, also while the store can't be read."""
+
     async def scene(stack: AsyncExitStack) -> None:
         owner = "us"
 

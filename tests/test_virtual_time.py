@@ -173,6 +173,8 @@ def test_cancelled_wait_for_thread_lets_clock_go_on() -> None:
 
 @pytest.mark.parametrize("kind", ["internet socket", "pipe"])
 def test_clock_goes_really_while_bytes_may_be_on_their_way(kind: str) -> None:
+    """The virtual clock may not jump while a real socket or pipe may still deliver."""
+
     async def main() -> tuple[float, float]:
         loop = asyncio.get_running_loop()
         read, write = os.pipe()
