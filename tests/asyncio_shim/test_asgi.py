@@ -92,6 +92,8 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(
 
 
 def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> None:
+    """The 5 s timer that would drop the service is cancelled once the handler's cleanup ends."""
+
     async def main() -> None:
         neutral = Neutral()
 

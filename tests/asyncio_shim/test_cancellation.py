@@ -159,6 +159,8 @@ def test_call_cancelled_at_any_step_leaves_its_client_alive(act: Act, version: s
 
 @VERSIONS
 def test_server_cancelled_at_any_step_ends_its_client(version: str) -> None:
+    """The client sees a failed or lost connection, never a hang, and the writer gets closed."""
+
     async def play(lab: Lab, steps: int) -> bool:
         ours, theirs = asyncio_memory_pair()
 

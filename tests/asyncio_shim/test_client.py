@@ -72,6 +72,8 @@ def with_client(server: Server, use: Callable[[Client], Awaitable[Any]], *versio
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """One long conversation with the `everything` server covers each kind of call."""
+
     async def use(client: Client) -> None:
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
@@ -205,6 +207,8 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Client, SocketWire]]:
 
 
 def test_progress_after_timeout_is_ignored() -> None:
+    """Progress comes after the deadline but before the task wakes: its callback still runs."""
+
     async def main() -> None:
         async with connected() as (client, wire):
             received: list[object] = []
@@ -236,6 +240,8 @@ def test_progress_after_timeout_is_ignored() -> None:
 
 
 def test_connect_block_exception_is_unchanged() -> None:
+    """No exception group wraps it, and the call left behind gets `ConnectionLost`."""
+
     async def main() -> None:
         waiting = WaitingServer()
         calls: list[asyncio.Task[Any]] = []
@@ -256,6 +262,8 @@ def test_connect_block_exception_is_unchanged() -> None:
 
 
 def test_connect_block_cancelled_ends() -> None:
+    """The in-memory server's handler is cancelled too, before the block ends."""
+
     async def main() -> None:
         waiting = WaitingServer()
 

@@ -125,6 +125,7 @@ def test_callback_may_close_client(version: str) -> None:
 
 
 def test_connect_block_waits_for_cancelled_callbacks() -> None:
+    """The callback's cleanup takes time, and no task may outlive the block."""
     ends: list[str] = []
 
     async def slow_to_end(params: Any) -> Any:
@@ -147,6 +148,8 @@ def test_connect_block_waits_for_cancelled_callbacks() -> None:
 
 
 def test_change_arriving_with_cancellation_is_kept() -> None:
+    """`anext` is cancelled in the step that delivers the change: the next `anext` returns it."""
+
     async def main() -> None:
         async with (
             connect(Hotel().server, versions=[C]) as client,

@@ -105,6 +105,8 @@ class Machine:
     ],
 )
 def test_job_ends_with_its_outcome_in_either_kind_of_task(function: Any, end: Any) -> None:
+    """`SystemExit` and a stray `CancelledError` are outcomes as well, and don't break the loop."""
+
     async def main() -> None:
         tasks, driver = JobTasks(), ConnectionDriver(Machine(), lambda: None)
         jobs = [Noted(function) for _ in range(3)]
@@ -143,6 +145,8 @@ def test_job_stopped_is_dropped(seconds: float) -> None:
 
 
 def test_jobs_stopped_again_may_clean_up() -> None:
+    """A repeated `stop` must not cancel a task again that is in its `finally`."""
+
     async def main() -> None:
         tasks, driver = JobTasks(), ConnectionDriver(Machine(), lambda: None)
         tidy = [Tidy(), Tidy()]
@@ -163,6 +167,8 @@ def test_jobs_stopped_again_may_clean_up() -> None:
 
 
 def test_job_tasks_end_with_those_that_they_start() -> None:
+    """`aclose` also ends a job that another job starts from its `finally`."""
+
     async def main() -> None:
         tasks = JobTasks()
         last = Noted(wait)
@@ -187,6 +193,8 @@ def test_job_tasks_end_with_those_that_they_start() -> None:
 
 
 def test_driver_handles_deadlines_and_wakes_what_waits() -> None:
+    """An earlier deadline replaces a later one, and `wait_until` has a timeout of its own."""
+
     async def main() -> None:
         processed: list[bool] = []
         machine = Machine()
@@ -231,6 +239,8 @@ def test_function_in_new_context_sees_neither_later_values_nor_those_of_calls() 
 
 
 def test_runtime_knows_its_loop_and_threads() -> None:
+    """A `call_soon` on a closed loop is ignored: a thread may be slower than the loop."""
+
     async def main() -> LoopRuntime:
         loop = asyncio.get_running_loop()
         runtime = LoopRuntime(loop)
@@ -270,6 +280,8 @@ def test_task_runtime_waits_for_an_event_or_a_time() -> None:
 
 
 def test_task_runtime_logs_what_fails_in_the_background(caplog: pytest.LogCaptureFixture) -> None:
+    """Each task starts with the context of the runtime's creation, not the caller's."""
+
     async def main() -> None:
         word.set("of the server")
         runtime = AsyncioTaskRuntime()
@@ -304,6 +316,8 @@ def test_task_runtime_keeps_threads_for_its_store() -> None:
 
 
 def test_task_runtime_shield_delays_the_cancellation() -> None:
+    """The store's write is completed before the `CancelledError` reaches its caller."""
+
     async def main() -> None:
         runtime = AsyncioTaskRuntime()
         written: list[bool] = []
@@ -372,6 +386,8 @@ def test_time_limit_leaves_other_cancellations_alone() -> None:
 
 @pytest.mark.parametrize("both", ["cancelled first", "expired first"])
 def test_time_limit_that_expires_with_a_cancellation_leaves_it_alone(both: str) -> None:
+    """Catching the outer cancellation as its own timeout would leave the task running."""
+
     async def main() -> None:
         async def wait() -> None:
             with TimeLimit(5.0) as limit:
@@ -391,6 +407,8 @@ def test_time_limit_that_expires_with_a_cancellation_leaves_it_alone(both: str) 
 
 
 def test_time_limit_can_be_moved_until_it_expires() -> None:
+    """Rescheduling after the expiry does nothing, and a block that ends early isn't cancelled."""
+
     async def main() -> None:
         loop = asyncio.get_running_loop()
         with TimeLimit(None) as limit:

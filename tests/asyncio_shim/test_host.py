@@ -57,6 +57,8 @@ def is_alive(pid: int) -> bool:
 
 
 def test_host_calls_servers_and_harms_none_by_one_that_fails() -> None:
+    """A program that doesn't exist is reported by its status while the others go on working."""
+
     async def main() -> None:
         servers: dict[str, Any] = {"notes": make_server(), "bad": ["/nonexistent/program"]}
         async with Host(servers, approve="all") as host:
@@ -76,6 +78,7 @@ def test_host_calls_servers_and_harms_none_by_one_that_fails() -> None:
 
 
 def test_host_asks_about_calls_and_records_them() -> None:
+    """Denied calls are in the audit too; without a callback the call raises `ApprovalRequired`."""
     records: list[Any] = []
 
     async def approve(question: Any) -> bool:
@@ -98,6 +101,8 @@ def test_host_asks_about_calls_and_records_them() -> None:
 
 @pytest.mark.process
 def test_host_starts_a_killed_server_again_and_leaves_no_process() -> None:
+    """Two kills with SIGKILL give three process ids, and none is alive at the end."""
+
     async def main() -> list[int]:
         pids = []
         async with Host({"program": COMMAND}, approve="all") as host:
@@ -132,6 +137,7 @@ def test_cancelled_host_closes_its_servers() -> None:
 
 
 def test_host_refuses_wrong_use() -> None:
+    """Each mistake raises at once and names its cause; a URL is the one text that is a server."""
     with pytest.raises(TypeError, match="give a command as a list of words"):
         Host({"a": "echo hello"})
     Host({"a": "http://127.0.0.1:1/mcp"})  # a URL is one word

@@ -256,6 +256,8 @@ def test_connection_reset_is_not_reused(idle: bool, caplog: pytest.LogCaptureFix
 def test_doubt_whether_a_server_speaks_http_needs_a_silent_one(
     response: bytes, doubt: bool
 ) -> None:
+    """The hint suits a port that closes without a word; any answer, even SSH's, excludes it."""
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(response)
@@ -339,6 +341,7 @@ def test_connect_unreachable_server_raises() -> None:
 
 
 def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A private authority needs `tls=`, and the failed handshake leaves no task of ours."""
     authority = trustme.CA()
     theirs, ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(theirs)
@@ -376,6 +379,8 @@ def servers() -> Iterator[Servers]:
 def test_sdk_server_over_http_is_used_in_every_mode(
     servers: Servers, mode: str, version: str
 ) -> None:
+    """In JSON mode the SDK sends no progress and doesn't notice a client that has left."""
+
     async def main() -> None:
         url = servers.url("sdk_server", mode)
         async with connect(url, versions=[version], headers={"x-mine": "1"}) as client:
@@ -427,6 +432,8 @@ def on_trio(server: Server | None = None, **options: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_trio_server_over_http_is_used_in_each_revision(version: str) -> None:
+    """Two event loops, one wire: asyncio calls a trio server over a real socket."""
+
     async def main(url: str) -> None:
         async with connect(url, versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -449,6 +456,7 @@ def test_trio_server_over_http_is_used_in_each_revision(version: str) -> None:
 @pytest.mark.parametrize("scheme", ["http", "ws"])
 @pytest.mark.parametrize("version", [D, E])
 def test_trio_server_asks_for_input_and_sends_changes(scheme: str, version: str) -> None:
+    """Elicitation and list changes use different messages per revision, also on WebSocket."""
     server = Server("asking")
 
     @server.tool

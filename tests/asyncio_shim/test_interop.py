@@ -30,6 +30,7 @@ SDK_SERVER = Path(official.__file__).with_name("sdk_server.py")
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
+    """The server is a child process on asyncio; a cancelled call leaves the connection usable."""
     with trio.fail_after(20):
         async with mcp_trio.connect(OURS, versions=[version]) as client:
             assert client.peer.dialect.version == version
@@ -55,6 +56,8 @@ async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
 @pytest.mark.interop
 @pytest.mark.parametrize("version", [E, D])
 def test_sdk_server_on_stdio_reports_progress_and_cancellation(version: str) -> None:
+    """The server itself confirms through a second tool that it saw the cancellation."""
+
     async def main() -> None:
         argv = [sys.executable, str(SDK_SERVER)]
         async with mcp_asyncio_shim.connect(argv, versions=[version]) as client:
@@ -177,6 +180,7 @@ def lines_of(file: Path) -> list[bytes]:
 async def test_sdk_client_gets_same_bytes_from_both_drivers(
     case: official.Case, tmp_path: Path
 ) -> None:
+    """The trio server's transcript is the reference, and the counts show that it isn't empty."""
     from_client, from_server = await transcript(case, tmp_path)
     assert await transcript(case._replace(transport="stdio-asyncio"), tmp_path) == (
         from_client,

@@ -26,6 +26,8 @@ class SentRecord:
 
 
 def test_link_that_breaks_discards_what_is_queued() -> None:
+    """The trace still gets the end of the stream although nothing more is sent."""
+
     async def main() -> None:
         record: Any = SentRecord()
         ours, theirs = socket.socketpair()

@@ -71,6 +71,8 @@ def read(fd: int) -> bytes:
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
 def test_standard_streams_have_the_pipes_to_themselves() -> None:
+    """A tool's stray `print` must go to stderr, or it would corrupt the protocol's stdout."""
+
     async def main() -> None:
         os.write(ends.requests, b"request\n")
         async with standard_streams() as (reader, writer):
@@ -98,6 +100,8 @@ def test_standard_streams_have_the_pipes_to_themselves() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_standard_streams_give_everything_back(fails: bool) -> None:
+    """Descriptors 0 and 1 are blocking and usable again, also after an exception."""
+
     async def main() -> None:
         with suppress(ZeroDivisionError):
             async with standard_streams():
@@ -146,6 +150,7 @@ def test_standard_stream_that_is_not_open_is_refused(
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
 def test_regular_file_is_for_threads_only(tmp_path: Path) -> None:
+    """Where pipes are polled, a regular file is refused; the thread fallback reads it."""
     before = threading.active_count()
     (tmp_path / "requests").write_bytes(b"request\n")
 
@@ -248,6 +253,7 @@ def test_child_stderr_is_ours_unless_it_is_a_terminal() -> None:
 def test_child_stderr_on_a_terminal_is_copied_and_closed(
     fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Escape sequences from a child are shown as text, while the record keeps the raw bytes."""
     monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 1000)  # the end of the pipe is enough
     record: Any = ChildRecord()
 
@@ -275,6 +281,7 @@ def test_child_stderr_on_a_terminal_is_copied_and_closed(
 def test_child_stderr_held_open_by_another_process_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A grandchild that keeps the pipe open must not delay the end for longer than the timeout."""
     monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 0.01)
 
     async def main() -> float:
@@ -481,6 +488,8 @@ def test_loop_without_child_processes_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_pipes_of_a_program_that_cannot_be_started_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """No child exists to inherit them: every descriptor opened for it is ours to close."""
+
     async def refuse(*words: str, **options: Any) -> Any:
         given.update(options, words=words)
         raise FileNotFoundError(2, "No such file or directory")

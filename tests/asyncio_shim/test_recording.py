@@ -47,6 +47,7 @@ CALLED = [("client", "tools/call"), ("server", "result")]
 
 @pytest.mark.process
 def test_child_is_recorded_on_both_sides(path: Path, tmp_path: Path) -> None:
+    """Child and parent write a trace each: the same messages, with spawn and exit in ours."""
     file, theirs = tmp_path / "server.py", tmp_path / "theirs"
     file.write_text(SERVER_FILE, "utf-8")
     argv = [sys.executable, str(file), repr({"record": str(theirs)})]
@@ -66,6 +67,8 @@ def test_child_is_recorded_on_both_sides(path: Path, tmp_path: Path) -> None:
 
 
 def test_server_on_streams_is_recorded(path: Path) -> None:
+    """Bytes that aren't JSON are recorded as they came, and the end of the stream too."""
+
     async def main() -> None:
         serving = asyncio.Event()
 
@@ -95,6 +98,7 @@ def test_server_on_streams_is_recorded(path: Path) -> None:
 def test_client_at_a_url_records_what_the_server_records(
     tmp_path: Path, scheme: str, version: str
 ) -> None:
+    """The two traces have the same raw messages, whichever transport carries the revision."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
 
     async def main() -> None:

@@ -210,6 +210,8 @@ OFFERS: dict[str, Any] = {META_CAPABILITIES: {"roots": {}, "elicitation": {}}}
 
 
 def test_handler_asks_client_in_two_tasks() -> None:
+    """With a session both requests are open at once; without one both go into a single round."""
+
     async def with_a_session() -> None:
         server, _ = asking()
         async with served(server, D) as wire:
@@ -363,6 +365,8 @@ def test_serve_streams_may_be_cancelled() -> None:
 
 
 def test_worker_thread_of_cancelled_call_continues() -> None:
+    """A thread can't be cancelled: its late progress and result are dropped, not sent."""
+
     async def main() -> None:
         server, started, go, ended = (
             Server("s"),
@@ -397,6 +401,7 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
 
 @pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])
 def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler stops at what the buffers hold and loses nothing once the client reads on."""
     drain = AsyncioRuntime.drain
 
     async def drain_for_thread(runtime: AsyncioRuntime, id: Any) -> None:
@@ -426,6 +431,8 @@ def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.Monke
 
 
 def test_link_at_request_limit_stops_reading() -> None:
+    """With one running and one waiting call, even a ping stays unread until a place is free."""
+
     async def main() -> None:
         handlers = Handlers(in_flight=1, waiting=1)
         async with served(handlers.server) as wire:
@@ -460,6 +467,8 @@ def test_link_calls_handle_timeout() -> None:
 
 
 def test_unread_responses_stop_reading() -> None:
+    """The client is never told to stop: TCP does that, and each ping is still answered."""
+
     async def main() -> None:
         async with served(Handlers(queued=10_000).server) as wire:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]

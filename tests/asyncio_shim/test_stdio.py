@@ -264,6 +264,7 @@ def memory(pid: int) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is looked up in /proc")
 def test_unread_responses_are_bounded() -> None:
+    """The server's memory stays flat while 200,000 pings wait, and none loses its response."""
     server = Started().open()
     before = memory(server.process.pid)
     written = 0
@@ -312,6 +313,7 @@ def test_greeter_example_on_trio_answers_asyncio_client() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.usefixtures("each_kind_of_pipe")
 def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
+    """A call that times out leaves the child usable: the ping afterwards is answered."""
     argv = [sys.executable, everything_server.__file__, "--stdio"]
 
     async def main() -> None:
@@ -387,6 +389,7 @@ def test_server_exiting_before_probe_is_not_restarted(capfd: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
 def test_child_exiting_ends_pending_calls() -> None:
+    """The child kills itself with SIGKILL in one call, which fails the other two as well."""
     program = SERVER + (
         "@server.tool\ndef die() -> str:\n    'Die.'\n    os.kill(os.getpid(), "
         "9)\nmcp_asyncio_shim.run(server)\n"
@@ -467,6 +470,7 @@ def test_child_is_ended_with_all_that_it_started(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """Grandchildren in sessions of their own are found too, and SIGKILL comes only if needed."""
     # The child outlives the first `graces` waits, however fast it is.
     short, timeout, end = [0.1] * graces, asyncio.timeout, _stdio._Child.end
     ended: list[tuple[int, bool]] = []  # the signals, and whether the child had left by itself
@@ -531,6 +535,7 @@ def test_child_group_gets_each_signal_once(
 def test_child_environment_is_short_unless_inherited(
     inherit_env: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """A secret in our environment reaches the child only with `inherit_env=True`."""
     monkeypatch.setenv("API_TOKEN", "secret")
     program = SERVER + (
         "@server.tool\ndef facts() -> list[str]:\n    'Facts.'\n"

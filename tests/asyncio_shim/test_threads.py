@@ -106,6 +106,8 @@ def read_all(fd: int) -> bytes:
 
 
 def test_read_thread_passes_data_then_end(pipe: tuple[int, int]) -> None:
+    """The protocol sees a pipe's usual order of calls, and the descriptor closes once."""
+
     async def main() -> None:
         protocol = Protocol()
         transport = reading(pipe[0], protocol)
@@ -141,6 +143,8 @@ def test_read_thread_that_fails_loses_the_connection(tmp_path: os.PathLike[str])
 
 
 def test_read_thread_paused_leaves_the_rest_in_the_pipe(pipe: tuple[int, int]) -> None:
+    """Backpressure must reach the writer, so the thread takes nothing from the pipe meanwhile."""
+
     async def main() -> None:
         protocol = Protocol(pauses_at=b"one")
         transport = reading(pipe[0], protocol)
@@ -167,6 +171,7 @@ def test_read_thread_paused_leaves_the_rest_in_the_pipe(pipe: tuple[int, int]) -
 def test_read_thread_reads_one_chunk_ahead_of_the_loop(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One chunk is the bound on memory while the event loop is busy."""
     monkeypatch.setattr(_threads, "READ_SIZE", 4)
 
     async def main() -> None:
@@ -186,6 +191,8 @@ def test_read_thread_reads_one_chunk_ahead_of_the_loop(
 
 
 def test_read_thread_closed_drops_what_arrives(pipe: tuple[int, int]) -> None:
+    """The blocked thread owns the descriptor until it wakes; closing it earlier is unsafe."""
+
     async def main() -> None:
         protocol = Protocol()
         transport = reading(pipe[0], protocol)
@@ -235,6 +242,8 @@ def test_read_thread_outlives_its_loop(pipe: tuple[int, int]) -> None:
 
 
 def test_write_thread_writes_all_and_then_resumes(pipe: tuple[int, int]) -> None:
+    """`resume_writing` comes only once all is written, and each long write pauses again."""
+
     async def main() -> None:
         protocol = Protocol()
         transport = writing(pipe[1], protocol)
@@ -266,6 +275,7 @@ def test_write_thread_writes_all_and_then_resumes(pipe: tuple[int, int]) -> None
 def test_write_thread_continues_after_a_partial_write(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A pipe may take fewer bytes than given, and the rest must follow in order."""
     write = os.write
 
     def write_little(fd: int, data: bytes) -> int:
@@ -283,6 +293,8 @@ def test_write_thread_continues_after_a_partial_write(
 
 
 def test_write_thread_closed_writes_the_rest(pipe: tuple[int, int]) -> None:
+    """`close` returns at once, drops later writes, and reports the loss after the last byte."""
+
     async def main() -> None:
         protocol = Protocol()
         transport = writing(pipe[1], protocol)
@@ -301,6 +313,8 @@ def test_write_thread_closed_writes_the_rest(pipe: tuple[int, int]) -> None:
 
 
 def test_write_thread_aborted_writes_no_further_chunk(pipe: tuple[int, int]) -> None:
+    """The write under way can't be taken back; the protocol hears of the loss without waiting."""
+
     async def main() -> None:
         protocol = Protocol()
         transport = writing(pipe[1], protocol)
@@ -337,6 +351,7 @@ def test_write_thread_aborted_while_idle_ends(pipe: tuple[int, int]) -> None:
 def test_write_thread_that_fails_loses_the_connection(
     number: int, pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The protocol sees one `connection_lost` with the error, and later writes are ignored."""
     write = os.write
 
     def fail(fd: int, data: bytes) -> int:
@@ -386,6 +401,8 @@ def test_write_thread_outlives_its_loop(pipe: tuple[int, int]) -> None:
 
 
 def test_thread_streams_close_their_descriptors() -> None:
+    """The reader's thread is still blocked at the end, and frees its descriptor when it wakes."""
+
     async def main() -> None:
         (source, its_stdout), (its_stdin, sink) = os.pipe(), os.pipe()
         with open_thread_streams(source, sink) as (reader, writer):

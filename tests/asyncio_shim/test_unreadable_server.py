@@ -25,6 +25,7 @@ def test_unreadable_response_of_child_fails_the_call_at_once(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    """No timeout is set, so an unanswered id would hang; some attacks leave the server usable."""
     monkeypatch.setattr(_unreadable, "_DOUBT", 0.05)
     monkeypatch.setattr(_stdio, "_GRACE", 0.3)
 

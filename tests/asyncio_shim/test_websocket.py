@@ -126,6 +126,7 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
 
 
 def test_idle_websocket_sends_pings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pings and pongs of an idle connection don't disturb the call that follows."""
     monkeypatch.setattr("mcp_core.http.wire._websocket._PING_INTERVAL", 0.02)
 
     pinged = asyncio.Event()
@@ -201,6 +202,7 @@ def test_websocket_ending_raises_connection_lost(play: Play, error: str) -> None
 
 
 def test_aclose_sends_close_frame() -> None:
+    """The server sees code 1000, so it can tell a proper end from a lost connection."""
     closed: list[tuple[int | None, str | None]] = []
 
     async def main() -> None:
@@ -240,6 +242,8 @@ REFUSALS: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("response", "why"), REFUSALS)
 def test_upgrade_refused_raises(response: bytes, why: str) -> None:
+    """The error says why, without the response's secrets, and differs from a closed port."""
+
     async def main() -> None:
         refused = asyncio.Event()
 
@@ -314,6 +318,8 @@ def test_connect_invalid_websocket_url_raises(url: str, headers: dict[str, str],
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_trio_server_over_websocket_answers_asyncio_client(version: str) -> None:
+    """Fifty calls share one socket, and a handler's error leaves it usable."""
+
     async def main(url: str) -> None:
         async with connect(url.replace("http", "ws"), versions=[version]) as client:
             assert client.peer.dialect.version == version
