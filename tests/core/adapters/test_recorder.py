@@ -131,6 +131,7 @@ def test_file_that_was_moved_is_followed_by_a_new_one(creates: bool, tmp_path: P
 
 @POSIX
 def test_file_that_was_moved_where_no_new_one_is_possible_goes_on(tmp_path: Path) -> None:
+    """The open file goes on after one warning: a lost directory must not lose messages."""
     log = Log()
     place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
     place.mkdir()
@@ -150,6 +151,7 @@ def test_file_that_was_moved_where_no_new_one_is_possible_goes_on(tmp_path: Path
 
 @POSIX
 def test_file_after_one_that_was_moved_has_the_whole_limit(tmp_path: Path) -> None:
+    """The size of the moved file doesn't count: `third` would not fit otherwise."""
     path, moved = tmp_path / "x", tmp_path / "x.1"
     recorder = open_file(Recording(path=path, file_limit=1_000_000))
     record = recorder.stream()
@@ -171,6 +173,7 @@ def test_file_after_one_that_was_moved_has_the_whole_limit(tmp_path: Path) -> No
 def test_file_that_was_moved_where_a_new_one_is_impossible_is_logged_each_time(
     tmp_path: Path,
 ) -> None:
+    """The warning comes once per move, not once in the recorder's life."""
     log = Log()
     place, elsewhere = tmp_path / "place", tmp_path / "elsewhere"
     place.mkdir()
@@ -304,6 +307,7 @@ def test_pipe_whose_reader_leaves_ends_the_recording_only(tmp_path: Path) -> Non
 def test_pipe_that_is_not_read_holds_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`close` gives up after its timeout with a warning, and the queue stays in its limit."""
     monkeypatch.setattr(_recorder, "_CLOSE_TIMEOUT", 0.05)
     monkeypatch.setattr(_recorder, "_MAX_QUEUED", 100_000)
     pipe, log = tmp_path / "pipe", Log()
@@ -394,6 +398,7 @@ def record_exchange(recorder: Recorder) -> None:
 def test_exchanges_that_are_lost_keep_no_memory(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No recorded response lacks its request, and the trace counts the items that were dropped."""
     held_up = HeldUp(path, monkeypatch, queued=2_000)
     for _ in range(1_000):
         record_exchange(held_up.recorder)
@@ -481,6 +486,7 @@ def test_trace_is_complete_after_an_interrupt_while_it_is_written(path: Path) ->
 
 
 def test_lines_of_two_sources_are_different_conversations(path: Path) -> None:
+    """Numbers and times of a source's own are replaced, as two sources may use the same ones."""
     recorder = open_file(path)
     first, second = recorder.lines(), recorder.lines()
     for source in (first, second, first):

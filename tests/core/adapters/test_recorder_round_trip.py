@@ -65,6 +65,7 @@ def pieces_of(data: st.DataObject, whole: bytes) -> list[bytes]:
 def test_lines_of_a_stream_are_read_back(
     sent: list[bytes], received: list[bytes], data: st.DataObject
 ) -> None:
+    """The bytes arrive in arbitrary pieces, some with CRLF, and each line is one message again."""
     ours = pieces_of(data, b"".join(line + b"\n" for line in sent))
     theirs = pieces_of(data, b"".join(line + b"\r\n" for line in received))
 
@@ -120,6 +121,7 @@ class DrawnExchange:
 def test_messages_of_http_exchanges_are_read_back(
     data: st.DataObject, count: int, observer: str
 ) -> None:
+    """Exchanges run interleaved, and each exchange number gathers its own request and responses."""
     exchanges = [DrawnExchange(data) for _ in range(count)]
 
     def play(recorder: Recorder) -> None:

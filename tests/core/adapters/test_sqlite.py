@@ -154,6 +154,8 @@ def test_file_that_has_a_part_of_a_later_version_gets_the_rest(path: Path) -> No
 
 
 def test_usage_follows_every_write(path: Path) -> None:
+    """The quota reads a table of sums: a write that loses its race must not change it."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         records = [new_record(id, quota_key=id, size=10) for id in "abc"]
         for record in records:
@@ -334,6 +336,8 @@ async def fails(call: Awaitable[object], text: str) -> None:
 
 
 def test_file_removed_in_use_fails_each_method(path: Path) -> None:
+    """A replaced file must fail too, and the original one works again without a restart."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         record = new_record()
         await store.create(record, **MANY)
@@ -356,6 +360,8 @@ def test_file_removed_in_use_fails_each_method(path: Path) -> None:
 
 
 def test_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
+    """What fits is still written, and the store works as before once there is space."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         record = new_record()
         await store.create(record, **MANY)
@@ -404,6 +410,7 @@ DAMAGES = {
 def test_damaged_record_is_removed_and_others_are_found(
     path: Path, damage: str, found_by: str
 ) -> None:
+    """The damaged record leaves the quota as well, and the log says so in one line."""
     fill(path, *(new_record(id, worker="") for id in "abc"))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE tasks SET {damage} WHERE id = 'b'")
@@ -522,6 +529,7 @@ def test_file_damaged_anywhere_fails_with_the_error_of_stores_long(
 def test_damaged_record_that_cannot_be_removed_is_one_line(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A read-only file brings the same damage at each read: the log counts it per minute."""
     fill(path, new_record())
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE tasks SET record = x'7b7d'")
@@ -617,6 +625,7 @@ def test_half_migrated_file_is_migrated_on(path: Path) -> None:
 
 
 def test_file_shrinks_when_tasks_expire(path: Path) -> None:
+    """The space goes back in small transactions, so that other writes get their turn."""
     result = b'{"a":"%b"}' % (b"x" * 50_000)
     count = 100
 
@@ -764,6 +773,7 @@ def spy_on_statements(store: SqliteTaskStore) -> list[str]:
 def test_ended_task_waits_for_the_disk_and_a_message_does_not(
     path: Path, after: TaskRecord | None, mode: str
 ) -> None:
+    """Losing an end would run a handler twice; a message isn't worth an fsync."""
     modes = {1: "NORMAL", 2: "FULL"}
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
@@ -786,6 +796,8 @@ def test_ended_task_waits_for_the_disk_and_a_message_does_not(
 def test_transaction_with_one_durable_write_waits_for_the_disk(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Writes that wait for the thread share a transaction, and the most careful one decides."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         record = new_record()
         await store.create(record, **MANY)
@@ -909,6 +921,8 @@ def test_no_step_of_the_upkeep_of_ten_thousand_tasks_is_long(path: Path) -> None
 
 
 def test_queries_use_an_index(path: Path) -> None:
+    """The query plans allow no scan of the tasks and no sort, however many there are."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         statements: list[str] = []
         assert store._file is not None
@@ -971,6 +985,8 @@ class StoppedThread:
 def test_cancelled_caller_leaves_its_write_and_no_lock(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The write is under way in a thread: it is completed, as are those that waited for it."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         stopped = StoppedThread(store, monkeypatch)
         async with trio.open_nursery() as nursery:
@@ -1072,6 +1088,8 @@ def test_write_after_the_end_of_background_tasks_is_written_at_once(path: Path) 
 def test_asyncio_tasks_cancelled_in_the_thread_leave_the_store_usable(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The next writer takes over what the cancelled tasks left, so no caller waits for ever."""
+
     async def run() -> None:
         runtime = AsyncioStoreRuntime()
         store = SqliteTaskStore(path)
@@ -1115,6 +1133,8 @@ def test_create_cancelled_at_any_checkpoint_leaves_the_store_usable(
 
 
 def test_watch_sees_other_connections_by_looking(path: Path) -> None:
+    """SQLite notifies no other connection; polling finds their changes and repeats none of ours."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         other = SqliteTaskStore(path)
         async with other.opened(runtime), store.watch() as watch:
@@ -1144,6 +1164,8 @@ def test_second_watch_takes_no_change_from_the_first(path: Path) -> None:
 
 
 def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None:
+    """Own changes come without a pause here, and must not postpone the look at the others'."""
+
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         other = SqliteTaskStore(path)
         async with other.opened(runtime), store.watch() as watch:

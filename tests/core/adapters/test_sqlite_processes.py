@@ -38,6 +38,8 @@ def start(path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_racing_processes_have_distinct_serials(path: Path) -> None:
+    """Three processes race for each serial: every one is won once, and the last one is stored."""
+
     async def create(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         await store.create(new_record(), **MANY)
 
