@@ -212,6 +212,7 @@ def leaks(step: Any) -> list[str]:
 @fewer_examples(5)
 @given(st.data())
 def test_client_any_server_responses_leak_nothing(data: st.DataObject) -> None:
+    """Steps to any URL are checked for values of the other server, and messages for secrets."""
     world = HostileReplies(data.draw)
     store: dict[str, bytes] = {}
     clock = Clock()

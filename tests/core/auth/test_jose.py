@@ -95,6 +95,7 @@ def test_secret_key_signs_and_verifies(alg: str) -> None:
 
 @pytest.mark.parametrize("alg", sorted(ANY))
 def test_key_supports_its_own_algorithms_only(alg: str) -> None:
+    """A key of another kind must neither sign nor verify, or the header's `alg` would decide."""
     kinds = {
         "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
         "P-256": ("ES256",), "P-384": ("ES384",), "P-521": ("ES512",),
@@ -179,6 +180,7 @@ def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
 def test_private_key_every_format_loads(kind: str) -> None:
+    """PEM as bytes or text and JWK give the same thumbprint, and no `repr` shows the key."""
     key = PRIVATE[kind]
     pem = key.as_pem(private=True)
     for mine in (
@@ -332,6 +334,7 @@ def test_public_key_any_members_load_or_raise_invalid_key(changes: dict[str, Any
 
 
 def test_key_set_skips_unusable_keys() -> None:
+    """Issuers publish keys for other uses: an unknown one must not make the rest unusable."""
     assert [key.kid for key in load_keys(json.dumps(JWKS).encode())] == [
         "rsa",
         "ec",
@@ -387,6 +390,7 @@ def test_key_with_alg_supports_only_that() -> None:
 
 
 def test_require_joserfc_missing_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `auth` extra is optional: its absence must name the command that installs it."""
     require_joserfc.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "joserfc"]:
         monkeypatch.delitem(sys.modules, name)

@@ -252,6 +252,7 @@ def test_login_with_client_metadata_document_succeeds() -> None:
 
 @pytest.mark.requirement("AQ-2", "AQ-10")
 def test_login_with_registered_client_succeeds() -> None:
+    """The server has no registration endpoint, so the configured id and secret must do."""
     metadata = server(
         registration_endpoint=None, token_endpoint_auth_methods_supported=["client_secret_basic"]
     )
@@ -311,6 +312,7 @@ def test_insufficient_scope_after_step_up_is_not_retried() -> None:
 @pytest.mark.requirement("AT-3", "AQ-8")
 @pytest.mark.parametrize("wanted", [True, False])
 def test_offline_access_scope_is_requested_if_supported(wanted: bool) -> None:
+    """Asking for it adds `prompt=consent`, without which OpenID providers ignore the scope."""
     metadata = server(scopes_supported=["mcp:basic", "offline_access"])
     expected = {"scope": "mcp:basic offline_access", "prompt": "consent"}
     if not wanted:
@@ -330,6 +332,7 @@ def test_offline_access_scope_is_requested_if_supported(wanted: bool) -> None:
 
 @pytest.mark.requirement("AC-13", "AQ-7", "AT-2")
 def test_authorization_server_moved_leads_to_new_registration() -> None:
+    """Client id and refresh token belong to the old issuer, and the user is warned of the move."""
     new = "http://localhost:1003"
     script: Script = [
         (mcp(None), unauthorized(scope="mcp:basic")),
@@ -360,6 +363,7 @@ def test_authorization_server_moved_leads_to_new_registration() -> None:
 
 @pytest.mark.requirement("AX-1", "AG-8")
 def test_client_credentials_with_secret_are_exchanged() -> None:
+    """No browser takes part: the secret goes into the Basic header, and no code is sent."""
     basic = "Basic " + b64encode(b"conformance-test-client:conformance-test-secret").decode()
     script: Script = [
         (mcp(None), unauthorized()),
@@ -402,6 +406,7 @@ def fields_of(step: Any) -> dict[str, str]:
 @pytest.mark.requirement("AX-1")
 @pytest.mark.parametrize("algorithm", ["ES256", None])
 def test_client_credentials_with_key_are_exchanged(algorithm: str | None) -> None:
+    """The suite's server verifies signature and claims; the key implies an unset algorithm."""
     private, key = pem()
 
     def given(step: Any) -> HttpResponse:
@@ -437,6 +442,7 @@ def test_client_credentials_with_key_are_exchanged(algorithm: str | None) -> Non
 
 @pytest.mark.requirement("AX-2", "AG-8")
 def test_enterprise_managed_grant_is_exchanged() -> None:
+    """The identity provider changes the ID token into an assertion, which buys the access token."""
     idp = "http://localhost:1004/token"
     basic = "Basic " + b64encode(b"conformance-test-client:conformance-test-secret").decode()
     exchange = {
@@ -548,6 +554,7 @@ class Proofs:
 @pytest.mark.requirement("AX-3")
 @pytest.mark.parametrize("with_nonces", [False, True], ids=["dpop", "dpop-nonce"])
 def test_login_with_dpop_binds_token(with_nonces: bool) -> None:
+    """Each proof carries the nonce of its own server, and a nonce challenge costs one retry."""
     proofs = Proofs()
     code = form(f"{AS}/token", grant_type="authorization_code", code="test-auth-code")
     bound = token(token_type="DPoP")
@@ -575,6 +582,7 @@ def test_login_with_dpop_binds_token(with_nonces: bool) -> None:
 
 @pytest.mark.requirement("AC-1", "AC-2")
 def test_login_at_server_of_2025_03_26_uses_its_metadata() -> None:
+    """There is no protected resource metadata: the MCP server's origin is itself the issuer."""
     script: Script = [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), MISSING),
@@ -596,6 +604,7 @@ def test_login_at_server_of_2025_03_26_uses_its_metadata() -> None:
 
 @pytest.mark.requirement("AC-1", "AC-2")
 def test_login_at_server_of_2025_03_26_uses_default_endpoints() -> None:
+    """Three 404s lead to `/authorize`, `/token` and `/register` at the origin."""
     script: Script = [
         (mcp(None), unauthorized(None)),
         (get(f"{RS}{PRM}/mcp"), MISSING),

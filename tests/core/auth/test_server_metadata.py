@@ -463,6 +463,7 @@ def test_discovery_server_of_2025_03_26_uses_its_metadata(issuer: str) -> None:
 
 @pytest.mark.requirement("AC-1", "AC-2")
 def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None:
+    """The default endpoints keep the port and drop the path; the host is lowercase."""
     url = "https://api.E.com:8443/v1/mcp"
     root = "https://api.e.com:8443"
     script: Script = [
