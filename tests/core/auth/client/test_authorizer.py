@@ -320,6 +320,7 @@ def test_is_at_server_compares_origins() -> None:
 
 @pytest.mark.requirement("AT-4")
 def test_unauthorized_with_token_refreshes() -> None:
+    """No browser opens, the rotated refresh token is kept, and another process uses the result."""
     store = stored_tokens()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
@@ -356,6 +357,7 @@ def test_refresh_rejected_leads_to_login() -> None:
 
 
 def test_refresh_invalid_client_registers_again() -> None:
+    """The server has forgotten the client, so the stored registration is replaced, not retried."""
     store = stored_tokens() | {
         registration_key(AS): (
             b'{"issuer":"%s","client_id":"old","method":"none","redirect_uri":"%s"}'
@@ -396,6 +398,7 @@ def test_refresh_server_failure_keeps_stored_tokens(reply: Any) -> None:
 
 @pytest.mark.requirement("AT-4")
 def test_unauthorized_after_refresh_leads_to_one_login() -> None:
+    """A server that refuses every token must not open one browser window after another."""
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
         *discovery(),
@@ -479,6 +482,7 @@ def test_tokens_profile_secret_is_not_stored() -> None:
 
 
 def test_tokens_keep_secret_stores_profile_secret() -> None:
+    """A later authorizer without the secret can refresh, since the profile's is in the store."""
     store: dict[str, bytes] = {}
     basic = "Basic dGVzdC1jbGllbnQtaWQ6Y2FuYXJ5"  # of test-client-id and canary
     script: Script = [
@@ -579,6 +583,7 @@ def test_login_registration_error_is_reported_unchanged() -> None:
 
 
 def test_listen_prefers_port_of_last_login() -> None:
+    """The same port lets the server accept the registered redirect URI; a new profile wins."""
     place, anywhere = "http://127.0.0.1:4242/callback", "http://127.0.0.1:0/callback"
     ours, free = distinct_redirect_uri(place, AS), distinct_redirect_uri(anywhere, AS)
     for stored, redirect_uri, expected in (
@@ -692,6 +697,7 @@ def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Lis
 
 @pytest.mark.requirement("AT-6")
 def test_listen_impossible_error_names_scopes() -> None:
+    """Whoever catches the error can log in elsewhere, with old and new scopes in one request."""
     store = stored_tokens(requested_scopes=("a",))
     auth = loaded_authorizer(store)
 
@@ -769,6 +775,7 @@ def test_flow_after_concurrent_login_uses_its_token() -> None:
 
 @pytest.mark.requirement("AT-4")
 def test_flow_after_concurrent_failed_login_fails_alike() -> None:
+    """One browser window is enough: the second flow shares the failure, a later request doesn't."""
     auth = authorizer()
     store: dict[str, bytes] = {}
     one, two = challenged_flow(auth), challenged_flow(auth)
@@ -800,6 +807,7 @@ def test_flow_closed_early_lets_next_one_run() -> None:
 
 @pytest.mark.requirement("AT-5", "AT-6", "AT-7")
 def test_step_ups_are_counted_per_operation() -> None:
+    """The fourth 403 for `x` is final, while `y` starts a count of its own."""
     auth, store = (
         loaded_authorizer(stored_tokens(requested_scopes=("s",)), client_id="test-client-id"),
         stored_tokens(),
@@ -1372,6 +1380,7 @@ def test_adopted_tokens_of_same_login_keep_generation(
 
 
 def test_login_id_stays_with_refresh_and_changes_with_login() -> None:
+    """The id tells a renewed token from a new login, and a refused refresh leads to the latter."""
     store: dict[str, bytes] = {}
     auth = authorizer()
 
@@ -1488,6 +1497,7 @@ def test_renew_storage_emptied_still_refreshes() -> None:
 
 @pytest.mark.requirement("AX-1")
 def test_renew_non_interactive_grant_runs_again() -> None:
+    """Each renewal asks for a fresh JWT; a token refused right after its exchange is an error."""
     clock = Clock()
     jwts = iter(["j1", "j2", "j3"])
     auth = authorizer(
@@ -1554,6 +1564,7 @@ def test_grant_profile_function_without_text_fails(
 @pytest.mark.requirement("AX-1", "AX-2")
 @pytest.mark.parametrize("enterprise", [False, True])
 def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
+    """Without a user, all configured scopes are asked for again, also at the identity provider."""
     managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
     auth = authorizer(
         client_id="c",
@@ -1763,6 +1774,7 @@ def test_flows_at_every_step_print_no_secret() -> None:
 
 
 def test_browse_repr_hides_state() -> None:
+    """The URL's `state` and challenge protect the login, so logs show the endpoint only."""
     auth = authorizer()
     flow = challenged_flow(auth)
     shown: list[str] = []

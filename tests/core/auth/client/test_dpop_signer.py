@@ -30,6 +30,7 @@ def parts(proof: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @pytest.mark.requirement("AX-3")
 def test_dpop_proof_has_claims_of_rfc_9449() -> None:
+    """joserfc verifies the signature; `htu` has no query, and `ath` is the token's hash."""
     from joserfc.jwk import ECKey
     from joserfc.jws import deserialize_compact
 

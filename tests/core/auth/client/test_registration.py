@@ -201,6 +201,7 @@ def test_identity_preregistered_authentication_method(
 def test_registration_request_declares_authentication_method(
     supported: list[str] | None, configured: str, given: str | None, method: str
 ) -> None:
+    """The server may register another method than asked for: its response counts."""
     expected = posted(
         REGISTER,
         client_name="tests",

@@ -102,6 +102,7 @@ def basic(pair: str) -> str:
 def test_token_request_each_method_authenticates_client(
     identity: ClientIdentity, authorization: str | None, fields: dict[str, str | None]
 ) -> None:
+    """Basic percent-encodes id and secret before base64; POST puts them into the form."""
     expected = form(
         TOKEN,
         authorization,
@@ -119,6 +120,7 @@ def test_token_request_each_method_authenticates_client(
 
 @pytest.mark.requirement("AF-1", "AF-3")
 def test_authorization_code_is_redeemed_with_verifier() -> None:
+    """The verifier's hash must be the challenge that the browser carried."""
     challenges = []
 
     def went(step: Any) -> None:
@@ -153,6 +155,7 @@ def test_non_interactive_grants_send_their_form() -> None:
 @pytest.mark.requirement("AX-2")
 @pytest.mark.parametrize("secret", [None, "p"])
 def test_enterprise_grant_exchanges_id_token_then_assertion(secret: str | None) -> None:
+    """The identity provider's client and the authorization server's client differ."""
     managed = EnterpriseManaged(lambda: "id", IDP, "ic", Secret(secret) if secret else None)
     script: Script = [
         (
@@ -323,6 +326,7 @@ BOUND = token(token_type="DPoP")
 def test_token_request_dpop_nonce_required_retries_once(
     replies: list[HttpResponse], text: str | None
 ) -> None:
+    """Each try has a fresh proof; a second challenge, or one without a nonce, is an error."""
     proofs: list[str] = []
 
     def seen(step: Fetch) -> None:
@@ -341,6 +345,7 @@ def test_token_request_dpop_nonce_required_retries_once(
 
 @pytest.mark.requirement("AQ-4", "AX-1")
 def test_client_assertion_has_claims_of_rfc_7523() -> None:
+    """`jti` is new each time, so two assertions never match, and no secret is sent."""
     pem = ECKey.generate_key("P-256", private=True).as_pem(private=True).decode()
     fields = {
         "client_id": "c",
