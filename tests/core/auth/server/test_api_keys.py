@@ -53,6 +53,7 @@ def test_known_key_grants_to_its_owner(key: str, owner: str) -> None:
 def test_other_credentials_are_denied_without_an_issuer(
     credentials: list[str], status: int, challenge: str
 ) -> None:
+    """No `resource_metadata` may start a login that can't succeed; no text repeats the key."""
     denial = admit(keys(), *credentials)
     assert isinstance(denial, AuthDenial)
     assert denial.status == status
@@ -69,6 +70,7 @@ def test_other_credentials_are_denied_without_an_issuer(
 
 
 def test_scopes_are_those_of_the_owner() -> None:
+    """A key has fixed scopes: 403 names the missing ones, and no scopes means none granted."""
     by = keys(
         granted_scopes={"ann": ["read", "write"], "bob": ["read"]},
         scopes=["read"],

@@ -81,6 +81,7 @@ def test_replay_cache_flood_harms_its_principal_for_one_period() -> None:
 
 
 def test_replay_cache_forgotten_proofs_are_refused() -> None:
+    """Only the client that sends most loses times; what it forgot is never accepted twice."""
     cache = ReplayCache(60)
     start = NOW - NOW % PERIOD
     for name in range(20):
@@ -138,6 +139,7 @@ def test_replay_cache_full_of_this_moment_is_unavailable() -> None:
 def test_replay_cache_any_sequence_is_bounded_and_accepts_nothing_twice(
     proofs: list[tuple[str, int, float, float]],
 ) -> None:
+    """Principals flood with random names and times; refusing is allowed, accepting twice isn't."""
     cache = ReplayCache(60)
     accepted: set[tuple[str, int, float]] = set()
     now = float(NOW)

@@ -235,6 +235,7 @@ def test_proof_invalid_is_not_stored() -> None:
 
 
 def test_proof_nonce_is_valid_five_to_ten_minutes() -> None:
+    """The nonce isn't stored: it is computed per 5 minutes, and the last two are accepted."""
     start = NOW - NOW % 300
     nonce = DpopVerifier(NONCE_KEY).nonce(start)
     assert nonce is not None

@@ -55,6 +55,7 @@ def test_grant_introspected_without_expiry_is_accepted() -> None:
 
 
 def test_grant_principals_are_unique() -> None:
+    """Tasks and quotas are owned by principal: users, clients and issuers must never meet."""
     claim_sets: list[dict[str, Any]] = [
         {"sub": "x"},
         {"client_id": "x"},

@@ -218,6 +218,7 @@ def test_introspection_concurrent_flows_of_one_token_share_the_fetch() -> None:
 def test_introspection_flood_of_unknown_tokens_spares_known_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A bound keeps room for tokens introspected before: only unknown ones get the 503."""
     monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 2)
     introspector = verifier(cache_seconds=30)
     grant(responses(), by=introspector)

@@ -126,6 +126,7 @@ def test_jwks_rotated_keys_are_used() -> None:
 
 
 def test_jwks_stale_keys_are_refetched_and_trusted_for_a_day() -> None:
+    """An unreachable issuer must not stop a running service, but not for longer than a day."""
     keys = published()
     assert run_with_replies(keys.find_key(BY_EC, NOW + HOUR), [(JWKS_URI, NO_REPLY)]).kid == "ec"
     assert run_without_steps(keys.find_key(BY_EC, NOW + HOUR + 9)).kid == "ec"
@@ -208,6 +209,7 @@ def test_jwks_clock_set_back_still_fetches() -> None:
 
 
 def test_jwks_concurrent_flows_share_one_fetch() -> None:
+    """All flows yield the same `Fetch` step, so the driver sends one request for all."""
     keys = published(None)
     flows = [
         keys.find_key(jws, NOW + index) for index, jws in enumerate((BY_EC, BY_EC, BY_RSA, BY_ED))

@@ -167,6 +167,7 @@ def test_jwt_eddsa_accepts_ed448() -> None:
 
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
 def test_jwt_secret_accepts_hmac_only(alg: str) -> None:
+    """A shared secret refuses RSA signatures, and an issuer's key set refuses HMAC."""
     secret = SECRET * 2
     shared = JwtVerifier(ISSUER, RESOURCE, secret=secret)
     key = type(OCT).import_key(secret)

@@ -350,6 +350,8 @@ def run(awaitable: Awaitable[Any]) -> Any:
 
 
 def test_admit_verifier_exception_denies_or_passes_through() -> None:
+    """Only the two documented exceptions become a 401 or 503; a bug in the verifier propagates."""
+
     def raising(exc: Exception) -> OAuthResourceServer:
         def verify(text: str) -> Grant | None:
             raise exc
@@ -613,6 +615,7 @@ def resources_by_function(uri: str) -> list[str]:
 def test_check_missing_scopes_names_all_needed_ones(
     method: str | None, params: Any, scopes: list[str], functions: bool
 ) -> None:
+    """The challenge lists what a new token needs in full, as a new one replaces the old."""
     tools: Any = tools_by_function if functions else TOOLS
     resources: Any = resources_by_function if functions else RESOURCES
     prompts: Any = (lambda name: PROMPTS.get(name, [])) if functions else PROMPTS
@@ -655,6 +658,8 @@ def test_admit_post_leaves_scopes_to_check() -> None:
 
 @pytest.mark.requirement("AR-8")
 def test_check_satisfies_accepts_implied_scopes() -> None:
+    """With `satisfies=`, each needed scope is asked about once, up to the first one missing."""
+
     def satisfies(granted: frozenset[str], scope: str) -> bool:
         calls.append(scope)
         return scope in granted or "admin" in granted or f"{scope.partition(':')[0]}:*" in granted
@@ -699,6 +704,7 @@ def dpop(text: str = "good", *proofs: str) -> list[tuple[bytes, bytes]]:
 
 
 def test_admit_bound_token_proof_is_accepted_once() -> None:
+    """The replay gets both challenges, and the scheme's and header's case doesn't matter."""
     by = guard(KnownTokenVerifier(BOUND), dpop=True, scopes=["read"])
     assert admit_head(by, *dpop()) is BOUND
     refusal = admit_head(by, *dpop())
@@ -857,6 +863,7 @@ def test_resource_metadata_paths_table(resource: str, paths: tuple[str, ...]) ->
 
 
 def test_resource_metadata_document_has_all_members() -> None:
+    """Members without a value are left out, and our own client reads the full document."""
     assert json.loads(guard().metadata()) == {
         "resource": RESOURCE,
         "authorization_servers": [ISSUER],
@@ -969,6 +976,7 @@ def test_resource_server_invalid_issuers_raise(issuers: Any, words: str) -> None
 
 
 def test_resource_server_reprs_show_no_token() -> None:
+    """Logs show reprs: neither tokens nor proofs, however malformed, may reach them."""
     by = guard(KnownTokenVerifier(BOUND), dpop=True, nonce_key=b"canary" * 6)
     assert repr(by) == f"<OAuthResourceServer of {RESOURCE}: <Known>>"
     found = by.read_credentials(dpop("canary", "canary"))

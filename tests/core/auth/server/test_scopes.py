@@ -43,6 +43,7 @@ def required(resources: Any, **options: Any) -> RequiredScopes:
 def test_scopes_of_an_unknown_name_raise_with_a_similar_one(
     kind: str, name: str, hint: str
 ) -> None:
+    """A typo in a table would leave the tool open; a function isn't checked, and is the way out."""
     known = {"greet": ["a"]}, {"letter": ["a"]}, {"acme/reindex": ["a"]}
     of_server = [names.keys() for names in known]
     right = required(
