@@ -256,6 +256,7 @@ rules = st.builds(
 def test_call_is_allowed_only_for_a_reason(
     pin: PinState, rules: list[ToolRule], approved: bool, trusted: bool, approve_all: bool
 ) -> None:
+    """Any rules and pins are drawn: a denying rule wins, and a changed tool is never allowed."""
     found = decide_call(
         "t",
         pin,

@@ -99,6 +99,7 @@ def test_example_of_the_rfc_has_its_bytes() -> None:
 
 
 def test_members_are_sorted_by_utf_16_code_units() -> None:
+    """Digests must match other implementations, which sort as JavaScript does."""
     # RFC 8785, section 3.2.3: by code points, U+FB33 would precede the emoji.
     names = {
         "\u20ac": "Euro Sign",

@@ -128,6 +128,7 @@ def test_server_without_program_and_address_is_refused() -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_description_is_safe_for_a_terminal(first: str, second: str, third: str) -> None:
+    """The launch comes from an untrusted project: escapes and bidi marks must not hide a part."""
     launch = ServerLaunch(
         transport="stdio",
         command="/" + first,
@@ -154,6 +155,7 @@ def server_of(text: str, file: str = ".mcp.json") -> ServerConfig:
 
 
 def test_launch_of_a_program_has_everything_unexpanded() -> None:
+    """Arguments keep their `${...}`, and what had to be expanded is shown with its template."""
     server = server_of(
         """{"servers": {"a": {"command": "${userHome}/bin/run", "args": ["--key=${input:key}"],
         "cwd": "${workspaceFolder}/x", "env": {"TOKEN": "${env:TOKEN}"}, "envFile": "~/.env",
@@ -184,6 +186,7 @@ def test_launch_of_a_program_has_everything_unexpanded() -> None:
 
 
 def test_launch_has_the_inputs_that_it_uses() -> None:
+    """A changed default or option would change what runs, so the approval ends; `other` doesn't."""
     text = """{"servers": {"a": {"command": "x", "args": ["${input:key}"]}}, "inputs": [
         {"id": "key", "type": "pickString", "default": "--safe", "options": ["--safe", "-x"],
         "description": "Which?", "password": true}, {"id": "other", "type": "promptString"}]}"""
@@ -253,6 +256,7 @@ def test_launch_has_forwarded_variables_by_name() -> None:
 
 
 def test_launch_of_an_address_has_headers_from_variables() -> None:
+    """Codex names variables instead of values: the approval shows which ones leave the machine."""
     server = server_of(
         """
         [mcp_servers.a]

@@ -84,6 +84,7 @@ def test_names_that_look_alike_stay_apart() -> None:
 
 
 def test_collision_names_both_and_leads_to_neither() -> None:
+    """Calling either could run the wrong tool; removing one server ends the ambiguity."""
     table = table_of({"a__b": ["c"], "a": ["b__c", "d"]})
     both = (QualifiedName("a", "b__c"), QualifiedName("a__b", "c"))
     for call in (

@@ -212,6 +212,7 @@ def test_comparison_puts_each_definition_in_one_place(
 
 
 def test_change_shows_the_sentence_and_the_member() -> None:
+    """The user must see the one new sentence, not two long texts to compare by eye."""
     long = "Reads a file from the disk. " * 8
     schema = {"type": "object", "properties": {"path": {"type": "string"}, "to": {}}}
     before = Tool(name="t", description=long, input_schema=schema)

@@ -167,6 +167,7 @@ def test_end_of_process_of_disabled_server_changes_nothing() -> None:
 def test_any_history_keeps_the_rules(
     is_enabled: bool, is_approved: bool, history: list[tuple[ServerEvent, float]]
 ) -> None:
+    """Events come in any order: an unapproved server never connects, and every crash is retried."""
     now = 0.0
     server = ServerSupervisor(now, is_enabled=is_enabled, is_approved=is_approved)
     for event, seconds in history:
