@@ -74,6 +74,7 @@ def test_lists_of_a_host_without_servers_are_empty() -> None:
 
 
 def test_entries_have_merged_names_in_the_order_of_the_servers() -> None:
+    """The servers' order is the order in which they were added, not alphabetical."""
     merged = merged_of(full("b"), catalog_of("a", FIND))
     assert repr(merged) == "<HostCatalog of 2 servers, 2 available>"
     read, find = merged.tools()
@@ -350,6 +351,7 @@ _CHANGES = st.lists(
 def test_lists_after_any_changes_are_those_of_a_fresh_catalog(
     changes: list[tuple[str, Any, Any]],
 ) -> None:
+    """Lists are cached, so each history must end as if only its last state had been added."""
     merged = HostCatalog()
     state: dict[str, tuple[ServerCatalog, bool]] = {}
     for change, subject, is_available in changes:

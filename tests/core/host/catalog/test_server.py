@@ -165,6 +165,7 @@ def test_definition_before_the_first_pins_is_new(
 def test_definition_that_is_pinned_can_be_used_until_it_changes(
     name: CatalogList | None, item: Any, kind: DefinitionKind, key: str
 ) -> None:
+    """Approval is for the exact definition: the old one is usable again without a question."""
     changed = f"{item} Now." if isinstance(item, str) else replace(item, description="Changed.")
     catalog = ServerCatalog("a")
     offer(catalog, name, [item])
