@@ -53,6 +53,7 @@ def import_one(client: str, entry: dict[str, Any], **others: Any) -> ImportedSer
 
 
 def test_import_of_codex_gives_references_for_variables() -> None:
+    """Codex passes variables on by name; the import writes references and never the values."""
     config = read_config(CODEX, file="config.toml")
     local, remote = import_servers(config, ["local", "remote"])
     assert local.members == {
@@ -102,6 +103,7 @@ def test_import_of_literal_braces_says_that_they_are_replaced() -> None:
 
 
 def test_import_of_inputs_gives_variables() -> None:
+    """A password's default is a secret and is dropped; a plain default goes into the reference."""
     inputs = [
         {"id": "api-key", "type": "promptString", "password": True, "default": "CANARY"},
         {"id": "region", "type": "pickString", "options": ["a", "b"], "default": "a"},

@@ -283,6 +283,7 @@ REDIRECTING = """
 
 @pytest.mark.parametrize("name", REDIRECTING)
 def test_allowed_command_with_a_variable_that_redirects_code_is_refused(name: str) -> None:
+    """An allowed `npx` with `NODE_OPTIONS`, say, would run any code under the allowed name."""
     policy = policy_of([COMMAND, NAME])
     entry = {"command": "npx", "args": ["-y", "server"], "env": {"GOOD": "1", name: "/x"}}
     denial = find_denial(policy, server(entry))

@@ -93,6 +93,7 @@ def test_expand_server_syntax_follows_the_format() -> None:
 
 
 def test_expand_server_codex_takes_named_variables() -> None:
+    """Codex expands no `${...}`; an unset variable is an error in a header, not in `env_vars`."""
     text = (
         '[mcp_servers.x]\nurl = "https://h/${A}"\nbearer_token_env_var = "TOKEN"\n'
         'http_headers = { K = "${A}" }\nenv_http_headers = { L = "A" }\n'
@@ -114,6 +115,7 @@ def test_expand_server_codex_takes_named_variables() -> None:
 
 
 def test_expand_server_problems_name_place_and_variable() -> None:
+    """All problems come at once, each with line and column, and none shows a value."""
     entry = {
         "command": "${UNSET}",
         "args": ["${A}", "${env:}", "${A:-${B}}", "${config:x}", "${input:later}"],
@@ -184,6 +186,7 @@ def test_expand_server_value_of_a_variable_is_a_secret_everywhere() -> None:
 
 
 def test_find_variables_says_what_leaves_the_machine() -> None:
+    """A URL or header sends the value to the server; a local program's variables stay here."""
     entry = {"url": "https://${HOST}", "headers": {"A": "${input:key} ${B:-c} ${bad word}"}}
     found = read(entry)
     uses = find_variables(found.servers["x"], found.inputs)
