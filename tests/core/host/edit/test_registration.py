@@ -157,6 +157,7 @@ def test_description_of_replaced_entry_shows_no_headers() -> None:
 
 
 def test_description_of_toml_is_toml() -> None:
+    """A date becomes a string in the plan, and the values of old and new secrets stay hidden."""
     text = (
         '[mcp_servers.us]\nurl = "x"\nat = 1979-05-27\n'
         '[mcp_servers.us.http_headers]\na = "CANARY"\n'

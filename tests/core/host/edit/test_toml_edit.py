@@ -137,6 +137,7 @@ members = st.fixed_dictionaries(
 def test_set_toml_members_any_file_is_changed_as_meant_or_refused(
     lines: list[str], newline: str, members: dict[str, Any]
 ) -> None:
+    """Valid TOML may still be too odd to edit safely: then nothing is written."""
     text = "".join(lines).replace("\n", newline)
     try:
         before = tomllib.loads(text)

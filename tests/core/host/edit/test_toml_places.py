@@ -31,6 +31,7 @@ d = 2
 
 
 def test_find_toml_places_distinguishes_statements_from_strings_and_arrays() -> None:
+    """Text inside strings and arrays may look like a header or a key; neither has a place."""
     tomllib.loads(TEXT)
     lines = {path: TEXT.count("\n", 0, at) + 1 for path, at in find_toml_places(TEXT).items()}
     assert lines == {
