@@ -288,6 +288,7 @@ def test_modern_request_reaches_no_session() -> None:
 
 
 def test_concurrent_posts_with_the_same_id_are_separate() -> None:
+    """JSON-RPC ids are unique per session only; the repeated id in a session gets a 400."""
     harness = RouterHarness()
     clients = [harness.session(version) for version in (B, C, D, D) for _ in range(5)]
     runs = [
@@ -618,6 +619,7 @@ STATES: dict[str, Callable[[SessionClient], Any]] = {
 @pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.requirement("SHL-24")
 def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
+    """Every state of a call times every form of response: nothing is left, others go on."""
     harness = RouterHarness(example(NARROW), reply=reply)
     client = harness.session(elicitation={})
     other = harness.session(elicitation={})
@@ -640,6 +642,7 @@ def test_delete_in_any_state_of_a_call_ends_it(state: str, reply: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("sharp", [False, True], ids=["shutdown", "close"])
 def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
+    """A shutdown lets calls finish and still answers pings; `close` ends all at once."""
     harness = RouterHarness()
     client = harness.session(elicitation={})
     STATES[state](client)
@@ -667,6 +670,7 @@ def test_close_in_any_state_ends_everything(state: str, sharp: bool) -> None:
 
 @pytest.mark.parametrize("modern", [False, True])
 def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
+    """One client stops reading 10,000 events: its stream is given up, its memory bounded."""
     harness = RouterHarness(limits=HttpLimits(queued=2_000))
     client = harness.session()
     call = CALLS["modern, telling"] if modern else CALLS["telling"]
@@ -695,6 +699,7 @@ def test_stalled_stream_does_not_harm_others(modern: bool) -> None:
 
 
 def test_legacy_sse_client_that_does_not_read_loses_the_session() -> None:
+    """HTTP+SSE has nothing to resume from, so the full queue must end the session with a 404."""
     harness = RouterHarness(limits=HttpLimits(queued=2_000))
     stream = harness.get()
     where = stream.events[0][1]

@@ -229,6 +229,7 @@ DONE = t.CallToolResult(content=[])
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_and_router_of_each_revision_exchange_messages(version: str) -> None:
+    """Both machines agree end to end, and after the close neither side keeps a session."""
     wire = HttpPair(version)
     wire.open()
     id, server = wire.calls_tool()
@@ -272,6 +273,8 @@ def test_a_call_that_is_given_up(version: str) -> None:
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_the_server_asks(version: str) -> None:
+    """The server's request travels on the call's own stream, and its response in a new POST."""
+
     class Asks(HttpPair):
         def serve(self, conversation: Conversation, event: Any) -> None:
             if isinstance(event, RequestReceived):
@@ -373,6 +376,7 @@ def test_task_request_without_extension_has_status_400() -> None:
 
 @pytest.mark.requirement("TX-20")
 def test_listening_client_gets_states_of_accepted_tasks() -> None:
+    """The acknowledgement names only the accepted ids; the other task's states never come."""
     wire = task_wire()
     wanted = t.SubscriptionFilter(task_ids=["mine", "yours"])
     wire.conn.send_request("subscriptions/listen", t.ListenParams(notifications=wanted), token="T")
@@ -415,6 +419,7 @@ def test_listening_client_that_disconnects_during_the_lookup_cancels_it() -> Non
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) -> None:
+    """A break loses nothing: what was sent meanwhile arrives after the reconnect."""
     wire = HttpPair(version)
     wire.open()
     _, server = wire.calls_tool()
@@ -437,6 +442,7 @@ def test_message_of_no_request_arrives_on_the_standalone_stream(version: str) ->
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_a_session_that_the_server_ends(version: str) -> None:
+    """The client initializes again and repeats the call, so the caller notices nothing."""
     wire = HttpPair(version)
     wire.open()
     (session,) = wire.endpoint.sessions.values()
@@ -606,6 +612,7 @@ def test_a_stateless_stream_that_breaks_is_lost_and_its_work_stopped() -> None:
 
 @pytest.mark.requirement("SHL-8")
 def test_a_server_that_lets_its_client_go() -> None:
+    """The server closes the stream with `retry`: the client waits 2.5 s and then asks by GET."""
     wire = HttpPair(D)
     wire.open()
     id, server = wire.calls_tool()
