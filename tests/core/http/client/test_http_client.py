@@ -65,6 +65,7 @@ def test_queued_counts_messages_until_driver_takes_them() -> None:
 
 
 def test_http_client_next_deadline_is_earliest() -> None:
+    """Timers compete: the linger of an ended call, the handshake, and the HTTP+SSE endpoint."""
     net = open_client(E)
     id, call = send_call(net)
     net.start_response(call)

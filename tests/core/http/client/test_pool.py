@@ -164,6 +164,7 @@ def test_pool_shared_connection_takes_all_kinds_of_calls() -> None:
 
 
 def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> None:
+    """An HTTP/2 connection that is being opened may have room for several calls at once."""
     pool: Pool[Line] = Pool()
     one = opened(pool, STREAM, "one", 2)
     assert took(pool, CALL, 0.0) is one
@@ -183,6 +184,7 @@ def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> Non
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_pool_connection_without_capacity_is_not_taken(idle: bool) -> None:
+    """An HTTP/2 server may lower its limit to 0: running requests end, then it is closed."""
     pool: Pool[Line] = Pool()
     one = opened(pool, CALL, "one", 100)
     if idle:

@@ -76,6 +76,7 @@ def call_error(net: Net) -> Any:
 @pytest.mark.parametrize("how", [JSON, EVENTS])
 @pytest.mark.parametrize("answer", ["result", "error"])
 def test_post_response_is_received_as_json_or_event(version: str, how: str, answer: str) -> None:
+    """The caller can't tell the two forms apart, in any of the HTTP revisions."""
     net = open_client(version)
     id, call = send_call(net)
     message = result(id, CONTENT) if answer == "result" else error(id, -7, "no")
@@ -166,6 +167,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
 def test_post_unusable_response_fails_only_that_call(
     version: str, status: int, type: str | None, body: str, headers: Any, expected: type, text: str
 ) -> None:
+    """A page, a proxy's error or another id: the call ends with a reason, the connection stays."""
     net = open_client(version, session=None, limits=Limits(message=4096))
     id, call = send_call(net)
     assert id == 2
@@ -301,6 +303,7 @@ def test_notification_any_good_response_is_accepted() -> None:
 
 @pytest.mark.requirement("HTTP-11", "SHM-16")
 def test_event_stream_messages_are_received_in_order() -> None:
+    """Comments, empty events and unknown event types are skipped without a rejected message."""
     net = open_client(E)
     id, call = send_call(net, progress=True)
     net.start_response(call)
@@ -325,6 +328,7 @@ def test_event_stream_messages_are_received_in_order() -> None:
 
 
 def test_server_request_on_stream_is_answered_by_post() -> None:
+    """The response to the server's request is short and may be repeated if its connection fails."""
     net = open_client(D)
     id, call = send_call(net)
     net.start_response(call)
@@ -433,6 +437,7 @@ def test_listen_stream_ended_is_connection_lost() -> None:
 def test_stream_with_event_id_is_resumed_after_delay(
     version: str, retry: int | None, delay: float, broken: str | None
 ) -> None:
+    """The torn event's id doesn't count, as its data is lost; the delay has a bound of 30 s."""
     net = open_client(version)
     id, call = send_call(net, progress=True)
     net.now = 100.0
@@ -463,6 +468,7 @@ def test_stream_with_event_id_is_resumed_after_delay(
 
 
 def test_resumed_stream_messages_relate_to_call() -> None:
+    """A request on the resumed stream belongs to the call; 5 s after the result it is dropped."""
     net = open_client(D)
     id, call = send_call(net)
     net.start_response(call)
@@ -516,6 +522,7 @@ def fail_response(net: Net, get: Any, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["refused", "silent", "500", "503", "429"])
 def test_resume_after_max_attempts_fails_call(how: str) -> None:
+    """The delay doubles up to 16 s, and after 31 s without an event the call fails."""
     net = open_client(D)
     _, get = broken_stream(net)
     times = [net.now]
@@ -587,6 +594,7 @@ def test_resumed_stream_event_over_limit_fails_call() -> None:
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.parametrize("streams", [True, False], ids=["stream", "json"])
 def test_response_with_too_many_values_fails_call(version: str, streams: bool) -> None:
+    """A small text may decode to much memory: only its call fails, and the option is named."""
     net = open_client(version, limits=Limits(decoded=50_000))
     other, second = send_call(net)
     id, call = send_call(net)
@@ -742,6 +750,7 @@ def standalone_stream() -> tuple[Net, Any]:
 
 @pytest.mark.requirement("SHL-10", "SHL-14")
 def test_standalone_stream_is_resumed_with_last_event_id() -> None:
+    """Any event with an id counts, requests too, and resuming reports no missed changes."""
     net, get = standalone_stream()
     net.start_response(get)
     net.send_body(
@@ -814,6 +823,7 @@ def test_standalone_stream_without_event_id_reports_missed_changes(id: str | Non
 
 @pytest.mark.parametrize("status", [400, 405])
 def test_standalone_stream_unknown_event_id_is_dropped(status: int) -> None:
+    """The server has forgotten the id: a fresh stream is open, and the user hears of the gap."""
     net, get = standalone_stream()
     net.start_response(get)
     net.send_body(get, event(id="g-1"))
@@ -853,6 +863,7 @@ def test_standalone_stream_useful_once_reconnects_forever() -> None:
 
 @pytest.mark.parametrize("how", ["refused", "silent", "500"])
 def test_standalone_stream_never_useful_stops_after_max_attempts(how: str) -> None:
+    """Calls don't depend on it: they go on, and one rejected message reports the failure."""
     net, get = standalone_stream()
     for _ in range(5):
         fail_response(net, get, how)

@@ -34,6 +34,7 @@ def test_response_body_within_limit_is_kept(status: int, size: int) -> None:
 
 
 def test_response_body_over_limit_raises_or_is_discarded() -> None:
+    """A caller may need the text of a success, while an error is known by its status."""
     for head in b"", b'{"jsonrpc":':
         with pytest.raises(RemoteProtocolError) as caught:
             list(response(body=head).feed(b"x" * 101))

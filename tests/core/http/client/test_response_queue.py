@@ -82,6 +82,7 @@ def test_response_queue_honest_burst_is_answered_in_full() -> None:
 
 
 def test_response_queue_full_pauses_event_streams() -> None:
+    """Only streams can bring more requests: a paused one is read no further, others are."""
     net, id, call, posts = flooded(MANY)
     _, other = send_call(net)
     net.start_response(other, type="application/json")
@@ -145,6 +146,7 @@ def test_response_queue_kept_input_of_a_cancelled_call_is_discarded() -> None:
 
 
 def test_response_queue_stalled_closes_the_connection() -> None:
+    """A server that asks and never listens would hold 256 responses for ever."""
     net, _, call, posts = flooded(MANY)
     assert net.http.next_deadline() == STALL
     net.at(STALL - 0.1)
@@ -230,6 +232,7 @@ def test_response_queue_counts_responses_held_behind_initialized() -> None:
 
 @pytest.mark.usefixtures("few")
 def test_response_queue_of_http_sse_transport_is_bounded() -> None:
+    """The pings come on the one long stream, which is paused after two POSTs are under way."""
     net = Net("2024-11-05")
     net.open()
     net.answer(net.call(), "no", 405, "text/plain")

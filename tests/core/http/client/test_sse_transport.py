@@ -77,6 +77,7 @@ def open_legacy(endpoint: str = "/messages?session=1", **config: Any) -> tuple[N
 @pytest.mark.parametrize("versions", [(A,), (A, D), (A, C, D, E)])
 @pytest.mark.parametrize("status", [400, 404, 405])
 def test_http_sse_handshake_precedes_messages(versions: tuple[str, ...], status: int) -> None:
+    """A rejected `initialize` is sent again to the endpoint, whichever revision it offered."""
     net, first, get = rejected_handshake(*versions, status=status)
     assert (get.head.method, get.head.target, get.long_lived) == (b"GET", b"/base/sse", True)
     assert header(get, "accept") == "text/event-stream"
@@ -195,6 +196,7 @@ def test_http_sse_endpoint_not_utf8_closes_connection() -> None:
     ["405", "404", "200 html", "refused", "ends", "silent", "encoded", "too much", "message"],
 )
 def test_http_sse_unsupported_reports_first_rejection(problem: str) -> None:
+    """The fallback's own failure would mislead: the user sees the POST's status."""
     net, _, get = rejected_handshake(limits=Limits(message=1000))
     if problem in ("405", "404"):
         net.answer(get, "", int(problem), "text/plain")
@@ -364,6 +366,7 @@ MODERN = [-32020, -32021, -32022]
     ],
 )  # fmt: skip
 def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes_on: str) -> None:
+    """No revision is known yet: old servers answer the probe in all these ways."""
     net = Net()
     net.open()
     probe = net.call()
@@ -406,6 +409,7 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
 def test_http_sse_is_tried_only_after_rejected_handshake(
     status: int, body: Any, stream: bool
 ) -> None:
+    """A modern error code, a login or a crash shows a server that needs no other transport."""
     net = Net(D)
     net.open()
     call = net.call()
@@ -444,6 +448,7 @@ def test_handshake_rejected_by_stateless_server_repeats_probe(refusal: Message) 
 
 
 def test_http_sse_is_left_for_late_probe_response() -> None:
+    """The probe's answer comes after 15 s, while the client already tries HTTP+SSE."""
     net = Net(url=SSE, initialize_timeout=3.0)
     net.open()
     probe = net.call()

@@ -58,6 +58,7 @@ LIST: Message = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope"
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("session", [SESSION, None])
 def test_handshake_orders_messages_and_sets_headers(version: str, session: str | None) -> None:
+    """Order is vital: nothing may overtake `initialized`, nor precede the standalone stream."""
     net = Net(version)
     net.open()
     first = net.call()
@@ -95,6 +96,7 @@ def test_handshake_orders_messages_and_sets_headers(version: str, session: str |
 
 @pytest.mark.requirement("SHM-1", "SHM-2", "HDR-1")
 def test_stateless_calls_carry_mcp_headers() -> None:
+    """There is no session: an id that the server sends is ignored, and no DELETE follows."""
     net = Net(E)
     net.open()
     first = net.call()
@@ -153,6 +155,7 @@ def test_stateless_notification_carries_method_header() -> None:
 
 @pytest.mark.requirement("HDR-7", "HDR-8", "HDR-9", "HDR-13")
 def test_tool_arguments_are_mirrored_into_headers() -> None:
+    """A tool with an invalid schema is left out of the list; text that isn't ASCII uses base64."""
     net = open_client(E)
     schema = {
         "type": "object",
@@ -218,6 +221,7 @@ def test_invalid_mirroring_in_stateful_revision_keeps_tool() -> None:
 
 @pytest.mark.parametrize("end", ["refused", "broken", "slow"])
 def test_initialized_not_accepted_releases_held_messages(end: str) -> None:
+    """A failed or slow `initialized` costs at most 10 s, after which the call is sent anyway."""
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=SESSION)
@@ -273,6 +277,7 @@ def test_session_id_is_taken_from_handshake_only() -> None:
 
 @pytest.mark.requirement("AG-1")
 def test_call_headers_replace_configured_headers() -> None:
+    """Names compare without case, and a call's own header replaces just that one."""
     net = Net(
         E,
         url="https://server.example/mcp",
@@ -368,6 +373,7 @@ def test_cancel_stateful_sends_notification_and_reads_on(version: str) -> None:
 
 @pytest.mark.parametrize("said_before", ["nothing", "a head", "an event"])
 def test_cancelled_call_not_ended_is_dropped_after_linger(said_before: str) -> None:
+    """The server should end the stream of a cancelled call; after 5 s the client does."""
     net = open_client(D)
     id, call = send_call(net, progress=True)
     if said_before != "nothing":
@@ -489,6 +495,7 @@ def test_cancel_of_held_message_removes_it() -> None:
 
 @pytest.mark.parametrize("how", ["breaks", "waits", "refused", "nonsense"])
 def test_calls_wait_for_standalone_stream_at_most_one_second(how: str) -> None:
+    """Whether the GET fails or hangs, the first call goes out, and a late stream still counts."""
     net = Net(D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)))
@@ -526,6 +533,7 @@ def send_set_level(net: Net) -> int:
 
 @pytest.mark.parametrize("how", ["json", "stream", "error", "refused", "lost", "slow", "cancelled"])
 def test_requests_wait_for_set_level_to_end(how: str) -> None:
+    """The level must hold for the next request; notifications pass, and 10 s is the limit."""
     net = open_client(D)
     id = send_set_level(net)
     setting = net.call()
@@ -595,6 +603,7 @@ def test_response_is_sent_while_set_level_is_pending() -> None:
 
 @pytest.mark.requirement("SHL-26")
 def test_close_with_session_sends_delete() -> None:
+    """DELETE is only a courtesy: the connection is closed at once, and a 405 changes nothing."""
     net = open_client(D, stream=True)
     id, call = send_call(net)
     net.conn.close()
@@ -655,6 +664,7 @@ def answer_handshake_again(net: Net, version: str = D, session: str | None = "tw
 
 @pytest.mark.requirement("SHL-25")
 def test_session_lost_is_renegotiated_and_calls_repeated() -> None:
+    """Only a call whose response had begun fails; the rest moves to session "two"."""
     net = open_client(D, stream=True)
     lost, streaming = send_call(net)
     net.start_response(streaming)
@@ -820,6 +830,7 @@ def test_new_session_rejecting_initialized_closes_connection() -> None:
 
 
 def test_new_session_in_other_revision_fails_held_calls() -> None:
+    """The caller's params were made for the old revision, so only new calls use the new one."""
     net = Net(C, D)
     net.open()
     net.answer(net.call(), result(1, initialize_result(D)), mcp_session_id=SESSION)
@@ -852,6 +863,7 @@ def test_new_session_is_negotiated_without_probe() -> None:
 
 @pytest.mark.parametrize("held", [False, True])
 def test_new_session_at_upgraded_server_needs_no_handshake(held: bool) -> None:
+    """The server was replaced by a stateless one: the old call fails, and the next one works."""
     net = Net()
     net.open()
     net.answer(net.call(), error(1, -32601), 400)
@@ -881,6 +893,7 @@ def test_new_session_at_upgraded_server_needs_no_handshake(held: bool) -> None:
 
 
 def test_stateless_404_is_an_error_of_the_call() -> None:
+    """A session id came from a handshake that lost, so 404 must not start a new session."""
     net = Net()
     net.open()
     net.at(15.0)
