@@ -200,6 +200,7 @@ def test_optional_message_keys_may_be_missing() -> None:
 
 
 def test_stream_head_comes_with_a_body() -> None:
+    """ASGI sends a head only with the first body: an empty one opens the stream at once."""
     harness = RouterHarness()
     client = harness.session("2025-06-18")
     exchange = begin(harness, "GET", [*GET, *client.headers])
@@ -224,6 +225,7 @@ def test_stream_head_comes_with_a_body() -> None:
 
 
 def test_output_of_one_moment_is_one_message() -> None:
+    """Two changes make one ASGI message, and the last one comes with `more_body=False`."""
     harness = RouterHarness()
     client = harness.session("2025-06-18")
     exchange = begin(harness, "GET", [*GET, *client.headers])

@@ -82,6 +82,7 @@ def connected(harness: WebSocketHarness | None = None, **scope: Any) -> AsgiHarn
 
 
 def test_websocket_carries_a_conversation() -> None:
+    """The web server sends pings itself, so here 1000 silent seconds cause none."""
     app = connected()
     (answer,) = app.receive_text(initialize(D))
     assert answer["result"]["protocolVersion"] == D
@@ -166,6 +167,8 @@ def test_handshake_headers_are_not_checked_again() -> None:
 
 
 def test_upgrade_waits_for_the_grant() -> None:
+    """`accept` is held back while the token is verified, and an early message is kept out."""
+
     def later(text: str) -> Any:
         async def verify() -> Any:
             raise AssertionError

@@ -286,6 +286,7 @@ class Later:
 
 
 def test_body_is_not_read_before_the_grant() -> None:
+    """An unknown client must not make the server buffer a body: only the head is read."""
     harness = guarded(Later())
     reply = harness.tool("whoami", "ann")
     exchange = reply.exchange
@@ -343,6 +344,7 @@ def test_undecided_check_denies_access(failure: Exception, status: int) -> None:
 
 
 def test_disconnect_during_the_check_ends_the_exchange() -> None:
+    """The verifier's late grant or exception finds no exchange, and opens no session."""
     harness = guarded(Later())
     reply = harness.get(principal="ann")
     admission = reply.exchange.auth_check
@@ -683,6 +685,7 @@ def test_batch_with_a_denied_member_is_denied_as_a_whole() -> None:
 
 
 def test_scopes_are_checked_in_a_legacy_sse_session() -> None:
+    """Each POST brings its own token: the stream's token neither lends nor limits scopes."""
     harness = guarded()
     opened = harness.get(principal="ann")
     target = opened.events[0][1]
@@ -893,6 +896,7 @@ def is_open(reply: Reply) -> bool:
 @pytest.mark.parametrize("what", ["listen", "GET"])
 @pytest.mark.requirement("AR-13")
 def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) -> None:
+    """A busy stream ends 5 s after the expiry, an idle one soon after; a GET can be resumed."""
     harness = guarded(grant_with_expiry)
     client = harness.session(principal="ann-60")
     stream = (
@@ -924,6 +928,7 @@ def test_long_lived_stream_ends_when_the_token_expires(what: str, busy: bool) ->
 
 
 def test_running_call_outlives_the_token() -> None:
+    """Only long-lived streams end with their token; the result of a call is still sent."""
     harness = guarded(grant_with_expiry)
     client = harness.session(principal="ann-60")
     lone, called = harness.tool("slow", "ann-60"), client.call(1, "slow", progress=True)
@@ -943,6 +948,7 @@ def test_running_call_outlives_the_token() -> None:
 
 
 def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
+    """The GET can't bring a new token, so each POST's one counts; running calls extend it."""
     harness = guarded(grant_with_expiry)
     opened = harness.get(principal="ann-60")
     target = opened.events[0][1]
@@ -965,6 +971,7 @@ def test_legacy_sse_stream_is_extended_by_newer_tokens() -> None:
 @pytest.mark.parametrize(("seconds", "status"), [(64, 200), (65, 401)])
 @pytest.mark.requirement("AR-10")
 def test_body_that_outlasts_its_token_is_denied(seconds: int, status: int) -> None:
+    """The token is checked again after a slow body, with 5 s of tolerance, before the handler."""
     clock = [NOW]
     harness = AuthHarness(guard(grant_with_expiry), wall_time=lambda: clock[0])
     body = json.encode(
@@ -1000,6 +1007,7 @@ def test_grant_without_expiry_never_expires() -> None:
 @pytest.mark.parametrize("path", [META, META + b"/mcp", META + b"/mcp/", META + b"?x=y"])
 @pytest.mark.requirement("AG-4", "AR-2", "AR-16")
 def test_metadata_needs_no_token(path: bytes) -> None:
+    """Clients read it to learn where to get a token, from any web page and at either path."""
     harness = guarded()
     reply = harness.send(
         b"GET", [(b"host", b"mcp.example.com"), (b"origin", b"https://any.example")], target=path

@@ -56,6 +56,7 @@ def test_preflight_allows_the_requested_headers(
 
 
 def test_cors_headers_are_sent_to_listed_origins_only() -> None:
+    """Errors carry the headers too, or a page couldn't read why its request failed."""
     harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     version = (b"mcp-protocol-version", E.encode())
     body = request(1, "tools/list", {"_meta": meta()})

@@ -36,6 +36,7 @@ def status(verb: bytes, headers: Headers, options: HttpOptions = OPTIONS) -> int
 
 
 def test_scan_collects_the_headers() -> None:
+    """Repeated list headers are joined, unknown ones skipped, `Mcp-*` ones kept one by one."""
     requests = parse_head(
         [
             HOST,
@@ -77,6 +78,7 @@ def test_scan_collects_the_headers() -> None:
 )
 @pytest.mark.parametrize("verb", [b"POST", b"GET", b"DELETE"])
 def test_header_that_occurs_twice_is_rejected(verb: bytes, name: bytes) -> None:
+    """Two parsers could choose different values of it; alone, each value is accepted."""
     good = {
         b"host": HOST[1],
         b"origin": b"http://127.0.0.1:8000",

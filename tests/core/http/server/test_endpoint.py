@@ -152,6 +152,7 @@ def test_origin_of_the_server_itself_is_allowed() -> None:
 
 
 def test_origin_that_is_listed_gets_cors_headers() -> None:
+    """A browser needs the preflight, the exposed session header, and `Vary` on streams."""
     page = (b"origin", b"https://app.example")
     harness = RouterHarness(policy=HostOriginPolicy("127.0.0.1", origins=["https://app.example"]))
     wants = (b"access-control-request-headers", b"mcp-session-id, content-type")
@@ -506,6 +507,7 @@ def test_slow_reader_delays_the_handler_and_a_stalled_one_loses_the_stream() -> 
 
 
 def test_listen_stream_ends_with_its_subscription() -> None:
+    """Each notification carries the request's id, and the shutdown sends the missing result."""
     harness = RouterHarness()
     requests = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     reply = harness.modern(requests)
@@ -526,6 +528,7 @@ def test_listen_stream_ends_with_its_subscription() -> None:
 
 
 def test_changes_not_read_are_sent_once() -> None:
+    """A client that reads slowly gets 1000 updates of a resource as fewer than 150."""
     harness = RouterHarness()
     requests = modern(
         "subscriptions/listen", {"notifications": {"resourceSubscriptions": ["memo://a"]}}
@@ -584,6 +587,7 @@ FAULTS = [
 def test_checks_run_in_the_order_of_the_specification(
     mended: int, status: int, code: int | None
 ) -> None:
+    """Each request has all faults from one check on: only the first one of them is reported."""
     server = Server("s")
 
     @server.tool
@@ -628,6 +632,7 @@ def test_checks_run_in_the_order_of_the_specification(
 
 
 def test_shutdown_rejects_new_requests() -> None:
+    """A ping in a session is still answered, so its client sees that the server lives."""
     harness = RouterHarness()
     client = harness.session()
     running = harness.call(1, "slow", steps=2)
@@ -649,6 +654,8 @@ def test_shutdown_rejects_new_requests() -> None:
 
 
 def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
+    """Health checks and the like: queries are ignored, HEAD has no body, errors propagate."""
+
     def failing(head: RequestHead) -> PlainResponse:
         raise RuntimeError("broken")
 
@@ -674,6 +681,7 @@ def test_plain_route_is_served_and_unknown_path_gets_404() -> None:
 
 @pytest.mark.requirement("DEC-2")
 def test_handler_error_has_the_status_of_its_code() -> None:
+    """Only -32602 means a bad request; the handler's other errors are results of HTTP 200."""
     server = Server("s")
 
     @server.resource("memo://{name}")
@@ -696,6 +704,7 @@ def test_handler_error_has_the_status_of_its_code() -> None:
 
 
 def test_calls_of_one_principal_share_a_rate_limit() -> None:
+    """Stateless requests have no session to count in: the principal has the bucket, if known."""
     from mcp_core import Rate
 
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
@@ -732,6 +741,7 @@ def test_reprs_name_the_state() -> None:
     "what", ["deleted", "idle", "closed", "wound down, in a session", "wound down", "closed, alone"]
 )
 def test_change_between_head_and_body_is_noticed(what: str) -> None:
+    """The head passed all checks, and yet the body finds no session or a server in shutdown."""
     harness = RouterHarness(limits=HttpLimits(idle=60))
     client = harness.session()
     in_session = not (what == "wound down" or what.endswith("alone"))
@@ -770,6 +780,7 @@ def test_release_needs_a_stream() -> None:
 
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory has a bound; forgetting gives the oldest its full burst again, `a` stays limited."""
     from mcp_core import Rate
     from mcp_core.http.server import _quotas
 

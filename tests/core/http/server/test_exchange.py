@@ -276,6 +276,7 @@ def test_exchange_is_resumable_once_an_event_id_was_sent(
 
 @pytest.mark.requirement("SHL-7")
 def test_release_sends_all_messages_first() -> None:
+    """The server ends responses early so that the client resumes: nothing may get lost."""
     run = Fifty()
     exchange = run.reply.exchange
     for retry, line in ((0.25, b"retry: 250\n\n"), (None, b"")):

@@ -13,6 +13,7 @@ NEAR = [(-1, True), (0, True), (1, False)]
 
 
 def test_options_have_defaults() -> None:
+    """Operators rely on the documented limits, so none of them changes unnoticed."""
     options = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"))
     assert (options.reply, options.sessions, options.retry, options.comment_interval) == (
         "auto",
@@ -32,6 +33,7 @@ def test_options_have_defaults() -> None:
 
 
 def test_options_of_a_server_are_taken_over() -> None:
+    """A wrong option raises when the server is built, with the correction where one is known."""
     usual = HttpOptions.of()
     assert (usual.reply, usual.sessions) == ("auto", True)
     limits = HttpLimits(sessions=5)

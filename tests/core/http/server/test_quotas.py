@@ -78,6 +78,7 @@ def test_client_key_is_the_principal_or_the_network() -> None:
 
 
 def test_bodies_above_the_quota_refuse_the_one_that_has_waited_longest() -> None:
+    """The body that has made no progress for longest pays, and the text names the proxy option."""
     harness = RouterHarness(limits=MANY)
     first, second, third = (sending(harness, 60, ANN) for _ in range(3))
     harness.add(first, b" ")  # it goes on
@@ -173,6 +174,8 @@ def test_body_that_ends_otherwise_is_released(end: str) -> None:
 
 
 def test_bodies_of_all_endpoints_of_a_router_count_together() -> None:
+    """A client must not multiply its quota by sending to several paths."""
+
     class Token:
         def wake(self) -> None:
             """Do nothing: no task waits here."""
@@ -267,6 +270,7 @@ def test_session_flood_of_one_address_leaves_the_others_admitted() -> None:
 
 
 def test_sessions_of_one_client_are_limited_until_some_end() -> None:
+    """A quarter of all places is the most for one address; DELETE or idling frees one."""
     harness = RouterHarness(limits=HttpLimits(sessions=16))
     harness.address = EVE
     visits = [harness.session() for _ in range(4)]
@@ -366,6 +370,7 @@ def test_websockets_of_one_client_leave_the_others_admitted() -> None:
 
 
 def test_websocket_messages_in_parts_count_as_unfinished_bodies() -> None:
+    """A fragmented message is memory too: the socket gets 1013, which invites a later retry."""
     harness = WebSocketHarness(limits=MANY)
     harness.address = EVE
     one, two = harness.connect(), harness.connect()

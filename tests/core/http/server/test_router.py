@@ -147,6 +147,7 @@ OTHER = HostOriginPolicy("127.0.0.1", ["b.example"])
 def test_plain_route_checks_host_and_origin_as_an_endpoint_does(
     host: str, origin: str, status: int
 ) -> None:
+    """Plain routes must not be open to DNS rebinding when the MCP endpoint isn't."""
     called: list[bytes] = []
 
     def route(head: RequestHead) -> PlainResponse:
@@ -171,6 +172,7 @@ def test_plain_route_checks_host_and_origin_as_an_endpoint_does(
 
 
 def test_plain_route_rejects_repeated_headers_and_needs_no_endpoint() -> None:
+    """With no endpoint to ask, localhost and addresses pass, while names are refused."""
     router = Router({}, {"/status": lambda head: PlainResponse(200, b"secret")})
 
     def status(*headers: tuple[bytes, bytes]) -> int:
@@ -190,6 +192,7 @@ def test_plain_route_rejects_repeated_headers_and_needs_no_endpoint() -> None:
 
 
 def test_pump_continues_until_nothing_is_left() -> None:
+    """Handlers that pump again must not recurse, and their output isn't left behind."""
     harness = RouterHarness()
     seen: list[str] = []
     token = PumpingToken(harness.router, seen)
@@ -222,6 +225,7 @@ def test_pump_works_again_after_an_exception() -> None:
 
 
 def test_site_passes_timeouts_and_close_to_every_endpoint() -> None:
+    """One call per event loop step serves all endpoints, and the earliest timer counts."""
     harness = RouterHarness(comment_interval=15.0)
     other = RouterHarness()
     harness.router = Router({"/mcp": harness.endpoint, "/other": other.endpoint})

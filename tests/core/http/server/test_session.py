@@ -82,6 +82,7 @@ def test_second_initialize_begins_a_second_session() -> None:
 
 @pytest.mark.requirement("SHL-24", "SHL-26", "LIFE-20")
 def test_delete_ends_the_session() -> None:
+    """Calls still running get an error response, their handlers end, and no timer is left."""
     harness = RouterHarness()
     client = harness.session()
     own = client.get()
@@ -118,6 +119,7 @@ def test_request_without_a_session_id_is_rejected() -> None:
 
 @pytest.mark.requirement("SHL-29", "SHL-30", "SHL-32")
 def test_version_header_must_match_the_session() -> None:
+    """The header may be missing, since the session knows its revision; another is a 400."""
     harness = RouterHarness()
     client = harness.session(C)
     plain = client.headers[:1]
@@ -139,6 +141,7 @@ def test_version_header_must_match_the_session() -> None:
 
 
 def test_idle_session_expires() -> None:
+    """An open stream or a running call keeps a session; its end starts the time anew."""
     harness = RouterHarness(limits=HttpLimits(idle=60))
     idle, used, listening, working = (harness.session() for _ in range(4))
     stream = listening.get()
@@ -186,6 +189,7 @@ def test_session_limit_rejects_further_sessions(most: int) -> None:
 
 @pytest.mark.requirement("SHL-27", "SHL-33")
 def test_session_of_another_principal_is_not_found() -> None:
+    """Byte for byte the same 404 as for an unknown id, or ids could be tested by strangers."""
     harness = RouterHarness()
     own = harness.session(principal="ann")
     stream = own.call(1, "count", progress=True, to=2)
@@ -212,6 +216,7 @@ def test_session_of_another_principal_is_not_found() -> None:
 
 
 def test_event_id_of_another_session_is_rejected() -> None:
+    """All sessions number alike: an id resumes its own stream; a malformed one tells nothing."""
     harness = RouterHarness()
     clients = [harness.session() for _ in range(10)]
     streams = [client.call(1, "count", progress=True, to=3) for client in clients]
@@ -320,6 +325,7 @@ def test_second_standalone_stream_is_rejected() -> None:
 
 
 def test_server_request_goes_to_the_stream_and_its_response_by_post() -> None:
+    """A second or unknown response gets a 202 too, since the server may have given up."""
     harness = RouterHarness()
     client = harness.session(elicitation={})
     reply = client.call(1, "ask")
@@ -352,6 +358,7 @@ def test_server_request_of_a_json_response_goes_to_the_standalone_stream() -> No
 
 @pytest.mark.requirement("SHL-9")
 def test_cancelled_request_ends_its_http_response() -> None:
+    """The client knows that it cancelled: the response ends empty, and the id is free again."""
     harness = RouterHarness()
     client = harness.session()
     silent = client.call(1, "slow", steps=100)
@@ -387,6 +394,7 @@ def test_server_request_is_cancelled_on_its_stream() -> None:
 
 
 def test_cancelled_request_in_the_queue_ends_its_response() -> None:
+    """The call waits for a place and has no handler yet; its HTTP response still must end."""
     from mcp_core import Limits
 
     server = Server("s", limits=Limits(in_flight=1, waiting=1))
@@ -589,6 +597,7 @@ def test_retained_streams_make_room_for_new_ones() -> None:
 
 @pytest.mark.requirement("SHL-1", "DEC-5")
 def test_batch_gets_an_array_or_a_stream() -> None:
+    """JSON needs no notification before the last response; progress makes it a stream."""
     harness = RouterHarness()
     client = harness.session(B)
     pings = [request(1, "ping"), INITIALIZED, request(2, "ping")]
@@ -632,6 +641,7 @@ def test_invalid_message_in_a_session_gets_an_error() -> None:
 
 
 def test_sessions_off_makes_each_request_one_shot() -> None:
+    """Capabilities that need a session aren't offered, and GET and DELETE are a 405."""
     harness = RouterHarness(sessions=False)
     reply = harness.post(initialize(D))
     assert b"mcp-session-id" not in reply.headers
@@ -682,6 +692,7 @@ def test_sessions_off_runs_on_after_a_disconnect() -> None:
 
 @pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4", "SSE-6", "PROBE-8", "CUST-4")
 def test_legacy_sse_client_is_served_on_the_same_url() -> None:
+    """A GET without a session is the old transport: messages come on its stream, by POST a 202."""
     harness = RouterHarness()
     stream = harness.send(b"GET", GET, target=b"/mcp?x=1")
     kind, where, id, _ = stream.events[0]

@@ -114,6 +114,7 @@ def test_responses_over_the_queue_limit_are_routed_meanwhile() -> None:
 
 @pytest.mark.requirement("SHL-4", "SHL-13", "SHL-15")
 def test_message_goes_to_the_stream_of_its_request() -> None:
+    """The standalone stream has only what belongs to no request, whichever others are open."""
     harness = RouterHarness()
     client = harness.session(elicitation={})
     own = client.get()
@@ -174,6 +175,7 @@ def test_message_for_a_stream_that_cannot_be_resumed_is_dropped() -> None:
 
 
 def test_message_without_a_client_waits_for_the_standalone_stream() -> None:
+    """The last three messages wait, each is delivered once, and after 300 s they are gone."""
     harness = RouterHarness(limits=HttpLimits(events=3))
     client = harness.session()
     session = session_of(client)
@@ -251,6 +253,7 @@ def test_closed_conversation_ends_pending_requests(version: str, status: int) ->
 
 
 def test_closed_conversation_sends_what_was_queued() -> None:
+    """`close` mustn't lose what a slow client has yet to read: all of it precedes the end."""
     harness = RouterHarness()
     listening = harness.modern(request(1, "subscriptions/listen", ASKED))
     client = harness.session(B)
@@ -344,6 +347,7 @@ BAD: list[Any] = [
 @pytest.mark.parametrize("body", BAD)
 @pytest.mark.parametrize("options", [{}, {"reply": "sse"}, {"sessions": False}])
 def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]) -> None:
+    """Garbage that costs memory per request would be an easy attack."""
     harness = RouterHarness(**options)
     for _ in range(5):
         reply = harness.post(body)
@@ -362,6 +366,7 @@ def test_invalid_initialize_leaves_no_session(body: Any, options: dict[str, Any]
 
 
 def test_calls_of_one_principal_are_counted_over_all_sessions() -> None:
+    """Opening more sessions doesn't raise a principal's rate; unknown ones count per session."""
     from mcp_core import Rate
 
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=1, burst=2)))
@@ -410,6 +415,7 @@ def test_one_shot_stream_that_is_not_read_is_closed_and_cancelled() -> None:
 
 
 def test_legacy_sse_session_ends_with_its_stream() -> None:
+    """There is one stream and no resumption: its loss cancels the calls and forgets the id."""
     harness = RouterHarness(limits=HttpLimits(queued=1000))
     stream = harness.get()
     (session,) = harness.endpoint.sessions.values()
@@ -573,6 +579,7 @@ def test_deleted_session_does_not_answer_cancelled_calls() -> None:
 
 
 def test_deleted_sse_session_answers_on_its_stream() -> None:
+    """The running call's error goes out before the stream ends, as its POST had its 202."""
     harness = RouterHarness()
     stream = harness.get()
     where = stream.events[0][1]

@@ -42,6 +42,7 @@ def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1
 
 
 def test_stream_numbers_its_messages() -> None:
+    """Numbers are event ids; `1` and `"1"` are different requests; an error keeps its code."""
     stream = EventStream(b"7", [1, "1"], batch=True)
     assert repr(stream) == "<EventStream 7, 0 messages, 2 pending>"
     assert (list(stream.after(0)), stream.over, stream.has_messages_before_response) == (
@@ -223,6 +224,7 @@ def test_log_forget_of_an_unknown_stream_does_nothing() -> None:
     )
 )
 def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
+    """Any mix of sends, reads and breaks: the byte counts fit, and the caps hold."""
     limits = HttpLimits(events=3, event_age=10, session_bytes=6000, all_bytes=9000)
     log = EventLog(limits)
     owners = [Owner(log) for _ in range(3)]
@@ -273,6 +275,7 @@ def test_log_counts_what_it_holds(steps: list[tuple[str, int, int]]) -> None:
 
 
 def test_long_responses_that_were_not_sent_are_dropped() -> None:
+    """The client still gets a response per request, and numbers don't shift; short ones stay."""
     long = "x" * 70_000
     stream = EventStream(b"1", [1, "1", 3])
     stream.add_response(result(1, long), 1, 0)

@@ -85,6 +85,7 @@ def test_upgrade_above_the_limit_is_rejected() -> None:
 
 
 def test_upgrade_during_shutdown_is_rejected() -> None:
+    """Open sockets go on until their calls are done, and then close with 1001 (going away)."""
     harness = WebSocketHarness()
     played = harness.connect()
     played.send(initialize(D), {"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -259,6 +260,7 @@ def test_websocket_closes_when_the_token_expires() -> None:
 
 
 def test_closed_websockets_have_no_deadlines() -> None:
+    """500 sockets come and go beside one that stays: the heap of timers must not grow."""
     harness = WebSocketHarness()
     websockets = harness.endpoint.websockets
     kept = harness.connect()
