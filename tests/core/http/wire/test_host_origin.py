@@ -102,6 +102,7 @@ def test_allows_host_address_only_if_reachable(bind: str | None, anywhere: bool)
 
 
 def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
+    """Behind TLS the server knows its scheme: a page on plain http isn't the same origin."""
     unknown, known = (
         HostOriginPolicy(None, ["a.example.com:443"]),
         HostOriginPolicy(None, ["a.example.com:443"], scheme="https"),

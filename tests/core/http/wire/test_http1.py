@@ -72,6 +72,7 @@ def test_head_corpus_is_large_and_unique() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_head_fault_agrees_with_corpus_and_h11(row: Row) -> None:
+    """The corpus says what is right, h11 what the next parser sees: they must not disagree."""
     verdict = check_head(row.raw)
     request, _, outcome = read_by_h11(row.raw)
     if isinstance(verdict, HeadError):
@@ -119,6 +120,7 @@ PIECES = st.lists(
 @example([b"a\n", b"\r", b"\n"], [2, 3])
 @example([b"a\n", b"\r", b"\r\n", b"\n"], [2, 3, 4, 5])
 def test_head_end_is_that_of_h11(words: list[bytes], cuts: list[int]) -> None:
+    """A later end would let one request hide in another; the cuts are arbitrary."""
     raw = b"".join(words)
     end = head_end(raw)
     buffer, seen, found = bytearray(), 0, None
@@ -285,6 +287,7 @@ def test_h11_chunked_bodies_are_pinned(name: str, body: bytes, expected: bytes |
 
 
 def test_head_fault_hostile_heads_take_linear_time() -> None:
+    """A regular expression that backtracks would let one small request block the event loop."""
     # The worst cases of each pattern: 32 KiB, byte by byte, take a second. Anything quadratic would
     # take minutes.
     begin = b"GET / HTTP/1.1\r\nHost: a\r\n"

@@ -126,6 +126,7 @@ def test_only_a_get_of_the_url_can_announce_a_target() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_announced_target_counts_until_its_last_stream_ends(size: int) -> None:
+    """The stream's first `endpoint` event lets POSTs pass, and two streams may share it."""
     policy = lender()
     post = request(b"POST", b"/post?s=1")
     data = b": hello\n\nevent: endpoint\r\ndata: /post?s=1\r\n\r\nevent: endpoint\ndata: /x\n\n"

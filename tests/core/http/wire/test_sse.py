@@ -425,6 +425,7 @@ def test_last_event_id_is_a_header_value(id: str, value: bytes) -> None:
 def test_encode_event_round_trips(
     events: list[tuple[bytes, str | None, str | None, int | None]],
 ) -> None:
+    """The decoder gives back data, id, type and retry, with each newline as LF."""
     stream, expected, last = b"", [], ""
     for data, id, event, retry in events:
         stream += encode_event(

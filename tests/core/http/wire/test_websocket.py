@@ -340,6 +340,7 @@ def test_websocket_silent_peer_is_pinged_then_closed() -> None:
 
 @pytest.mark.parametrize("sign", ["receive_pong", "text", "ping"])
 def test_websocket_any_input_answers_ping(sign: str) -> None:
+    """The peer needn't send a pong if it sends anything else before the timeout."""
     played = open_played()
     for _ in range(3):
         played.settle()
@@ -690,6 +691,7 @@ def with_check(find_rejection: Callable[[ParsedBody], str | None], **options: An
 
 
 def test_websocket_rejected_messages_get_error_responses() -> None:
+    """Nothing rejected may reach the connection, while the good ping is still answered."""
     socket = with_check(lambda body: None if body.method == "ping" else "not you")
     for message in (
         request(1, "tools/list"),
