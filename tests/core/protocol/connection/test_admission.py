@@ -280,6 +280,7 @@ def test_admit_first_failed_check_determines_rejection(
     words: str,
     version: str | None,
 ) -> None:
+    """The rejection also has the revision to write the error response in, if one is known."""
     with pytest.raises(RequestRejected) as caught:
         admitted(method, params, config=config, state=state, session_peer=session_peer)
     refusal = caught.value

@@ -134,6 +134,7 @@ def test_connection_queued_counts_by_related_request() -> None:
 @pytest.mark.requirement("LIFE-3", "LIFE-4")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_server_handshake_ends_with_peer_ready(version: str) -> None:
+    """READY comes with `initialized`, not with the response, and a second one is ignored."""
     harness = ConnectionHarness(Connection(SERVER, server_config(instructions="be kind")))
     answer = harness.response_to(initialize(version, "i"))
     assert answer["id"] == "i"
@@ -186,6 +187,7 @@ def test_ping_in_any_state_is_answered_at_once(role: Role) -> None:
 
 @pytest.mark.requirement("VER-3", "VER-5", "META-10", "RPC-30")
 def test_server_discover_result_has_all_members() -> None:
+    """It works before any handshake and leaves the connection new, with all revisions listed."""
     harness = ConnectionHarness(Connection(SERVER, server_config(instructions="be kind")))
     found = harness.response_to(stateless_request(1, "server/discover"))["result"]
     assert found.pop("capabilities").keys() == {
@@ -222,6 +224,7 @@ def test_set_level_is_stored_in_peer(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_received_has_all_attributes(version: str) -> None:
+    """Params are parsed, the raw bytes stay for extensions, and the response frees the place."""
     harness = server(version)
     params = {"name": "t", "arguments": {"a": 1}, "future": True}
     message = (
@@ -544,6 +547,7 @@ def test_send_notification_encodes_params() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_send_notification_related_to_ended_request_raises(version: str) -> None:
+    """A cancelled request and an unknown one are the same to the caller: no stream to send on."""
     harness = server(version)
     harness.receive(call(1, version))
     harness.conn.send_notification(
@@ -562,6 +566,7 @@ def test_send_notification_related_to_ended_request_raises(version: str) -> None
 
 
 def test_messages_to_send_have_routing_data() -> None:
+    """HTTP chooses the stream by kind and related request, without parsing the bytes again."""
     harness = server()
     harness.receive(call("a", progressToken=1))
     id = harness.conn.send_request("roots/list", related="a")

@@ -151,6 +151,7 @@ def test_listen_gets_no_progress_or_log_messages() -> None:
 
 
 def test_listen_over_limit_rejected() -> None:
+    """Subscriptions, URIs and their length are bounded; a cancelled one frees its place."""
     harness = subscribed_server(1, listens=1, uris=2, uri=8)
     assert_error(
         harness.error_response_to(listen_request(2, toolsListChanged=True)),
@@ -250,6 +251,7 @@ def test_listen_does_not_delay_close_at_eof() -> None:
 
 @pytest.mark.requirement("CXL-17")
 def test_listen_cancelled_by_server_becomes_result() -> None:
+    """The server ends the subscription by cancelling it; other requests can't end that way."""
     harness = client(E)
     lasting = harness.conn.send_request(
         "subscriptions/listen",

@@ -61,6 +61,7 @@ from tests.harness.wire.connection import (
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("token", [0, 7, "", "seven"])
 def test_send_progress_requires_token_and_increase(version: str, token: Any) -> None:
+    """Values that don't increase are dropped silently, so handlers needn't check."""
     harness = server(version)
     harness.receive(call(1, version, progressToken=token), call(2, version))
     sent = [
@@ -92,6 +93,7 @@ def test_send_progress_after_cancellation_sends_nothing() -> None:
 @pytest.mark.requirement("PROG-2", "PROG-13", "META-14")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_progress_received_requires_request_and_increase(version: str) -> None:
+    """Old, unknown and unrequested progress is dropped, never reported as an error."""
     harness = client(version)
     id = harness.conn.send_request("tools/list", token="t", progress=True)
     quiet = harness.conn.send_request("tools/list")
@@ -135,6 +137,7 @@ def test_progress_received_requires_request_and_increase(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("reason", [None, "enough"])
 def test_send_cancel_ignores_late_response(version: str, reason: str | None) -> None:
+    """Late messages are a legal race: no event, no rejection, and one notification only."""
     harness = client(version)
     id = harness.conn.send_request("tools/list", progress=True)
     harness.take_sent()
@@ -166,6 +169,7 @@ def test_send_cancel_of_opening_request_does_nothing(version: str) -> None:
 @pytest.mark.requirement("CXL-6", "CXL-8", "CXL-10")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_request_cancelled_keeps_id_until_handler_returns(version: str) -> None:
+    """An id used again too early could get the old handler's result."""
     harness = server(version)
     harness.receive(call(1, version))
     assert harness.receive(cancelled("01")) == []
@@ -196,6 +200,7 @@ def test_waiting_request_cancelled_never_becomes_event() -> None:
 @pytest.mark.requirement("CXL-18")
 @pytest.mark.parametrize("id", [1, "1"])
 def test_related_requests_end_with_their_request(id: Any) -> None:
+    """A nested request can't be answered any more; `1` and `"1"` are different requests."""
     other = str(id) if isinstance(id, int) else int(id)
     harness = server()
     harness.receive(call(id), call(other))
@@ -232,6 +237,7 @@ def test_requests_over_in_flight_wait_while_others_pass() -> None:
 
 @pytest.mark.requirement("DEC-12")
 def test_full_waiting_queue_pauses_until_timeout() -> None:
+    """Reading stops for 5 s at most; then calls get an error that invites another try."""
     harness = server(in_flight=1, waiting=1, pause=5.0)
     harness.now = 10.0
     assert type_names(harness.receive(call(1), call(2), call(3), ping())) == ["RequestReceived"]
@@ -307,6 +313,7 @@ def test_next_deadline_is_probe_timeout() -> None:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_message_size_limit_is_inclusive(more: int) -> None:
+    """Both entries count alike: the line's CRLF is free, and one byte more is a parse error."""
     limit = len(encoded(ping(1)))
     message = encoded(ping(1)).replace(b"1}", b"1}", 1) + b" " * more
     harness = ConnectionHarness(Connection(SERVER, server_config(limits=Limits(message=limit))))
@@ -346,6 +353,7 @@ def test_receive_message_takes_whole_messages() -> None:
 
 @pytest.mark.requirement("RPC-20", "RPC-21", "RPC-23", "RPC-24")
 def test_batch_messages_are_processed_in_order() -> None:
+    """A batch may mix calls, responses and notifications, even a cancellation of its own call."""
     harness = server(B)
     sent = harness.conn.send_request("roots/list", token="t")
     harness.take_sent()
@@ -420,6 +428,7 @@ def test_batch_in_other_revisions_rejected(version: str, batch: Any) -> None:
 
 
 def test_client_closes_when_server_reads_no_responses() -> None:
+    """A client can't pause a server that it depends on: it closes instead of queuing more."""
     harness = ConnectionHarness(Connection(CLIENT, client_config(D, limits=Limits(queued=1000))))
     harness.conn.open(0.0)
     harness.take_sent()

@@ -81,6 +81,7 @@ def test_open_twice_or_by_server_raises() -> None:
 @pytest.mark.requirement("LIFE-1", "LIFE-7", "LIFE-8")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_client_handshake_ends_with_peer_ready(version: str) -> None:
+    """`initialized` goes out at once, and elicitation is declared from 2025-06-18 on only."""
     harness, sent = opening_client(version)
     assert not harness.probing()
     assert harness.conn.next_deadline() is None
@@ -117,6 +118,7 @@ def test_client_probe_ends_with_peer_ready() -> None:
 
 @pytest.mark.requirement("PROBE-2")
 def test_client_probe_timeout_falls_back_to_handshake() -> None:
+    """A probe may be ignored by an old server: 15 s of silence start `initialize` with a new id."""
     harness, sent = opening_client()
     assert harness.advance_time(14.9) == []
     assert harness.take_sent() == []
@@ -151,6 +153,7 @@ FAILURES: list[Any] = [
 def test_client_late_probe_result_used_if_handshake_fails(
     fails: Any, modern_after_all: bool
 ) -> None:
+    """A slow stateless server may answer the probe and reject the handshake: it gets its chance."""
     harness, sent = opening_client(initialize_timeout=30.0)
     harness.advance_time(15.0)
     handshake = single(harness.take_sent())
@@ -204,6 +207,7 @@ def test_client_rejects_requests_while_opening() -> None:
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("new", [True, False])
 def test_eof_on_idle_connection_closes_it(role: Role, new: bool) -> None:
+    """Both roles report the end once, before and after the handshake, and then ignore input."""
     if new:
         harness = ConnectionHarness(
             Connection(role, server_config() if role is SERVER else client_config())
@@ -299,6 +303,7 @@ def test_eof_inside_line_is_reported(role: Role) -> None:
 
 
 def test_close_cancels_and_loses_requests() -> None:
+    """What was queued still goes out, followed by one cancellation per open request."""
     harness = server(in_flight=2)
     harness.receive(call(1), call(2), call(3), cancelled(2), ping())
     harness.conn.send_request("roots/list", token="t")
@@ -368,6 +373,7 @@ def test_message_rejected_has_fault_and_id() -> None:
 @pytest.mark.requirement("ERR-10")
 @pytest.mark.parametrize("version", STATEFUL)
 def test_renew_opens_session_and_keeps_requests(version: str) -> None:
+    """The server's requests belong to the old session; ours stay open for the transport."""
     harness = client(version)
     (sent,) = harness.receive(ping("p"), request("r", "roots/list"))
     assert isinstance(sent, RequestReceived)

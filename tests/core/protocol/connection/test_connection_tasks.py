@@ -179,6 +179,7 @@ def test_task_request_without_extension_gets_error(method: str) -> None:
 @pytest.mark.requirement("PROG-6", "META-15")
 @pytest.mark.parametrize("related", [None, 9])
 def test_task_progress_uses_original_token_after_the_response(related: Any) -> None:
+    """Progress continues the request's series under its token until the connection closes."""
     harness = task_server(D)
     harness.receive(call(1, progressToken="p"))
     conn = harness.conn
@@ -299,6 +300,7 @@ def accept(harness: ConnectionHarness, id: Any, *task_ids: str) -> None:
 @pytest.mark.requirement("TX-20", "SUB-2", "SUB-3", "SUB-4")
 @pytest.mark.parametrize("id", [1, "1"])
 def test_listen_to_tasks_honours_those_that_the_handler_accepts(id: Any) -> None:
+    """The handler decides which tasks the client may see; the subscription then takes no place."""
     harness = task_server(E)
     conn = harness.conn
     event = only_event(
@@ -464,6 +466,7 @@ def test_results_not_read_end_the_subscription() -> None:
 
 @pytest.mark.requirement("TX-20")
 def test_task_states_arrive_at_a_listening_client() -> None:
+    """The state includes the input requests, and a cancelled subscription gets no more."""
     pair = task_pair(E)
     wanted = t.SubscriptionFilter(task_ids=["t"])
     id = pair.client.send_request("subscriptions/listen", t.ListenParams(notifications=wanted))

@@ -155,6 +155,7 @@ def test_send_log_before_handshake_sends_nothing() -> None:
 @pytest.mark.requirement("DEC-13", "TOOL-24")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:
+    """The error says when to try again; completions count too, lists don't."""
     harness = server(version, tool_calls=Rate(per_second=2, burst=2))
     assert (
         type_names(harness.receive(call(1, version), call(2, version))) == ["RequestReceived"] * 2
@@ -192,6 +193,7 @@ def test_tool_calls_without_rate_unlimited() -> None:
     [*((role, version) for role in Role for version in STATEFUL), (Role.CLIENT, E)],
 )
 def test_keep_alive_ping_answered_restarts_timer(role: Role, version: str) -> None:
+    """Even an error shows that the peer lives, and the ping counts as no call."""
     harness = keep_alive_connection(role, version)
     assert harness.conn.next_deadline() == 10.0
     assert harness.advance_time(9.9) == []
@@ -233,6 +235,7 @@ def test_keep_alive_ping_unanswered_closes_connection(role: Role) -> None:
 
 
 def test_keep_alive_while_paused_sends_no_ping() -> None:
+    """An unread pong isn't silence: a connection that doesn't read mustn't judge its peer."""
     config = server_config(
         keep_alive=10.0, limits=Limits(in_flight=1, waiting=1, pause=25.0, queued=100)
     )
@@ -355,6 +358,7 @@ def test_shutdown_of_client_does_nothing() -> None:
 
 
 def test_connection_stats_count_messages_and_bytes() -> None:
+    """After the close nothing is counted as open or buffered, even if more bytes arrive."""
     harness = server(D, in_flight=1)
     before = harness.conn.stats()
     data = line(call(1)) + line(call(2)) + line("{}") + b"half"

@@ -6,6 +6,7 @@ from mcp_core.protocol.connection._keep_alive import KeepAlive, KeepAliveAction
 
 
 def test_keep_alive_timer_sends_ping_then_closes() -> None:
+    """One ping per silence: the connection closes if the same time passes again without input."""
     alive = KeepAlive(10.0)
     assert (alive.deadline, alive.due(1000.0)) == (
         None,

@@ -683,6 +683,7 @@ def progress_of(opener: VersionNegotiation) -> tuple[OpeningRequest | None, floa
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_negotiation_late_response_of_timed_out_probe(answered: bool) -> None:
+    """Only the probe's own id is accepted late, and it counts once the handshake has failed."""
     opener = VersionNegotiation(DUAL, None)
     opener.advance(None, 7, 0.0)
     assert not opener.accept_late_response(7, Raw(b"{}"))  # it has not timed out

@@ -122,6 +122,7 @@ def test_incoming_requests_free_place_ends_pause() -> None:
 
 
 def test_incoming_requests_pause_times_out() -> None:
+    """After 5 s reading goes on although the queue is full, and pauses again once it had room."""
     requests = requests_with()
     add(requests, 1, 2, 3, 4)
     requests.end_pause_if_due(100.0)

@@ -86,6 +86,7 @@ def big_response(id: Any, *, id_first: bool) -> bytes:
 @pytest.mark.parametrize("chunk", [1, 700, 10**6])
 @pytest.mark.parametrize("id_first", [True, False])
 def test_response_over_limit_fails_its_own_request(id_first: bool, chunk: int) -> None:
+    """The id may stand before or after the part that is too long, in chunks of any size."""
     harness, (first, second, third) = waiting_client(3)
     data = big_response(second, id_first=id_first) + b"\n"
     events: list[Any] = []
@@ -123,6 +124,7 @@ def test_only_waiting_request_fails_without_the_id() -> None:
 
 
 def test_line_over_limit_without_an_end_fails_all_that_wait_after_a_second() -> None:
+    """The id may still come, so a second passes; a request sent after that is left alone."""
     harness, (first, second, third) = waiting_client(3)
     assert failures(harness.receive_bytes(b'{"result":{"a":"' + b"x" * LIMIT)) == {}
     assert harness.conn.next_deadline() == harness.now + 1
@@ -217,6 +219,7 @@ def big_values(id: Any, *, id_first: bool) -> bytes:
 
 @pytest.mark.parametrize("id_first", [True, False])
 def test_response_with_too_many_values_fails_its_own_request(id_first: bool) -> None:
+    """A short message may decode to much memory: the id is found without decoding the rest."""
     harness = opened(CLIENT, D, client_config(D, limits=Limits(decoded=50_000)))
     ids: list[Any] = [harness.conn.send_request("tools/list", token=n) for n in range(3)]
     harness.take_sent()
