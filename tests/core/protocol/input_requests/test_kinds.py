@@ -98,6 +98,7 @@ def test_input_request_rows_match_legacy_requests(row: Method) -> None:
 def test_kind_without_client_capability_is_rejected(
     question: Any, declared: t.ClientCapabilities, missing: Any
 ) -> None:
+    """Server and client check the same table: one tells what is missing, one refuses."""
     assert missing_capabilities([question], declared) == missing
     peer = client(capabilities=declared)
     if not missing:

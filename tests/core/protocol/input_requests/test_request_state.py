@@ -52,6 +52,7 @@ def test_seal_open_any_content_round_trips(value: dict[str, Any]) -> None:
 
 @pytest.mark.requirement("MRTR-13")
 def test_open_modified_state_is_rejected() -> None:
+    """Every character is replaced, dropped, doubled and cut off, and text is added at both ends."""
     for place, character in enumerate(STATE):
         for other in {
             "A",

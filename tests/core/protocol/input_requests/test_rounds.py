@@ -153,6 +153,7 @@ def retry(
 
 @pytest.mark.requirement("MRTR-3", "MRTR-4")
 def test_input_requests_become_input_required_result() -> None:
+    """`NeedInput` passes handlers' `except Exception`, and the result isn't stamped `complete`."""
     assert not inquiry().input_required
     assert not issubclass(NeedInput, Exception)  # handlers must not catch it
     run = inquiry()
@@ -205,6 +206,7 @@ def test_round_retry_works_on_another_instance(method: str) -> None:
     "row", [row for row in METHODS if not row.input_ok and row.result], ids=repr
 )
 def test_ask_in_other_method_raises(row: Method) -> None:
+    """Only three methods have a response that a retry can follow; the author learns which."""
     assert set(ROWS) == {"tools/call", "prompts/get", "resources/read"}
     run = ServerRoundTrips(
         RequestReceived(1, row, None, client(), b"{}"), RING, principal="", now=NOW
@@ -241,6 +243,7 @@ def test_ask_in_stateless_revision_raises_need_input(version: str) -> None:
 
 
 def test_ask_key_is_digest_and_occurrence() -> None:
+    """Keys must be equal when the handler runs again, or answers would miss their questions."""
     run, turned = inquiry(), inquiry()
     other = t.ElicitRequest(replace(NAME.params, message="And yours?"))
     keys = [asked_key(run, question) for question in (NAME, other, NAME, NAME)]
@@ -267,6 +270,7 @@ def test_ask_same_key_for_two_requests_raises() -> None:
 
 
 def test_ask_with_own_key_accepts_changed_text() -> None:
+    """A question that tells the time differs in each round, so only its own key finds it."""
     numbers = count(1)
 
     def question() -> t.ElicitRequest:
@@ -337,6 +341,7 @@ def test_ask_returns_decline_and_cancel(action: Any) -> None:
     ],
 )
 def test_ask_undecodable_response_raises(question: Any, answer: str, ok: bool) -> None:
+    """The response comes from the client unchecked: a wrong one is -32602, unknown members pass."""
     first = inquiry()
     key = asked_key(first, question)
     state = encode(first.input_required_result(NOW).request_state)
@@ -367,6 +372,7 @@ def test_ask_accepts_unrequested_response() -> None:
 
 
 def test_responses_stay_in_state_through_all_rounds() -> None:
+    """The server keeps nothing between rounds, and a client can't replace an earlier response."""
     questions = [t.ElicitRequest(replace(NAME.params, message=f"Question {n}")) for n in range(5)]
     answers = [replace(ALICE, content={"name": f"Answer {n}"}) for n in range(5)]
     request = received()
@@ -408,6 +414,7 @@ def test_response_not_reached_by_run_is_kept() -> None:
 def test_include_context_is_sent_only_if_declared(
     wish: Any, context: Any, sent: str | None
 ) -> None:
+    """A client without the capability could reject the whole request, so the wish is dropped."""
     question = t.CreateMessageRequest(replace(MODEL.params, include_context=wish))
     peer = client(capabilities=offers(sampling=t.SamplingCapability(context=context)))
     run = inquiry(received(peer=peer))
@@ -565,6 +572,8 @@ def test_state_with_foreign_content_is_rejected(content: bytes) -> None:
 
 @pytest.mark.parametrize("version", [D, E])
 def test_rounds_over_limit_raise(version: str) -> None:
+    """A handler that asks without end must not loop: sessions have the same limit as retries."""
+
     def once_more(run: ServerRoundTrips) -> RequestReceived | None:
         returned = t.InputRequiredResult(request_state="s")
         if version == E:
@@ -610,6 +619,7 @@ def test_responses_over_state_limit_raise() -> None:
 
 
 def test_returned_result_keeps_handler_state() -> None:
+    """The handler's own state travels inside the signed one and comes back unchanged."""
     run = inquiry()
     assert (run.state, run.responses) == (None, {})
     returned = t.InputRequiredResult(
@@ -692,6 +702,7 @@ def test_returned_result_invalid_raises(
 
 @pytest.mark.requirement("MRTR-3")
 def test_deferred_request_keeps_responses() -> None:
+    """A round without questions asks for a retry only, and earlier responses survive it."""
     assert decoded(inquiry().input_required_result(NOW)).keys() == {"resultType", "requestState"}
     first = inquiry()
     key = asked_key(first, NAME)
@@ -842,6 +853,7 @@ def test_ask_custom_check_decides_validity() -> None:
 
 @pytest.mark.parametrize("version", [C, D])
 def test_nested_requests_stand_for_returned_result(version: str) -> None:
+    """In a session each input request is a request of its own; the handler sees no difference."""
     run = inquiry(received(peer=client(version)))
     returned = t.InputRequiredResult(input_requests={"a": NAME, "b": ROOTS}, request_state="s")
     nested = run.nested_requests(returned, bytes)
@@ -880,6 +892,7 @@ ORIGINALS: list[Any] = [
 @pytest.mark.parametrize("original", ORIGINALS, ids=["mapping", "struct"])
 @pytest.mark.parametrize("state", ["", ' \x00 é\u2028 anything " \n', None])
 def test_retry_has_responses_and_unchanged_state(original: Any, state: str | None) -> None:
+    """The state is opaque and must come back as it was; the caller's params stay untouched."""
     before = json.loads(encode(original))
     call = rounds(original)
     questions: Any = {"n": NAME, "m": MODEL, "r": ROOTS}
