@@ -151,6 +151,7 @@ def test_change_in_another_spelling_is_of_the_uri_that_was_requested(version: st
 
 
 def test_listen_one_request_covers_all_changes() -> None:
+    """The list is without duplicates, and the server may honour less than was asked for."""
     consumer = Consumer(E)
     subscription = consumer.listenings.open(consumer.peer, (TOOLS, TWO, ONE, TWO))
     assert subscription.wanted == (TOOLS, TWO, ONE)
@@ -411,6 +412,7 @@ def test_close_before_request_sent_removes_it() -> None:
 
 @pytest.mark.parametrize("again", [C, D, E])
 def test_renew_reports_everything_as_changed(again: str) -> None:
+    """Changes may have been missed in between; what the new server lacks is no longer honoured."""
     consumer, subscription = open_subscription(TOOLS, PROMPTS, ONE)
     consumer.receives(UPDATED, {"uri": "x:1"}, 1)
     consumer.lost()
@@ -436,6 +438,7 @@ def test_renew_reports_everything_as_changed(again: str) -> None:
 
 
 def test_renew_on_same_connection_sends_new_request() -> None:
+    """Late notifications carry the lost subscription's id and mustn't reach the new one."""
     consumer, subscription = open_subscription(TOOLS)
     consumer.answered(error=ConnectionLost("the stream was cut off"))
     with pytest.raises(ConnectionLost):
@@ -499,6 +502,7 @@ def test_legacy_lists_need_no_request(version: str) -> None:
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_legacy_resources_are_subscribed_one_by_one(version: str) -> None:
+    """List changes need no request there, and an update may overtake the response."""
     consumer = Consumer(version)
     subscription = consumer.listenings.open(consumer.peer, (ONE, TOOLS, TWO))
     assert consumer.send_queued() == subscribes("x:1", "x:2")
@@ -587,6 +591,7 @@ def test_resource_rejected_leaves_others_open() -> None:
 
 
 def test_all_resources_rejected_raises_first_error() -> None:
+    """Each subscription gets the first error of its own URIs; a later one asks again."""
     consumer = Consumer(D)
     subscription, other = consumer.opens(ONE, TWO), consumer.opens(TWO)
     first = PeerError(-32002, "no such resource")
@@ -606,6 +611,7 @@ def test_all_resources_rejected_raises_first_error() -> None:
 
 
 def test_shared_resource_is_subscribed_once() -> None:
+    """The server keeps one subscription per URI, so the last consumer's end unsubscribes."""
     consumer = Consumer(D)
     first = consumer.opens(ONE)
     second = consumer.opens(ONE, TWO)
@@ -788,6 +794,7 @@ def wire(request: pytest.FixtureRequest) -> SubscriptionPair:
 
 
 def test_wire_change_reaches_its_subscriptions(wire: SubscriptionPair) -> None:
+    """Two subscriptions overlap in one resource; closing one leaves the other complete."""
     first, second = wire.opens(TOOLS, ONE), wire.opens(PROMPTS, ONE, TWO)
     wire.settle()
     for subscription in (first, second):
@@ -899,6 +906,7 @@ class CrossingMessages:
 def test_wire_any_message_order_misses_no_change(
     version: str, script: list[tuple[str, Any]]
 ) -> None:
+    """Opening, closing and publishing cross on the wire; no open subscription misses a change."""
     play = CrossingMessages(version)
     wire = play.wire
     for move, detail in script:

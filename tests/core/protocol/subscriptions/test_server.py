@@ -276,6 +276,7 @@ def test_subscription_with_the_exact_uri_wins_over_another_spelling() -> None:
 
 @pytest.mark.parametrize("id", [1, "1", 0, "", 2**53 - 1])
 def test_listen_messages_carry_subscription_id(id: RequestId) -> None:
+    """The id may be 0, empty or a string of digits, and the last change precedes the result."""
     table = subscription_table(E)
     meta = {ID: id}
     assert listen(table, id, TOOLS, ONE) == {
@@ -350,6 +351,7 @@ def test_listen_filter_without_known_change_is_accepted(named: str) -> None:
 
 @pytest.mark.requirement("TX-20")
 def test_listen_task_has_its_last_state_on_each_subscription() -> None:
+    """Only the newest unsent state counts, and each subscription gets it under its own id."""
     table = subscription_table(E, TASKS)
     assert listen(table, 1, TOOLS, MINE, YOURS)["params"]["notifications"] == {
         "toolsListChanged": True,
@@ -435,6 +437,7 @@ def test_listen_cancelled_gets_nothing_more() -> None:
 
 
 def test_end_returns_remaining_notifications() -> None:
+    """A change published twice is sent once; the session's own updates end without a result."""
     table = subscription_table(D)
     table.subscribe(DIALECTS[D], "x:1")
     listen(table, 1, TOOLS, ONE)
@@ -477,6 +480,7 @@ def test_subscribe_uri_over_length_limit_raises(length: int) -> None:
 
 
 def test_subscribe_over_uri_limit_raises() -> None:
+    """URIs count over session and streams together, and a refused call changes nothing."""
     table = subscription_table(D, uris=3)
     table.subscribe(DIALECTS[D], "x:1")
     listen(table, 1, TOOLS, ONE, TWO)
@@ -597,6 +601,7 @@ acts = st.one_of(
 def test_subscriptions_any_order_send_each_change_after_it_happened(
     script: list[tuple[Any, ...]],
 ) -> None:
+    """A model of what is owed: each change once per subscription, none without a change."""
     table = subscription_table(D, uris=5, listens=2)
     wanted: dict[RequestId | None, set[Change]] = {None: {*LISTS}}
     owed: set[tuple[RequestId | None, Change]] = set()  # published while subscribed, not sent since
