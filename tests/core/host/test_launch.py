@@ -186,7 +186,7 @@ def test_launch_of_a_program_has_everything_unexpanded() -> None:
 
 
 def test_launch_has_the_inputs_that_it_uses() -> None:
-    """A changed default or option would change what runs, so the approval ends; `other` doesn't."""
+    """A changed default or option changes what runs and ends the approval; unused inputs don't."""
     text = """{"servers": {"a": {"command": "x", "args": ["${input:key}"]}}, "inputs": [
         {"id": "key", "type": "pickString", "default": "--safe", "options": ["--safe", "-x"],
         "description": "Which?", "password": true}, {"id": "other", "type": "promptString"}]}"""

@@ -780,7 +780,7 @@ def test_release_needs_a_stream() -> None:
 
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory has a bound; forgetting gives the oldest its full burst again, `a` stays limited."""
+    """Memory has a bound: the least recent principal gets its full burst again, `a` doesn't."""
     from mcp_core import Rate
     from mcp_core.http.server import _quotas
 

@@ -692,7 +692,7 @@ def test_sessions_off_runs_on_after_a_disconnect() -> None:
 
 @pytest.mark.requirement("SSE-1", "SSE-2", "SSE-4", "SSE-6", "PROBE-8", "CUST-4")
 def test_legacy_sse_client_is_served_on_the_same_url() -> None:
-    """A GET without a session is the old transport: messages come on its stream, by POST a 202."""
+    """A GET without a session is the old transport: responses come on its stream, POSTs get 202."""
     harness = RouterHarness()
     stream = harness.send(b"GET", GET, target=b"/mcp?x=1")
     kind, where, id, _ = stream.events[0]

@@ -579,7 +579,7 @@ def test_deleted_session_does_not_answer_cancelled_calls() -> None:
 
 
 def test_deleted_sse_session_answers_on_its_stream() -> None:
-    """The running call's error goes out before the stream ends, as its POST had its 202."""
+    """The running call's error is the stream's last message: its POST had a 202 long before."""
     harness = RouterHarness()
     stream = harness.get()
     where = stream.events[0][1]
