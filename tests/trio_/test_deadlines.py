@@ -109,6 +109,8 @@ async def test_deadline_moved_by_its_own_callback(autojump_clock: MockClock) -> 
     moves=st.lists(st.tuples(st.integers(0, 2), st.one_of(st.integers(0, 30), st.just(math.inf))))
 )
 def test_deadline_random_moves_meet_the_last_one(moves: list[tuple[int, float]]) -> None:
+    """A move withdraws the earlier time: only a time that passes before the next move is met."""
+
     async def main() -> None:
         deadlines = DeadlineRunner()
         met = Met(deadlines)

@@ -100,6 +100,7 @@ def test_replace_file_changed_meanwhile_writes_nothing(file: Path) -> None:
 def test_replace_file_created_or_deleted_meanwhile_writes_nothing(
     file: Path, tmp_path: Path, how: str
 ) -> None:
+    """The path changed after the snapshot, so neither the old target nor the new one is written."""
     path = tmp_path / "link"
     if how != "created":
         path.symlink_to("mcp.json")
@@ -120,6 +121,7 @@ def test_replace_file_created_or_deleted_meanwhile_writes_nothing(
 def test_replace_file_created_in_the_last_moment_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Even after the last check, a file that another program creates isn't overwritten."""
     path = tmp_path / "mcp.json"
     snapshot = read_snapshot(path)
 
@@ -167,6 +169,7 @@ def test_replace_file_write_protected_is_refused(
 def test_replace_file_of_another_user_keeps_the_owner_or_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Root may give the new file to its owner; others must not take the file over."""
     owners = []
     monkeypatch.setattr(os, "chown", lambda path, user, group: owners.append((user, group)))
     snapshot = read_snapshot(file)

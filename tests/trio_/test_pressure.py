@@ -117,6 +117,7 @@ class LoudServer:
 async def test_pressure_many_messages_to_an_unread_client(
     tool: str, version: str, many: int
 ) -> None:
+    """The handler pauses until the client reads, while other requests are read and handled."""
     chatter = LoudServer(many)
     meta: dict[str, Any] = {"progressToken": 1}
     if tool == "log" and version == E:
@@ -171,6 +172,7 @@ async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(ve
 
 @pytest.mark.parametrize("number", [64, pytest.param(256, marks=pytest.mark.perf)])
 async def test_pressure_many_handlers_sending_to_an_unread_client(number: int) -> None:
+    """Each paused handler holds about one message, so memory grows with handlers, not output."""
     chatter = LoudServer()
     ids = range(10, 10 + number)
     async with served(chatter.server) as wire:
@@ -238,6 +240,7 @@ class GatedServer:
 async def test_pressure_calls_over_the_limit_wait(
     version: str, calls: int, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
+    """The server stops parsing, so backpressure reaches the sender, and all calls run in order."""
     all_sent = False
     gate = GatedServer(Limits(in_flight=4, waiting=8))
     async with served(gate.server, version) as wire, trio.open_nursery() as nursery:
@@ -278,6 +281,7 @@ async def test_pressure_calls_over_the_limit_wait(
 async def test_pressure_calls_waiting_too_long_are_rejected(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
+    """Only the 12 calls that ran or waited succeed; the others get the error for an overload."""
     calls = 1_000
     gate = GatedServer(Limits(in_flight=4, waiting=8, pause=5.0))
     answers: dict[int, Any] = {}
@@ -311,6 +315,7 @@ async def test_pressure_calls_waiting_too_long_are_rejected(
 async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
     version: str, count: int, autojump_clock: MockClock
 ) -> None:
+    """The calls wait for a free slot without a timeout or a rejection."""
     server = Server("slow", limits=Limits(in_flight=8, waiting=8))
 
     @server.tool
@@ -338,6 +343,7 @@ async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
 async def test_pressure_handlers_ignoring_cancellation_keep_their_slots(
     version: str, conns: list[Connection], autojump_clock: MockClock
 ) -> None:
+    """A cancelled handler still runs, so freeing its slot early would exceed the limit."""
     server = Server("stubborn", limits=Limits(in_flight=4, waiting=4))
     returned = 0
 
@@ -415,6 +421,7 @@ async def test_pressure_server_request_from_a_full_connection_is_answered(
 async def test_pressure_server_request_of_a_cancelled_handler_is_withdrawn(
     asking: Server, conns: list[Connection]
 ) -> None:
+    """The client learns that the roots are no longer wanted, and no call is left pending."""
     async with served(asking) as wire:
         await wire.send(*(wire.calling(n, "roots") for n in range(11, 15)))
         first, second = await wire.receive(), await wire.receive()
@@ -439,6 +446,7 @@ async def test_pressure_server_request_of_a_cancelled_handler_is_withdrawn(
 async def test_pressure_disconnect_within_a_response_cancels_handlers(
     version: str, conns: list[Connection], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The client leaves with 8 MiB half sent; this ends quietly, without a log record."""
     server = Server("large")
     over: list[str] = []
 

@@ -195,6 +195,7 @@ async def started_in(mark: Path, word: str = "started") -> None:
 @pytest.mark.requirement("STDIO-2", "STDIO-1")
 @pytest.mark.parametrize("version", [D, E])
 async def test_process_output_of_handlers_goes_to_stderr(version: str, tmp_path: Path) -> None:
+    """Print, raw descriptors and child processes can't break the protocol on stdout."""
     async with started(tmp_path, version) as child:
         for id in range(2):
             assert text_of(await child.wire.call(id, "shout")) == "done"
@@ -342,6 +343,7 @@ async def test_process_disconnect_within_a_response_ends_the_server(tmp_path: Pa
 
 @pytest.mark.skipif(not LINUX, reason="reads /proc")
 async def test_process_200_000_unread_ping_responses_use_bounded_memory(tmp_path: Path) -> None:
+    """The server reads no more while the client doesn't read, yet every ping is answered later."""
     number, at_once, sent = 200_000, 1000, 0
 
     async with started(tmp_path) as child:
@@ -552,6 +554,7 @@ async def test_process_killed_server_fails_every_call_at_once(
 @pytest.mark.requirement("LIFE-17", "ERR-10")
 @pytest.mark.parametrize("plan", ["closes stdout", "closes stdin"])
 async def test_process_server_that_closes_its_pipes_fails_every_call(plan: str) -> None:
+    """The process lives on, so its exit can't tell the client; leaving the block kills it."""
     failures: list[BaseException] = []
 
     async def call(name: str, text: str = "") -> None:
@@ -589,6 +592,7 @@ async def test_process_server_that_closes_before_answering_fails_to_connect() ->
 
 
 async def test_process_blocked_server_times_out_and_is_killed(tmp_path: Path) -> None:
+    """A handler that never yields blocks all other calls, and only a kill ends its process."""
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
 
@@ -694,6 +698,7 @@ async def test_process_clients_are_closed_in_any_order() -> None:
 
 
 async def test_process_one_killed_server_fails_its_own_call() -> None:
+    """Eight servers run side by side, and the seven others answer as if nothing happened."""
     outcomes: dict[int, Any] = {}
 
     async def use(n: int) -> None:
@@ -714,6 +719,7 @@ async def test_process_one_killed_server_fails_its_own_call() -> None:
 
 
 async def test_process_our_client_is_answered_by_our_server(tmp_path: Path) -> None:
+    """The newest revision is chosen, and a cancelled call runs the handler's `finally` block."""
     file, mark = tmp_path / "server.py", tmp_path / "mark"
     file.write_text(REAL)
     received: list[float] = []
@@ -752,6 +758,7 @@ except BaseException as exc:
 
 
 async def test_process_ctrl_c_raises_keyboard_interrupt_and_leaves_no_child() -> None:
+    """The user's program can handle the interrupt, since trio raises it after the cleanup."""
     # In one process group, as at a terminal. Only the client gets the signal, since the child has
     # its own session.
     command, pipe = [sys.executable, "-c", CLIENT, *played()], -1
@@ -775,6 +782,7 @@ async def test_process_ctrl_c_raises_keyboard_interrupt_and_leaves_no_child() ->
 @pytest.mark.requirement("STDIO-1", "STDIO-3", "STDIO-5", "STDIO-9")
 @pytest.mark.parametrize("version", [D, E])
 async def test_process_client_sends_nothing_but_messages(version: str, tmp_path: Path) -> None:
+    """`tee` records stdin: line breaks in arguments are escaped, and no printed line gets in."""
     record = tmp_path / "stdin"
     command = ["sh", "-c", 'tee "$0" | "$@"', str(record), *played("", version)]
     with trio.fail_after(PATIENCE):

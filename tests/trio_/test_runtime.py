@@ -23,6 +23,7 @@ class RaisingRuntime(TrioRuntime):
 
 @pytest.mark.parametrize(("breath", "turns"), [(0.0, 100), (1e9, 0)])
 async def test_runtime_checkpoint_yields_after_the_interval(breath: float, turns: int) -> None:
+    """An interval of 0 yields at every checkpoint, and a long one never does."""
     runtime = RaisingRuntime()
     runtime.checkpoint_interval = breath
     seen = 0
@@ -162,6 +163,7 @@ async def test_job_cancelled_from_outside_propagates() -> None:
 
 
 async def test_job_stale_cancelled_is_a_failure() -> None:
+    """A `Cancelled` from a scope that was already left must not look like a cancelled job."""
     kept: list[BaseException] = []
 
     async def keeps() -> None:

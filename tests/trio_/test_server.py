@@ -69,6 +69,7 @@ async def test_client_that_does_not_read_its_responses_has_five_seconds(
 def test_run_exits_on_a_signal_after_finally_blocks(
     number: signal.Signals, status: int, stdio: Any
 ) -> None:
+    """The exit status is 128 plus the signal, and the previous signal handlers are restored."""
     server = Server("signals")
     ran: list[str] = []
 

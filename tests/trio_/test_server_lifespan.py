@@ -101,6 +101,7 @@ async def test_serving_stop_ends_an_idle_server_at_once(
 async def test_serving_stop_finishes_running_and_rejects_new_requests(
     stopping: StoppedServer, autojump_clock: MockClock
 ) -> None:
+    """Pings are still answered, so the client doesn't take a shutdown for a dead server."""
     wire = stopping.wire
     await wire.send(wire.calling(1, "wait", {"seconds": 3}))
     await trio.testing.wait_all_tasks_blocked()
@@ -160,6 +161,7 @@ async def test_serving_stop_does_not_wait_for_an_unread_client(
 
 
 async def test_serving_listeners_share_one_lifespan() -> None:
+    """Four connections cause one setup and one teardown, and the port is closed at the end."""
     events: list[str] = []
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
@@ -185,6 +187,7 @@ async def test_serving_listeners_share_one_lifespan() -> None:
 
 
 async def test_serving_listeners_stop_ends_every_conversation() -> None:
+    """After the grace period, the waiting call fails with an explanation."""
     events: list[str] = []
     stop = trio.Event()
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -232,6 +235,7 @@ async def test_serving_listeners_cancelled_are_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["a handler", "another task", "a thread"])
 async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> None:
+    """`changed` needs no trio token, and does nothing once all conversations have ended."""
     server = Server("s")
 
     @server.tool

@@ -23,6 +23,7 @@ async def test_unreadable_response_of_child_fails_the_call_at_once(
     responds: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Without a timeout, such a call would wait forever; its error quotes the child's stderr."""
     monkeypatch.setattr(_unreadable, "_DOUBT", 0.05)
     async with connect_stdio(
         hostile_command(attack), stderr="discard", grace=QUICK, **options()

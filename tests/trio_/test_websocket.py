@@ -257,6 +257,7 @@ async def test_websocket_authorization_precedes_the_upgrade(autojump_clock: trio
 
 
 async def test_websocket_upgrade_is_answered_and_logged(autojump_clock: trio.abc.Clock) -> None:
+    """The server declines compression, and logs the exchange at its end, as one long request."""
     lines: list[Any] = []
     async with served_over_http(example_server(), on_exchange=lines.append) as listener:
         wire = FrameWire(listener.connect())
@@ -283,6 +284,7 @@ async def test_websocket_upgrade_is_answered_and_logged(autojump_clock: trio.abc
 async def test_websocket_disconnect_after_the_upgrade_ends_it(
     patience: float, autojump_clock: trio.abc.Clock
 ) -> None:
+    """No close frame arrives, whether the handler has started or not."""
     lines: list[Any] = []
     server = example_server()
     async with served_over_http(server, on_exchange=lines.append) as listener:
@@ -411,6 +413,7 @@ async def test_websocket_cancelled_call_cancels_the_handler(
 async def test_websocket_disconnect_cancels_all_handlers(
     how: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """A handler ends with its connection, whether the client leaves its block or is cancelled."""
     server = example_server()
 
     async def converse() -> None:
@@ -436,6 +439,7 @@ async def test_websocket_disconnect_cancels_all_handlers(
 
 
 async def test_websocket_server_shutdown_closes_with_1001(autojump_clock: trio.abc.Clock) -> None:
+    """The running call has the grace period of 2 seconds, then fails with an explanation."""
     stop = trio.Event()
     server = example_server()
     async with client(server, stop=stop, grace=2.0) as opened, trio.open_nursery() as nursery:
@@ -466,6 +470,7 @@ async def test_websocket_internal_error_ends_one_connection(
     caplog: pytest.LogCaptureFixture,
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """It closes with 1011 and a log record, and the server goes on for the others."""
     async with served_over_http(example_server()) as listener:
         wire, other = FrameWire(listener.connect()), FrameWire(listener.connect())
         for each in (wire, other):
@@ -502,6 +507,7 @@ async def test_websocket_broken_while_sending_ends_the_handler(
 async def test_websocket_client_cancelled_after_the_server_is_gone(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The cancellation can't be sent any more, and that failure must not replace it."""
     ours, theirs = memory_pair()
     async with connecting_to(lambda: ours), trio.open_nursery() as nursery:
         nursery.start_soon(_accept_and_sleep, theirs)
@@ -521,6 +527,7 @@ async def test_websocket_client_cancelled_after_the_server_is_gone(
 
 
 async def test_websocket_unread_output_pauses_and_then_ends(autojump_clock: trio.abc.Clock) -> None:
+    """A slow reader gets all 501 messages; one that stops reading is cut off after a timeout."""
     server = example_server()
     async with connected(server) as wire:
         params = {"name": "report", "arguments": {"times": 500, "size": 4096}}
@@ -675,6 +682,8 @@ SAID: list[tuple[str, bytes, str]] = [
 async def test_websocket_close_or_error_of_the_server_is_reported(
     data: bytes, text: str, early: bool, autojump_clock: trio.abc.Clock
 ) -> None:
+    """The peer breaks off before or after the upgrade, which decides the exception type."""
+
     async def play(peer: PlayedPeer) -> None:
         await peer.accept()
         if not early:
@@ -793,6 +802,7 @@ async def test_websocket_unanswered_upgrade_times_out(autojump_clock: trio.abc.C
 async def test_websocket_server_with_authorization_needs_a_token(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A WebSocket can't log in, so the token goes in headers and `auth=` is refused."""
     async with (
         served_over_http(example_server(), auth={"/mcp": guard()}) as listener,
         connecting_to(listener.connect),
