@@ -354,6 +354,8 @@ async def test_failed_login_raises_with_the_reason(
 async def test_failing_storage_is_logged_and_login_works(
     world: OAuthWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Broken storage costs a login per run, but no call, and its secrets stay out of the log."""
+
     class Broken:
         def load(self, key: str) -> bytes | None:
             raise LookupError("unreadable")
@@ -385,6 +387,7 @@ async def test_invalid_stored_tokens_are_ignored(
 async def test_new_login_clears_the_client_cache(
     world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Another user may have logged in, who must not see the first one's lists."""
     forgot: list[Client] = []
 
     def forget(client: Client) -> None:
@@ -494,6 +497,7 @@ async def test_authorization_server_is_reached_through_the_same_proxy(world: OAu
 async def test_private_address_is_allowed_for_servers_in_a_private_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A public server could otherwise make the client request addresses in its own network."""
     authorization = ClientAuthorization("https://mcp.corp/mcp", headless())
     requests: list[bool] = []
 
@@ -523,6 +527,8 @@ async def test_private_address_is_allowed_for_servers_in_a_private_network(
 async def test_call_timeout_resumes_after_login(
     world: OAuthWorld, mock_clock: trio.testing.MockClock
 ) -> None:
+    """The 10 seconds that the user needs don't count, but a slow server still times out."""
+
     async def slow(url: str) -> str:
         mock_clock.jump(10)
         return await browse(url)
@@ -572,6 +578,7 @@ async def test_show_mode_leaves_the_page_to_the_user(
 async def test_new_scopes_are_shown_before_the_login_page(
     world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A local page names the added scopes first, so the server can't widen its rights unseen."""
     pages: list[str] = []
 
     def open_page(url: str) -> bool:
@@ -596,6 +603,7 @@ async def test_new_scopes_are_shown_before_the_login_page(
 async def test_new_scopes_are_confirmed_by_the_application(
     world: OAuthWorld, browser: list[str], allowed: bool, headless_: bool
 ) -> None:
+    """The callback decides alone: a refusal fails the call and no new token is requested."""
     asked: list[tuple[str, ...]] = []
 
     async def confirm(scopes: tuple[str, ...]) -> bool:
@@ -684,6 +692,7 @@ async def test_loopback_port_taken_raises_or_uses_another(world: OAuthWorld) -> 
 async def test_loopback_unrelated_requests_get_404(
     world: OAuthWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only a GET of the exact path with the right state ends the login; garbage gets no answer."""
     statuses: list[bytes] = []
 
     async def ask(port: int, request: bytes) -> None:
@@ -868,6 +877,7 @@ async def test_storage_lock_timeout_continues_unlocked(
 async def test_storage_lock_is_waited_for_ten_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
+    """Another process may hang while it holds the lock; then the login goes on without it."""
     asked: list[str] = []
 
     async def run_sync(function: Any, *arguments: Any) -> Any:
@@ -912,6 +922,7 @@ async def test_refresh_does_not_need_the_loopback_port(
 
 
 async def test_closed_client_ends_its_login(world: OAuthWorld) -> None:
+    """The user may never finish the login page, so closing must not wait for it."""
     shown = trio.Event()
 
     async def never(url: str) -> str:

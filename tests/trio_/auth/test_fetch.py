@@ -402,6 +402,7 @@ async def test_fetch_invalid_proxy_raises_without_the_password(
 
 
 async def test_fetch_verifies_the_certificate_name() -> None:
+    """A trusted authority isn't enough: the certificate's name must match the URL's host."""
     authority = trustme.CA()
     context = ssl.create_default_context()
     authority.configure_trust(context)

@@ -59,6 +59,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryKeychain]:
 @pytest.mark.requirement("AG-7")
 @pytest.mark.parametrize("value", [b"", b"secret", b"\x00\xff\r\n", LONG])
 def test_keyring_storage_saved_value_is_loaded(keychain: MemoryKeychain, value: bytes) -> None:
+    """Any bytes survive as ASCII, and a deleted or replaced value leaves no parts behind."""
     storage = KeyringStorage()
     assert storage.load("tokens:https://a/") is None
     storage.save("tokens:https://a/", b"before")
@@ -110,6 +111,7 @@ def test_keyring_storage_save_of_part_failed_keeps_the_old_value(
 def test_keyring_storage_replaced_while_read_gives_one_of_both_values(
     small: MemoryKeychain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A long value has several parts, and parts from two saves must never be joined."""
     one, other = KeyringStorage(), KeyringStorage()
     one.save("k", LONG)
     get, reads = small.get_password, 0
@@ -238,6 +240,7 @@ def test_keyring_storage_chain_never_writes_to_files(monkeypatch: pytest.MonkeyP
 def test_keyring_storage_lock_is_exclusive(
     keychain: MemoryKeychain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The keychain has no locks, so files lock it, apart from the locks of `FileStorage`."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     one, other = KeyringStorage(), KeyringStorage()
     unlock = one.lock("k")

@@ -234,6 +234,7 @@ async def test_loopback_head_of_over_32_kib_closes_the_connection(
 
 
 async def test_loopback_login_has_five_minutes(mock_clock: trio.testing.MockClock) -> None:
+    """An abandoned login must not hold its call and its port forever."""
     loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
     step = Browse("https://as.example/?state=s", loopback.redirect_uri)
     ended = trio.Event()

@@ -82,6 +82,7 @@ async def test_user_in_table_decides(
 async def test_peer_missing_in_table_is_looked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Linux may omit a socket from one reading of the table, so it is read again."""
     listener, server, client = await connected("127.0.0.1")
     table(tmp_path, monkeypatch)
     assert is_same_user(server)  # in another network namespace
