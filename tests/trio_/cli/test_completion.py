@@ -100,6 +100,7 @@ def output(words: list[str], directory: Path) -> str:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completes_with_the_script(directory: Path) -> None:
+    """A real bash plays the Tab key: it sets the variables and calls the registered function."""
     program = """
         set -u
         source ../scripts/bash

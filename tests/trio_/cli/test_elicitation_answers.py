@@ -312,6 +312,7 @@ def test_required_url_elicitation_names_page(server: ServerFile) -> None:
 def test_user_at_terminal_fills_in_form(
     hosted: Hosted, asking: tuple[str, ...], version: str
 ) -> None:
+    """A wrong value is asked for again, and the progress bar gives way to the questions."""
     target = hosted.as_child(asking)
     with Terminal("call", "book", "--revision", version, *target, NO_COLOR="1") as terminal:
         seen = terminal.type("many\n", behind="integer, 1 to 8: ")

@@ -225,6 +225,7 @@ def test_form_empty_line_omits_optional_field(field: dict[str, Any]) -> None:
 
 
 def test_form_dialogue_prints_all_lines_in_order() -> None:
+    """The whole dialogue at a glance, with a wrong value, a default and a late correction."""
     fields = {
         "count": {"type": "integer", "title": "Seats", "description": "How many?", "minimum": 1},
         "where": {"type": "string", **TITLED, "default": "a"},
@@ -340,6 +341,7 @@ def test_form_message_overlong_does_not_push_the_question_away() -> None:
 
 
 def test_form_description_of_several_lines_is_quoted() -> None:
+    """Only the quote marks keep the server from imitating the command's own summary."""
     field = {
         "type": "string",
         "title": f"Name\n{QUESTION}",  # the screen escapes the line feeds of a line

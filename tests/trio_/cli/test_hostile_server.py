@@ -322,6 +322,7 @@ def test_stderr_of_server_goes_to_pipe_unchanged(hostile: HostileServer) -> None
 
 
 def test_form_of_hostile_server_forges_no_line(hostile: HostileServer) -> None:
+    """Every text in the form is an attack, and the user still sees what is asked and declines."""
     ask = {
         "message": ATTACK,
         "requestedSchema": {

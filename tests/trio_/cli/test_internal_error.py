@@ -32,6 +32,8 @@ def test_internal_error_of_any_subcommand_is_status_70(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Exception groups and exhausted memory are reported too, with all escape sequences escaped."""
+
     def fail(*_: Any) -> int:
         raise error
 

@@ -96,6 +96,7 @@ def test_stderr_of_server_is_shown_once() -> None:
 def test_environment_of_server_has_what_is_given(
     options: tuple[str, ...], expected: list[str], server: ServerFile, tmp_path: Path
 ) -> None:
+    """By default the server sees none of the user's secrets; each option lets some through."""
     target = server("""
         import os
 
@@ -114,6 +115,7 @@ def test_environment_of_server_has_what_is_given(
 
 
 def test_server_failure_during_call_is_explained(server: ServerFile) -> None:
+    """Status 3 means that the server failed, 1 that it refused; a timeout names its option."""
     target = server("""
         import os
         import trio
@@ -312,6 +314,7 @@ def test_trace_of_url_prints_messages() -> None:
 
 
 def test_complete_and_listen_accept_url(server: ServerFile) -> None:
+    """Both subcommands reach a server over HTTP, and `listen` ends when the server does."""
     server("""
         app = mcp_trio.Server("changing")
 
@@ -483,6 +486,7 @@ def test_url_without_response_times_out() -> None:
 
 
 def test_url_server_exiting_during_call_is_explained(server: ServerFile) -> None:
+    """A URL has no child process, so the message doesn't point to its stderr."""
     server("""
         import os
 
