@@ -33,7 +33,6 @@ LEFT: Final = {
     "tests/fuzz": 1,
     "tests/interop": 54,
     "tests/security": 36,
-    "tests/trio_/cli/configured": 4,
     "tests/trio_/cli/oracle": 13,
     "tests/trio_/cli/run": 11,
     "tests/trio_/cli/servers": 10,

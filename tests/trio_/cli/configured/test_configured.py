@@ -178,6 +178,7 @@ def test_headers_that_cannot_be_sent_are_an_error_without_traceback(
 
 
 def test_changed_tool_is_refused_with_the_difference(servers: ConfiguredServers) -> None:
+    """A tool pinned as read-only could turn malicious later; `--yes` lets it through only once."""
     servers.add(user=True)
     servers.offer({**OFFER, "tools": [tool(annotations=READ_ONLY)]})
     assert servers.run("call", "greet", "name=x", "--server", "demo").stdout == '{"name": "x"}\n'
@@ -425,6 +426,7 @@ def test_login_at_a_program_is_an_error(servers: ConfiguredServers) -> None:
 def test_question_and_log_of_a_configured_server_reach_the_user(
     servers: ConfiguredServers, tmp_path: Path
 ) -> None:
+    """Both revisions are played, since elicitation works differently in each."""
     source = """
         import mcp_trio
         server = mcp_trio.Server("forms")
@@ -494,6 +496,7 @@ def test_approvals_that_others_may_write_are_not_used(servers: ConfiguredServers
 def test_tool_that_the_entry_denies_is_neither_listed_nor_called(
     servers: ConfiguredServers, members: dict[str, Any], place: str
 ) -> None:
+    """Not even `--yes` overrides the file, and the error names the line that denies the tool."""
     servers.add(user=True, **members)
     servers.offer({**OFFER, "tools": [tool(), tool("erase", annotations=READ_ONLY)]})
     result = servers.run("inspect", "--server", "demo", "--json")

@@ -378,6 +378,7 @@ async def test_consent_at_terminal_pauses_the_timeout(autojump_clock: object) ->
 
 
 async def test_pausable_timeout_of_two_questions_waits_for_both(autojump_clock: object) -> None:
+    """The clock resumes only after the second answer, with all the 5 seconds left."""
     with trio.CancelScope(deadline=trio.current_time() + 5) as scope:
         timeout = PausableTimeout(scope)
 
