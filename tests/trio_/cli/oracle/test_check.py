@@ -146,6 +146,7 @@ def test_check_of_cut_trace_judges_what_is_left(
 
 
 def test_check_of_long_trace_takes_constant_memory(tmp_path: Path) -> None:
+    """Traces may be larger than memory: four times the calls take at most a fifth more."""
     header = encode_header(TraceHeader(format_version=1, transport="stdio"))
 
     def measure(calls: int) -> int:

@@ -397,6 +397,7 @@ def assert_started_as_configured(spies: Spies) -> None:
 
 
 def test_fuzz_starts_server_as_configured_and_writes_no_secrets(spies: Spies) -> None:
+    """The generated tests read each secret from a variable, so they can be committed."""
     result = spies.run(*FUZZ, *AT_SPY, "--record", "r.mcp.jsonl", status=1)
     assert result.stderr.startswith("mcp-trio: --approve-server lets spy of ")
     assert_started_as_configured(spies)
@@ -483,6 +484,7 @@ def assert_headers_arrived(process: subprocess.Popen[str]) -> list[dict[str, Any
 def test_fuzz_sends_configured_headers_and_writes_no_secrets(
     spies: Spies, http_spy: subprocess.Popen[str]
 ) -> None:
+    """Even malformed requests carry the headers, and the generated tests have no secret values."""
     words = [
         "--server",
         "web",
@@ -538,6 +540,7 @@ def http_proxy(spies: Spies, *words: str) -> Iterator[tuple[subprocess.Popen[str
 def test_proxy_sends_configured_headers_and_records_no_secrets(
     spies: Spies, http_spy: subprocess.Popen[str]
 ) -> None:
+    """The entry's header replaces the client's, and a foreign web page can't use it."""
     with http_proxy(spies, *AT_WEB, "--record", "r.mcp.jsonl") as (process, url):
         headers = {"content-type": "application/json", "X-TENANT": "of the client"}
         request = Request(url, json.dumps(INITIALIZE).encode(), headers)

@@ -308,6 +308,8 @@ def test_target_that_no_longer_starts_ends_with_status_3_and_its_findings(fuzz: 
 def test_target_that_no_longer_starts_for_a_drawn_case_ends_with_status_3_and_its_findings(
     fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A failure of the machine isn't a finding, and must not lose the findings made before."""
+
     class Dying(MemoryTarget):
         async def open(self, *, keep: bool = False) -> Any:
             if self.starts >= PROBES + 20:

@@ -62,6 +62,7 @@ def test_live_judge_shows_a_bounded_number_of_findings(
 async def test_live_judge_finds_what_check_finds_in_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The same conversation, judged live and from its file, gives the same lines."""
     path = tmp_path / "a.mcp.jsonl"
     judge = LiveJudge()
     async with open_recorder(path, "between", "stdio", [], judge.receive) as recorder:

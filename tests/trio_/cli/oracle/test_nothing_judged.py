@@ -80,6 +80,7 @@ EMPTY = {
 def test_check_of_nothing_ends_with_status_4(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
 ) -> None:
+    """CI must not take an empty trace for a pass, so even the JUnit report has an error."""
     path, junit = tmp_path / "a.mcp.jsonl", tmp_path / "junit.xml"
     path.write_text(text)
     junit.write_text("<testsuites/>")  # of an earlier run

@@ -135,6 +135,7 @@ for line in sys.stdin:
 def test_proxy_check_prints_findings_at_once_and_ends_with_status_1(
     records: bool, tmp_path: Path
 ) -> None:
+    """The server answers a ping twice, and the finding appears while the client still talks."""
     options = ["--record", str(tmp_path / "a.mcp.jsonl")] if records else []
     with proxy("--check", *options, "--", *PYTHON, TWICE) as process:
         assert process.stdin is not None
@@ -168,6 +169,7 @@ def test_proxy_check_of_a_clean_conversation_has_the_status_of_the_server() -> N
 def test_proxy_signal_ends_the_server_and_the_trace_is_complete(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
+    """The proxy passes each signal on to the server, and records its exit and its output."""
     path = tmp_path / "a.mcp.jsonl"
     source = (
         "import os, signal, time; signal.signal(2, signal.SIG_DFL);"
@@ -186,6 +188,7 @@ def test_proxy_signal_ends_the_server_and_the_trace_is_complete(
 
 
 def test_proxy_client_that_is_killed_ends_the_server(tmp_path: Path) -> None:
+    """A client killed by SIGKILL can't clean up, so the proxy must notice the end of stdin."""
     pid_file = tmp_path / "pid"
     server = (
         "import os, time;"
@@ -223,6 +226,7 @@ def url_printed_by(process: subprocess.Popen[bytes]) -> str:
 def test_proxy_of_a_url_records_and_ends_at_a_signal(
     greeter: tuple[str, ...], number: signal.Signals, tmp_path: Path
 ) -> None:
+    """The trace of a whole call over HTTP is without findings, and `show` can read it."""
     path = tmp_path / "a.mcp.jsonl"
     words = ["--check", "--record", str(path), "--http", "0", *greeter]
     with proxy(*words) as process:

@@ -147,6 +147,7 @@ def test_replay_does_not_replace_the_trace_that_it_plays(
 
 
 def test_replay_as_client_judges_the_server(tmp_path: Path) -> None:
+    """A server that answers pings twice breaks a rule, unless the trace already shows it."""
     once = [*HANDSHAKE, C(ask(1, "ping")), S(result(1)), C(ask(2, "ping")), S(result(2))]
     trace = written(tmp_path, "a.mcp.jsonl", once)
     server = tmp_path / "twice.py"

@@ -114,6 +114,7 @@ def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_hostile_trace_moves_nothing_on_a_terminal(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
+    """A trace may come from anyone, so every text in it is escaped before it is shown."""
     path = tmp_path / "x"
     evil = "\x1b[2Jmcp-trio: fine\u202e\n\u0085"
     lines = [
