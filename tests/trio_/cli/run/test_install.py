@@ -122,6 +122,7 @@ def test_install_again_changes_nothing(home: Home) -> None:
 
 
 def test_install_into_existing_files_keeps_the_rest_and_a_copy(home: Home) -> None:
+    """Comments, line endings and modes survive, and the copy is private as it may hold secrets."""
     texts = {
         "vscode": (".config/Code/User/mcp.json", '{\n\t// mine\n\t"inputs": [], // none\n}\n'),
         "codex": (".codex/config.toml", '# mine\nmodel = "x"\n\n[tui] # t\na = 1\n'),
@@ -458,6 +459,7 @@ def test_install_file_changed_meanwhile_starts_over(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Another program writes the file just before we do, and both changes end up in it."""
     path = home.path / ".cursor" / "mcp.json"
 
     def replace_late(snapshot: Any, data: bytes, *, private: bool) -> Path | None:

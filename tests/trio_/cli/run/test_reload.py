@@ -64,6 +64,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_watch_reports_file_and_imported_modules_only(project: Project) -> None:
+    """The server's process reports its imports; files known from an earlier process still count."""
     watch = Watch(project.file, project.report)
     watch.begin()
     project.say("two")
@@ -129,6 +130,7 @@ def test_report_has_modules_of_the_directory_only(
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 async def test_reload_over_stdio_keeps_the_client_connected(project: Project, version: str) -> None:
+    """Even a syntax error fails only the calls until the next change of the file."""
     lines: list[str] = []
     words = [*COMMAND, "run", "--reload", str(project.file)]
     async with (
@@ -171,6 +173,7 @@ async def _first(changes: AsyncIterator[Change]) -> AsyncIterator[Change]:
 
 
 def test_reload_of_file_that_fails_answers_and_ends_with_its_client(project: Project) -> None:
+    """The file fails at the first start, and the client gets an error instead of silence."""
     project.file.write_text("raise RuntimeError('no disk')")
     process = subprocess.Popen(
         [*COMMAND, "run", "--reload", str(project.file)],
@@ -193,6 +196,7 @@ def test_reload_of_file_that_fails_answers_and_ends_with_its_client(project: Pro
 
 
 async def test_reload_over_http_refuses_no_connection(project: Project) -> None:
+    """The socket stays open between two processes, so a request during the restart waits for it."""
     process = await trio.lowlevel.open_process(
         [*COMMAND, "run", "--reload", str(project.file), "--http", "0", "--json-response"],
         stdin=subprocess.DEVNULL,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 async def test_watch_takes_changes_within_a_moment_for_one(
     late: float, again: bool, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
+    """Editors write in several steps; a later change must still cause another restart."""
     first, second = tmp_path / "a.py", tmp_path / "b.py"
     for path in (first, second):
         path.touch()

@@ -94,6 +94,7 @@ def test_run_invalid_declaration_shows_its_line(tmp_path: Path) -> None:
 
 
 def test_run_logs_to_stderr_without_root_handlers(server: ServerFile) -> None:
+    """The traceback is for the operator; the caller must not see the exception's text."""
     target = server("""
         import logging
         import sys
@@ -152,6 +153,7 @@ def test_run_at_terminal_explains_wait_for_client(options: tuple[str, ...], name
 
 
 def test_run_error_of_the_file_is_status_1_and_no_internal_error(server: ServerFile) -> None:
+    """The user's own lifespan fails, so the command must not ask for a bug report."""
     *_, path = server("""
         import contextlib
 

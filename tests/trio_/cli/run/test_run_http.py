@@ -95,6 +95,7 @@ def call_of(tool: str) -> dict[str, Any]:
 
 @pytest.mark.requirement("HTTP-3")
 def test_run_http_serves_file_and_logs_exchanges() -> None:
+    """Only the loopback address listens, and the access log leaves out query strings."""
     with served(GREETER) as server:
         assert server.greeting == f"Serving greeter at {server.url} (Ctrl+C ends it)\n"
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", server.url)
@@ -123,6 +124,7 @@ def test_run_http_serves_file_and_logs_exchanges() -> None:
 async def test_run_http_signal_lets_running_call_finish(
     server: ServerFile, number: signal.Signals
 ) -> None:
+    """One Ctrl+C is orderly: the client gets its result before the process exits."""
     server(SLOW)
     with served(server.path) as site:
         async with mcp_trio.connect(site.url) as client, trio.open_nursery() as nursery:
