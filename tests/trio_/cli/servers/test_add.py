@@ -231,6 +231,7 @@ def test_add_wrong_command_line_is_misuse(
 
 
 def test_add_to_config_of_other_programs_uses_their_format(host: HostFiles) -> None:
+    """Each program writes a variable differently, and its value never gets into the file."""
     paths = [host.home / name for name in ("c.toml", ".vscode/mcp.json", "settings.json")]
     for path in paths:
         path.parent.mkdir(exist_ok=True)

@@ -181,6 +181,7 @@ def test_change_of_server_that_another_program_removes_is_no_harm(
     capsys: pytest.CaptureFixture[str],
     word: str,
 ) -> None:
+    """Then `remove` has nothing left to do and succeeds, while `disable` fails and says why."""
     host.write(host.user_file, {"mcpServers": {"a": {"command": "x"}}})
 
     def replace_late(snapshot: Any, data: bytes, *, private: bool) -> Path | None:

@@ -36,6 +36,7 @@ def test_get_shows_the_server_that_counts_without_secrets(host: HostFiles) -> No
 
 
 def test_get_shows_remote_server_without_query(host: HostFiles) -> None:
+    """Query and headers may hold keys, so only the name of a variable is shown."""
     entry = {
         "type": "sse",
         "url": "https://h/mcp?key=CANARY",
@@ -55,6 +56,7 @@ def test_get_shows_remote_server_without_query(host: HostFiles) -> None:
 
 
 def test_get_as_json_has_places_and_variables(host: HostFiles) -> None:
+    """The document says where each entry stands and which one shadows it, and hides secrets."""
     host.write(host.local_file, {"mcpServers": {"a": LOCAL}})
     host.write(host.user_file, {"mcpServers": {"a": {"command": "other"}}})
     document = json.loads(host("get", "a", "--json").stdout)
@@ -151,6 +153,7 @@ def test_get_denied_server_shows_why(
 
 
 def test_get_shows_which_tools_may_be_used(host: HostFiles) -> None:
+    """An empty list allows nothing, and rules from another program's format are shown as well."""
     lists = {"allowedTools": ["read", "write"], "deniedTools": ["write\u202e"]}
     host.write(host.project_file, {"mcpServers": {"a": {**LOCAL, **lists}}})
     lines = host("get", "a").stdout.splitlines()

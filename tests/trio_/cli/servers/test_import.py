@@ -34,6 +34,7 @@ def write_cursor(host: HostFiles, **servers: Any) -> Path:
 
 
 def test_import_with_yes_writes_references_for_secrets_and_says_so(host: HostFiles) -> None:
+    """A secret is never copied unasked; the user learns which variable to set instead."""
     source = write_cursor(host)
     before = source.read_bytes()
     result = host("import", "--from", "cursor", "--yes")
@@ -96,6 +97,7 @@ def test_import_without_terminal_and_yes_is_refused(host: HostFiles) -> None:
 def test_import_at_a_terminal_asks_about_secrets(
     host: HostFiles, answers: list[str], status: int, token: str | None
 ) -> None:
+    """The user may copy the secret, keep a reference, or cancel, and never sees its value."""
     write_cursor(host)
     with Terminal("servers", "import", "--from", "cursor", "github", **host.env) as terminal:
         shown = ""
@@ -225,6 +227,7 @@ def test_import_broken_servers_are_named_when_others_are_copied(host: HostFiles)
 
 
 def test_import_keeps_what_restricts_and_leaves_out_what_it_cannot_say(host: HostFiles) -> None:
+    """A server must not become less restricted by the copy, so two of four aren't imported."""
     text = """
         [mcp_servers.a]
         command = "a"

@@ -25,6 +25,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_list_shows_all_servers_and_starts_only_approved_ones(servers: ConfiguredServers) -> None:
+    """A project's file may come from a stranger: a list of its servers must not run commands."""
     servers.add("mine", user=True)
     servers.add("theirs")
     servers.add("off", user=True, disabled=True)
@@ -78,6 +79,7 @@ def test_list_of_many_warnings_is_cut(servers: ConfiguredServers) -> None:
 
 
 def test_list_json_is_one_document(servers: ConfiguredServers) -> None:
+    """Scripts get states, changed tools and hidden characters in one place, with a broken entry."""
     servers.add(user=True)
     servers.run("inspect", "--server", "demo")
     servers.offer({**OFFER, "tools": [tool(description=ZERO_WIDTH)]})
