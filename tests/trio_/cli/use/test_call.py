@@ -81,6 +81,7 @@ def test_call_arguments_are_checked_against_schema(
 
 
 def test_call_prints_every_kind_of_content(server: ServerFile) -> None:
+    """Binary data is described only, and structured content that repeats the text is omitted."""
     target = server("""
         from mcp_core.registry import Audio, File, Image
         from mcp_core.types import CallToolResult, ResourceLink, TextContent

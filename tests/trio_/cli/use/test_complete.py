@@ -109,6 +109,7 @@ def test_complete_unknown_name_is_rejected(
 
 
 def test_complete_unsupported_by_server_is_rejected(server: ServerFile) -> None:
+    """The command explains the mistake itself, with the status for wrong usage."""
     for words, kind in (
         (("visit", "city", ""), "prompt"),
         ((TEMPLATE, "city", ""), "resource template"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
+    """It runs in any directory, even beside a file named `trio.py`, and its lines fit a screen."""
     (tmp_path / "trio.py").write_text("raise SystemExit('not the real one')")
     # Not `-m`: it would put that directory, with its `trio.py`, on the path.
     program = (

@@ -163,6 +163,7 @@ def test_interrupted_call_with_keep_leaves_its_task(lab: tuple[str, ...], tmp_pa
 def test_interrupted_call_whose_task_cannot_be_cancelled_prints_reference(
     server: ServerFile, tmp_path: Path
 ) -> None:
+    """The blocked server never answers the cancellation, so the user keeps a way to try again."""
     target = server("""
         import os, time, trio
         server = mcp_trio.Server("stuck")

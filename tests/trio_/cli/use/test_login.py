@@ -99,6 +99,7 @@ async def test_login_without_browser_prints_the_address_only(
 async def test_login_at_configured_server_is_used_by_its_name(
     world: OAuthWorld, tmp_path: Path, url: str
 ) -> None:
+    """The URL may be a variable; the token belongs to its value, and one login is enough."""
     path = tmp_path / ".config" / "mcp-trio" / "mcp.json"
     path.parent.mkdir(parents=True)
     entry = {"type": "http", "url": url.format(url=world.url)}
@@ -216,6 +217,7 @@ async def test_login_with_unwritable_storage_fails(world: OAuthWorld, tmp_path: 
 async def test_login_with_keychain_stores_tokens_there_only(
     world: OAuthWorld, tmp_path: Path
 ) -> None:
+    """No file holds a token, so a command without `--keychain` isn't logged in."""
     keychain = configure(tmp_path, FileKeychain)
     result = await run_command(tmp_path, "login", "--keychain", world.url, **keychain)
     assert result.returncode == 0, result.stderr

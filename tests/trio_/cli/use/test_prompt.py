@@ -21,6 +21,7 @@ NULL = "user:\n  I feel null. Which tea of your menu suits that, and why?\n"
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2024-11-05"])
 def test_prompt_messages_are_printed_below_roles(server: ServerFile, version: str) -> None:
+    """The indentation keeps a text from looking like another role, and escapes are printed."""
     target = server("""
         from mcp_core.types import ImageContent, PromptMessage, TextContent
 

@@ -77,6 +77,7 @@ READ = [
 def test_read_pipe_or_file_gets_exact_bytes(
     library: tuple[str, ...], tmp_path: Path, uri: str, data: bytes, aside: str
 ) -> None:
+    """An ASCII locale changes nothing, and a longer old file is replaced completely."""
     piped = subprocess.run(
         [*COMMAND, "read", uri, *library],
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},

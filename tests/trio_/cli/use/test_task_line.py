@@ -28,6 +28,7 @@ def test_task_line_is_not_shown_elsewhere(lab: tuple[str, ...]) -> None:
 
 
 def test_task_line_with_long_message_stays_one_line_without_escapes(server: ServerFile) -> None:
+    """The line is redrawn in place, so a server's line feed or escape would leave debris."""
     target = server("""
         import trio
         server = mcp_trio.Server("long")

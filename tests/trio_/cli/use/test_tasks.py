@@ -42,6 +42,7 @@ def detach(*words: str, env: dict[str, str]) -> str:
 
 
 def test_tasks_get_prints_state(lab: tuple[str, ...], env: dict[str, str]) -> None:
+    """The reference alone finds a task that an earlier command left running."""
     reference = detach("research", "topic=owls", "seconds=60", *lab, env=env)
     result = run("tasks", "get", reference, *lab)
     assert result.stdout == "working  research  Reading archive 1 of 2\n"
@@ -163,6 +164,7 @@ def test_failed_task_exits_with_1(lab: tuple[str, ...], env: dict[str, str], rev
 def test_tasks_list_has_noted_tasks_that_server_knows(
     lab: tuple[str, ...], env: dict[str, str], tmp_path: Path
 ) -> None:
+    """The state directory also notes a task that a restart has lost, and it is skipped silently."""
     first = detach("research", "topic=owls", *lab, env=env)
     second = detach("publish", *lab, env=env)
     # A server that was started again does not know the tasks of the one before.
@@ -287,6 +289,7 @@ def test_task_of_revision_that_server_does_not_speak_exits_with_2(server: Server
 
 @pytest.mark.parametrize("words", [("tasks", "get"), ("call", "work")])
 def test_timeout_applies_to_polls_of_task(server: ServerFile, words: tuple[str, ...]) -> None:
+    """The task store hangs, so without the option the command would wait forever."""
     target = server("""
         import trio
         from mcp_core.runtime.tasks import MemoryTaskStore
