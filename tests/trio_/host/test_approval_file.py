@@ -246,6 +246,7 @@ def test_change_while_another_one_takes_too_long_raises(
 def test_change_waits_ten_seconds_for_another_one(
     file: ApprovalFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The inner change can't get the lock that the outer one holds, and gives up."""
     now = 0.0
 
     class Clock:
@@ -300,6 +301,7 @@ for number in range(int(count)):
 
 @pytest.mark.process
 def test_changes_of_several_processes_lose_nothing(file: ApprovalFile) -> None:
+    """Three processes change one file 150 times; without the lock, some changes would be lost."""
     count = 50
     workers = [
         subprocess.Popen(
@@ -327,6 +329,7 @@ def test_changes_of_several_processes_lose_nothing(file: ApprovalFile) -> None:
 
 @pytest.mark.process
 def test_process_that_is_killed_in_a_change_leaves_no_lock(file: ApprovalFile) -> None:
+    """The kernel releases a dead process's lock, so the next host needn't wait."""
     script = WORKER.replace("lambda before: before.", "lambda before: (print('in', flush=True),")
     script = script.replace('with_server("/f", f"{name}{number}", approval)', "sys.stdin.read())")
     worker = subprocess.Popen(

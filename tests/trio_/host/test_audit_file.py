@@ -172,6 +172,8 @@ def test_record_that_fits_no_line_is_cut(
 
 
 def test_writers_side_by_side_write_whole_lines(path: Path) -> None:
+    """Two processes may share the log: no line is torn or lost, and each writer's order is kept."""
+
     def run(name: str, log: AuditFile) -> None:
         for number in range(100):
             log.write(record(f"{name}{number}", arguments="x" * 5000))

@@ -197,6 +197,7 @@ def test_variables_are_those_of_the_files(root: Path, environ: Mapping[str, str]
 def test_servers_of_all_files_are_merged(
     root: Path, environ: Mapping[str, str], managed: Path
 ) -> None:
+    """The narrower scope wins: local before project before user."""
     files = find_config_files(root, environ)
     assert files.read().servers == {}
     write(files.files[1][1], servers("a"))
@@ -370,6 +371,7 @@ def test_managed_file_that_users_may_write_is_refused(
     part: str,
     bits: int,
 ) -> None:
+    """Otherwise any user could change the administrator's rules for all others."""
     write_managed(managed, servers("m"))
     changed = managed if part == "file" else managed.parent
     changed.chmod(changed.stat().st_mode | bits)
@@ -419,6 +421,7 @@ def test_ten_thousand_servers_are_read_in_seconds(root: Path, environ: Mapping[s
 def test_file_that_is_replaced_meanwhile_is_read_whole(
     root: Path, environ: Mapping[str, str]
 ) -> None:
+    """A rename is atomic, so each read sees one of the two contents and never a problem."""
     path = write(root / ".mcp.json", servers("a", command="x" * 100_000))
     contents = [path.read_bytes(), json.dumps(servers("b", "c", command="y")).encode()]
     stop = threading.Event()
@@ -444,6 +447,7 @@ def test_file_that_is_replaced_meanwhile_is_read_whole(
 def test_file_that_is_written_in_place_is_read_or_a_problem(
     root: Path, environ: Mapping[str, str]
 ) -> None:
+    """An editor may write in steps: half a file must not look like a valid, shorter one."""
     path = write(root / ".mcp.json", servers("a"))
     content = json.dumps(servers("a", command="x" * 100_000)).encode()
     stop = threading.Event()

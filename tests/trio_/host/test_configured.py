@@ -46,6 +46,7 @@ def write_config(tmp_path: Path) -> Path:
 
 
 async def test_program_that_is_found_after_the_approval_does_not_run(tmp_path: Path) -> None:
+    """Another program appears earlier on the PATH, while the host asks for an input."""
     write_program(tmp_path / "b", "approved")
     file = write_config(tmp_path)
 

@@ -121,6 +121,7 @@ def text_of(result: t.ReadResourceResult) -> str:
 
 
 async def test_lists_of_servers_are_merged(autojump_clock: trio.abc.Clock) -> None:
+    """Both servers offer the same names, so tools get a prefix and a shared URI becomes unique."""
     async with Host({"a": make_server("a"), "b": make_server("b")}) as host:
         assert {each.state for each in host.status().values()} == {"ready"}
         looks = [each for each in host.tools() if each.tool.name == "look"]
@@ -146,6 +147,7 @@ async def test_lists_of_servers_are_merged(autojump_clock: trio.abc.Clock) -> No
 async def test_resource_is_read_by_uri_label_and_gateway_uri(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A bare URI is enough while only one server has it; otherwise the error names both servers."""
     async with Host({"a": make_server("a"), "b": make_server("b")}) as host:
         assert text_of(await host.read("notes://b")) == "own of b"
         assert text_of(await host.read("@b:notes://shared")) == "shared of b"
@@ -192,6 +194,7 @@ async def test_plain_names_that_collide_are_left_out_and_named(
 async def test_server_with_any_name_has_tools_that_fit(
     name: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Models accept ASCII names of 64 characters only, and each must lead to its server."""
     async with Host({name: make_server("odd"), "b": make_server("b")}) as host:
         names = [each.name for each in host.tools()]
         assert len(set(names)) == len(names) == 14
@@ -240,6 +243,8 @@ async def test_call_that_was_not_approved_raises(autojump_clock: trio.abc.Clock)
 
 
 async def test_on_call_decides_about_each_call(autojump_clock: trio.abc.Clock) -> None:
+    """The hook may edit, allow, ask or deny; any other answer is a bug in the application."""
+
     async def on_call(server: str, name: str, arguments: dict[str, Any]) -> Any:
         await trio.sleep(1)
         if arguments.get("text") == "edit":
@@ -263,6 +268,7 @@ async def test_on_call_decides_about_each_call(autojump_clock: trio.abc.Clock) -
 
 
 async def test_each_call_is_recorded(autojump_clock: trio.abc.Clock) -> None:
+    """Even calls that never reach the server are in the audit log, with outcome and duration."""
     records: list[AuditRecord] = []
     started = trio.Event()
     config = {"a": make_server("a"), "slow": slow_server(started)}
@@ -299,6 +305,7 @@ async def test_tool_that_fails_gives_a_result(autojump_clock: trio.abc.Clock) ->
 async def test_calls_in_flight_are_limited_for_each_server(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A call above the limit fails at once, and cancelled calls free their slots."""
     started = trio.Event()
     config = {"slow": slow_server(started), "a": make_server("a")}
     async with Host(config, limits=HostLimits(calls=2)) as host:
@@ -331,6 +338,7 @@ async def test_call_timeout_is_of_the_host_or_of_the_call(autojump_clock: trio.a
 async def test_call_timeout_of_the_configuration_precedes(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The entry says 3 seconds and the host 7; the server never answers."""
     server = PlayedServer(tool("look"))
 
     async def ignore(_: object) -> None:
@@ -349,6 +357,8 @@ async def test_call_timeout_of_the_configuration_precedes(
 
 
 async def test_connect_timeout_ends_a_silent_server(autojump_clock: trio.abc.Clock) -> None:
+    """The timeout covers both attempts, and an entry's own value replaces the host's."""
+
     class Silent(PlayedServer):
         async def _open(self) -> None:
             async for _ in self.peer:
@@ -375,6 +385,7 @@ async def test_connect_timeout_ends_a_silent_server(autojump_clock: trio.abc.Clo
 async def test_questions_of_servers_have_the_name_of_the_server(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Both servers call themselves x; the callbacks get the configured names instead."""
     asked: list[tuple[str, object]] = []
 
     async def on_elicit(server: str, params: t.ElicitParams) -> dict[str, t.ElicitValue]:

@@ -75,6 +75,7 @@ class ProjectSource(PlayedSource):
 async def test_server_of_a_project_waits_for_its_approval(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Neither time nor `restart` nor `enable` replaces the approval, which the next host reuses."""
     source, stored = ProjectSource(), MemoryApprovals()
     async with Host({}, approvals=stored) as host, host.changes() as changes:
         host.add_source(source)
@@ -103,6 +104,7 @@ async def test_server_of_a_project_waits_for_its_approval(
 async def test_user_is_asked_before_the_server_is_started(
     answer: bool, autojump_clock: trio.abc.Clock
 ) -> None:
+    """A refusal leaves the server unapproved, and the host doesn't ask again."""
     questions: list[ServerQuestion] = []
 
     async def ask(question: ServerQuestion) -> bool:
@@ -128,6 +130,7 @@ async def test_user_is_asked_before_the_server_is_started(
 async def test_changed_command_is_asked_about_at_the_next_start(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """An approval covers one command: a restart after a crash must not run another."""
     source = ProjectSource()
     async with Host({}) as host, host.changes() as changes:
         host.add_source(source)
@@ -153,6 +156,7 @@ async def test_changed_command_is_asked_about_at_the_next_start(
 async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The command changes while the user reads the question, and must not run."""
     source = ProjectSource()
     async with Host({}) as host:
         host.add_source(source)
@@ -188,6 +192,7 @@ async def test_server_is_started_with_the_launch_that_was_compared(
 async def test_unapproved_server_that_cannot_be_started_has_failed(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """There is nothing to ask about until its program exists."""
     source = ProjectSource()
     source.failure = FileNotFoundError("there is no program server")
     async with Host({}) as host:
@@ -206,6 +211,7 @@ async def test_unapproved_server_that_cannot_be_started_has_failed(
 async def test_question_about_a_removed_server_is_cancelled(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The callback is cancelled, so a dialogue can close its window."""
     cancelled = trio.Event()
 
     async def ask(_: object) -> bool:
@@ -241,6 +247,7 @@ async def test_annotations_of_a_project_server_do_not_count(
 async def test_input_is_asked_for_once_for_all_servers_of_a_file(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Two servers share a file and its inputs; a restart asks for nothing again."""
     asked: list[str] = []
 
     async def ask(question: ConfigInput) -> str | None:
@@ -269,6 +276,8 @@ async def test_input_is_asked_for_once_for_all_servers_of_a_file(
 async def test_input_that_cannot_be_asked_for_is_a_verdict(
     is_async: bool, autojump_clock: trio.abc.Clock
 ) -> None:
+    """A retry would raise again, so the server fails for good, with the exception as reason."""
+
     async def ask(_: ConfigInput) -> str:
         raise RuntimeError("there is no terminal")
 

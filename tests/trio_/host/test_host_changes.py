@@ -35,6 +35,7 @@ async def calls(host: Host, error: type[BaseException]) -> None:
 
 
 async def test_changes_have_every_transition_in_order(autojump_clock: trio.abc.Clock) -> None:
+    """A refused attempt, a crash and the end of the host, each with attempt number and time."""
     source = PlayedSource(failures=[REFUSED, None])
     found: list[HostChange] = []
     async with Host({}) as host, trio.open_nursery() as nursery:
@@ -80,6 +81,7 @@ async def test_changes_that_are_not_read_lose_the_oldest(autojump_clock: trio.ab
 async def test_changes_are_for_several_tasks_and_end_with_the_host(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A loop over the changes needs no cancellation: it just ends."""
     ended: list[str] = []
 
     async def listen(host: Host, name: str) -> None:
@@ -121,6 +123,8 @@ async def test_changes_left_twice_do_no_harm(autojump_clock: trio.abc.Clock) -> 
 
 
 async def test_exception_of_the_block_passes_unchanged(autojump_clock: trio.abc.Clock) -> None:
+    """The host's own nursery must not wrap it in another group."""
+
     async def fail(source: PlayedSource, error: Exception) -> None:
         async with Host({}) as host:
             host.add_source(source)
@@ -167,6 +171,7 @@ async def test_servers_are_closed_side_by_side(autojump_clock: trio.abc.Clock) -
 
 
 async def test_host_is_for_the_time_of_its_block(autojump_clock: trio.abc.Clock) -> None:
+    """Before and after it, each method says why it can't be used; a second block is refused."""
     host = Host({})
     source = PlayedSource()
     uses: list[Callable[[], object]] = [

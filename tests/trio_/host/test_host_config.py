@@ -88,6 +88,7 @@ async def test_host_that_is_reloaded_obeys_the_administrator_of_now(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The managed file appears while the host runs; a broken user file can't keep it out."""
     managed_file = tmp_path / "managed.json"
     monkeypatch.setattr(_config_files, "_MANAGED_FILE", managed_file)
     monkeypatch.setattr(_config_files, "find_unsafe_path", lambda *_, **__: None)

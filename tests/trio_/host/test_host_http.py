@@ -58,6 +58,7 @@ def url_for(transport: str, address: HttpAddress) -> str:
 
 @pytest.mark.parametrize("transport", ["http", "sse", "ws"])
 async def test_server_at_a_url_is_used_like_any_other(transport: str) -> None:
+    """The caller can't tell it from a local server, except for SSE, which lacks elicitation."""
     asked: list[str] = []
 
     def on_elicit(server: str, _: ElicitParams) -> dict[str, ElicitValue]:
@@ -84,6 +85,7 @@ async def test_server_at_a_url_is_used_like_any_other(transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "ws"])
 async def test_tool_that_a_far_server_adds_is_asked_about(transport: str) -> None:
+    """The change notification crosses a real connection; approving the tool makes it callable."""
     server = make_server("far")
     async with (
         serving(server) as address,
@@ -144,6 +146,7 @@ async def test_url_that_is_no_endpoint_fails() -> None:
 
 
 async def test_websocket_that_is_closed_is_connected_to_again() -> None:
+    """The server restarts at the same port, and calls fail only in between."""
     async with trio.open_nursery() as nursery:
         stop = trio.Event()
         server = make_server("far")
@@ -163,6 +166,7 @@ async def test_websocket_that_is_closed_is_connected_to_again() -> None:
 
 @pytest.mark.parametrize("transport", ["http", "ws"])
 async def test_server_that_answers_no_ping_is_connected_to_again(transport: str) -> None:
+    """No call meets the stopped server, yet the host notices it and connects again."""
     async with trio.open_nursery() as nursery:
         stop = trio.Event()
         server = make_server("far")
@@ -182,6 +186,7 @@ async def test_server_that_answers_no_ping_is_connected_to_again(transport: str)
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_server_that_is_gone_is_noticed_by_the_first_call(version: str) -> None:
+    """The call fails, and the host then tries to connect until the server is back."""
     stop, ended = trio.Event(), trio.Event()
     server = make_server("far", versions=[version])
 
@@ -207,6 +212,7 @@ async def test_server_that_is_gone_is_noticed_by_the_first_call(version: str) ->
 
 
 async def test_call_that_loses_its_connection_leaves_a_server_that_answers() -> None:
+    """A relay drops one connection; a ping shows that the server lives, so it isn't restarted."""
     server = make_server("far")
     lost: list[int] = []
 
@@ -243,6 +249,7 @@ async def test_call_that_loses_its_connection_leaves_a_server_that_answers() -> 
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_session_that_the_server_has_forgotten_is_begun_anew(version: str) -> None:
+    """The restarted server knows no session, yet the next call succeeds on the same attempt."""
     async with trio.open_nursery() as nursery:
         scope = trio.CancelScope()
         server = make_server("far", versions=[version])
@@ -269,6 +276,7 @@ async def test_session_that_the_server_has_forgotten_is_begun_anew(version: str)
 
 
 async def test_guarded_server_needs_a_login() -> None:
+    """The host opens no browser; `logged_in` helps once another program has stored a token."""
     storage = MemoryStorage()
     async with oauth_world() as world:
         auth = LoginConfig(storage=storage, browse=None)
@@ -292,6 +300,7 @@ async def test_guarded_server_needs_a_login() -> None:
 
 
 async def test_token_that_expires_later_needs_a_login() -> None:
+    """The tools disappear until the new login, since calls can't succeed."""
     storage = MemoryStorage()
     async with oauth_world() as world:
         world.refresh = False

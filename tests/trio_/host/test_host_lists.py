@@ -114,6 +114,7 @@ async def test_tool_added_after_the_first_pins_is_asked_about(
 async def test_first_pins_come_although_changes_never_end(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """A server that announces changes all the time must not keep the host from settling."""
     server = PlayedServer(tool("look"), version=version)
     async with Host({}) as host, trio.open_nursery() as nursery:
         before = trio.current_time()
@@ -193,6 +194,7 @@ async def test_pins_are_stored_although_the_server_dies(
 async def test_stored_pins_are_compared_with_at_the_next_start(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The server changes its tool while no host runs, and the user is still asked."""
     stored = MemoryApprovals()
     server = PlayedServer(tool("look"))
     source = PlayedSource(server=server)
@@ -216,6 +218,7 @@ async def test_stored_pins_are_compared_with_at_the_next_start(
 async def test_changed_tools_vanish_until_they_are_approved(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """A description can inject a prompt, so changed and new tools don't reach the model."""
     server = PlayedServer(tool("same"), tool("changes"), tool("goes"), version=version)
     async with Host({}) as host:
         await settled(host, server)
@@ -243,6 +246,7 @@ async def test_changed_tools_vanish_until_they_are_approved(
 async def test_tool_that_changes_back_is_approved_still(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """The pin outlives the change, even the tool's removal, so no detour gets around it."""
     server = PlayedServer(tool("look"), version=version)
     async with Host({}) as host:
         await settled(host, server)
@@ -262,6 +266,7 @@ async def test_tool_that_changes_back_is_approved_still(
 async def test_prompts_and_templates_that_change_are_asked_about(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Their texts reach the model like a tool's, while resources are mere contents."""
     server = PlayedServer(
         tool("look"),
         prompts=[{"name": "greet"}],
@@ -290,6 +295,7 @@ async def test_prompts_and_templates_that_change_are_asked_about(
 async def test_definitions_that_changed_while_the_user_read_are_not_approved(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The approval covers the text that the user saw, which works once the server returns to it."""
     server = PlayedServer(tool("look"))
     async with Host({}) as host:
         await settled(host, server)
@@ -348,6 +354,7 @@ class AskedUser:
 async def test_user_is_asked_about_changed_definitions_once(
     yes: bool, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Repeated announcements neither cancel nor repeat a question; a newer change asks again."""
     server, user = PlayedServer(tool("look")), AskedUser()
     async with Host({}, on_approve_definitions=user.ask) as host:
         await settled(host, server)
@@ -458,6 +465,7 @@ async def test_refused_definitions_take_no_memory_without_end(
 async def test_tool_that_changes_during_a_call_of_it_ends_with_its_result(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """The approved tool was called, so its result counts; the next call needs an approval."""
     server = PlayedServer(tool("look"), version=version)
     go_on = trio.Event()
 
@@ -519,6 +527,7 @@ async def test_server_that_dies_while_its_call_is_approved_is_called_after_the_r
 async def test_server_that_ends_while_its_call_is_approved_is_waited_for(
     is_changed: bool, autojump_clock: trio.abc.Clock
 ) -> None:
+    """The allowed call goes to the restarted server, unless the tool isn't the same any more."""
     server = PlayedServer(tool("write", annotations={}))
     source = PlayedSource(server=server)
 
@@ -565,6 +574,7 @@ async def test_call_in_flight_raises_when_the_server_dies(autojump_clock: trio.a
 async def test_flood_of_list_changes_is_read_once_a_second(
     version: str, count: int, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Each list has its own limit, and the flood neither blocks calls nor costs the connection."""
     server = PlayedServer(tool("look"), version=version, prompts=[{"name": "greet"}], resources=[])
     async with Host({}) as host, host.changes() as changes:
         await settled(host, server)
@@ -587,6 +597,7 @@ async def test_flood_of_list_changes_is_read_once_a_second(
 async def test_refused_subscription_leaves_the_server_usable(
     refusal: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Changes go unnoticed then, but calls work, and a lost connection is still noticed."""
     server = PlayedServer(tool("look"), version=E)
 
     async def answer(request: Message) -> None:
@@ -617,6 +628,7 @@ async def test_refused_subscription_leaves_the_server_usable(
 async def test_list_that_fails_leaves_the_others_usable(
     version: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Only the prompts are missing, with the escaped reason, until their next change."""
     server = PlayedServer(
         tool("look"),
         version=version,

@@ -82,6 +82,7 @@ async def test_pins_that_were_approved_elsewhere_count_when_the_server_starts(
 async def test_pins_of_two_hosts_are_stored_beside_each_other(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """The first host stores its new tool and must not restore its old pin for the other."""
     store = MemoryApprovals()
     first, second = PlayedServer(GOOD), PlayedServer(GOOD)
     async with (
@@ -148,6 +149,7 @@ async def test_instructions_that_are_too_large_count_as_none(
 async def test_call_of_a_server_that_lists_without_end_times_out(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Each page has a next cursor: the call's timeout still counts, and so does the list's."""
     server = PlayedServer(GOOD)
 
     async def answer(request: dict[str, Any]) -> None:
@@ -170,6 +172,7 @@ async def test_call_of_a_server_that_lists_without_end_times_out(
 async def test_call_is_not_made_with_another_definition_than_was_approved(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """While the user reads the question, the server restarts with another tool of this name."""
     server = PlayedServer(GOOD)
 
     async def approve(_: object) -> bool:
@@ -193,6 +196,7 @@ async def test_call_is_not_made_with_another_definition_than_was_approved(
 async def test_server_whose_approval_was_removed_is_ended_when_approvals_are_read_again(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Revoking must work on a running host, and not only at its next start."""
     source, store = StoredSource(), MemoryApprovals()
     source.needs_approval = True
     async with Host([source], approvals=store, on_approve_server=lambda _: True) as host:
@@ -211,6 +215,7 @@ async def test_server_whose_approval_was_removed_is_ended_when_approvals_are_rea
 async def test_rules_for_any_definition_end_when_another_launch_is_approved(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Broad permissions were given to the old program; denials and rules with a digest stay."""
     source, store = StoredSource(), MemoryApprovals()
     source.needs_approval = True
     rules = (

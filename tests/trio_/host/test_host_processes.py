@@ -283,6 +283,7 @@ async def test_three_broken_servers_of_ten_harm_no_other() -> None:
 
 @pytest.mark.parametrize("when", ["connecting", "ready", "restarting"])
 async def test_cancelled_block_leaves_no_process(when: str) -> None:
+    """A cancellation at any time, even while a server hangs at its start, kills all children."""
     config = {"a": program("hangs" if when == "connecting" else ""), "b": program()}
     pids: set[int] = set()
     before = children().keys()

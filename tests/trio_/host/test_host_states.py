@@ -153,6 +153,7 @@ async def test_verdict_of_an_exception_without_text_names_its_type(
 
 
 async def test_server_that_requires_a_login_waits_for_it(autojump_clock: trio.abc.Clock) -> None:
+    """Backoff would be useless: only `logged_in` starts the next attempt."""
     needed = failed_because(AuthRequired("log in first"))
     source = PlayedSource(failures=[needed, needed])
     async with Host({}) as host, host.changes() as changes:
@@ -175,6 +176,7 @@ async def test_server_that_requires_a_login_waits_for_it(autojump_clock: trio.ab
 async def test_login_that_is_required_later_ends_the_connection(
     what: str, autojump_clock: trio.abc.Clock
 ) -> None:
+    """Whichever request meets the expired token, the server needs a login and its tools vanish."""
     server = PlayedServer(
         tool("look"),
         prompts=[{"name": "greet"}],
@@ -217,6 +219,7 @@ async def test_login_that_is_required_later_ends_the_connection(
 async def test_restart_begins_when_the_old_connection_is_gone(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Two processes of one server might fight over its files."""
     source = PlayedSource()
     source.closing_takes = 3.0
     async with Host({}) as host, host.changes() as changes:
@@ -271,6 +274,7 @@ async def test_restart_does_not_wait_for_a_retry(autojump_clock: trio.abc.Clock)
 
 
 async def test_disabled_server_stays_ended_until_enabled(autojump_clock: trio.abc.Clock) -> None:
+    """An hour later it is still closed, and calls say why."""
     source = PlayedSource()
     async with Host({}) as host, host.changes() as changes:
         host.add_source(source)
@@ -320,6 +324,7 @@ async def test_server_disabled_by_its_configuration_is_not_connected_to(
 
 
 async def test_remove_waits_until_the_connection_is_gone(autojump_clock: trio.abc.Clock) -> None:
+    """After `remove` the name is free, even for the same server."""
     source, other = PlayedSource(), PlayedSource("other")
     source.closing_takes = 3.0
     async with Host({}) as host, host.changes() as changes:
@@ -361,6 +366,7 @@ async def test_remove_while_it_is_removed_waits_too(autojump_clock: trio.abc.Clo
 async def test_name_that_is_used_anew_belongs_to_the_new_server(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Three removals run at once; the late ones must not remove the successor."""
     old, new = PlayedSource(), PlayedSource()
     old.closing_takes = 3.0
     async with Host({}) as host, trio.open_nursery() as nursery:
@@ -385,6 +391,7 @@ async def test_name_that_is_used_anew_belongs_to_the_new_server(
 async def test_server_removed_while_sources_are_replaced_is_no_error(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """Two replacements and a removal overlap, and the result is the new list."""
     slow, fast, new = PlayedSource("slow"), PlayedSource("fast"), PlayedSource("new")
     slow.closing_takes = 3.0
     async with Host({}) as host, trio.open_nursery() as nursery:
@@ -416,6 +423,7 @@ async def test_reload_during_another_one_has_the_last_word(
 async def test_replaced_sources_keep_those_that_are_the_same(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A reload of the configuration must not interrupt servers that it doesn't change."""
     server, changed = PlayedServer(tool("look")), PlayedServer(tool("look"))
     kept, old, gone = PlayedSource("kept", server), PlayedSource("old"), PlayedSource("gone")
     for each in old, gone:
@@ -469,6 +477,7 @@ async def test_block_begins_after_the_wait(
     caplog: pytest.LogCaptureFixture,
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """A slow server delays the start at most that long, and a warning names it."""
     slow, quick = PlayedSource("slow"), PlayedSource("quick")
     slow.connecting_takes = 10.0
     for each in slow, quick:
@@ -531,6 +540,7 @@ async def test_connecting_servers_are_limited(autojump_clock: trio.abc.Clock) ->
 async def test_restarts_of_a_server_that_waits_for_room_are_one(
     autojump_clock: trio.abc.Clock,
 ) -> None:
+    """With one connection slot, 2,000 restarts must neither queue up nor lose the slot."""
     slow, waiting = PlayedSource("slow"), PlayedSource("waiting")
     slow.connecting_takes = 5.0
     async with Host({}, limits=HostLimits(connecting=1)) as host:

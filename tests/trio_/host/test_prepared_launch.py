@@ -248,6 +248,7 @@ def test_remote_server_has_its_templates(world: ProjectFiles) -> None:
 
 
 def test_launch_of_a_program_is_expanded_after_approval(world: ProjectFiles) -> None:
+    """The program was found before the approval, and a `repr` never shows a secret."""
     (world.project / ".env").write_text("A=file\nB=file\n")
     entry = {
         "command": "npx",
@@ -342,6 +343,7 @@ def test_program_that_is_missing_names_command_and_path(world: ProjectFiles) -> 
 def test_server_that_cannot_be_prepared_is_an_error(
     world: ProjectFiles, entry: dict[str, Any], problem: str
 ) -> None:
+    """The error says what is wrong where, but quotes nothing from an environment file."""
     os.mkfifo(world.project / "fifo")
     (world.project / "bad.env").write_text("hunter2")
     (world.project / "large.env").write_bytes(b"#" * (1 << 20) + b"\n")
@@ -387,6 +389,7 @@ def test_server_that_does_not_exist_is_a_key_error(world: ProjectFiles) -> None:
 def test_program_on_windows_has_its_ending(
     world: ProjectFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A script such as `npx.cmd` is found too; the rules of Windows are played on any system."""
     monkeypatch.setattr(_prepared_launch, "_WINDOWS", True)
     directory = "C:\\node"
     files = {f"{directory}\\npx.cmd", f"{directory}\\node.exe"}
