@@ -198,6 +198,8 @@ async def test_connector_several_addresses_shows_the_last_error(
 async def test_connector_timeout_names_the_first_hop(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
+    """Behind a proxy, the proxy is what didn't answer; its password isn't shown."""
+
     async def wait(host: str, port: int) -> trio.SocketStream:
         await trio.sleep_forever()
         raise AssertionError
@@ -229,6 +231,7 @@ async def test_connector_websocket_that_fails_leaves_no_connection(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
+    """A refusal fails at once and silence after 10 seconds, and both close the socket."""
     ours, theirs = memory_pair()
 
     async def connect(*_: object) -> trio.abc.Stream:
@@ -305,6 +308,7 @@ async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:
 async def test_connector_tls_handshake_times_out(
     authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The server accepts the connection, but never answers the client hello."""
     monkeypatch.setattr(_connector, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
@@ -368,6 +372,7 @@ class TinyProxy:
 
 
 async def test_connector_http_proxy_gets_the_absolute_url() -> None:
+    """The userinfo becomes a header for the proxy, and the server's address stays unknown."""
     async with listening(hello) as port:
         proxy = TinyProxy(port)
         async with listening(proxy) as there:
@@ -421,6 +426,8 @@ async def test_connector_https_uses_a_tunnel_through_the_proxy(authority: trustm
 
 
 async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
+    """CONNECT makes the proxy pass frames on; bytes right behind the 101 aren't lost."""
+
     async def switch(stream: trio.abc.Stream) -> None:
         request_bytes = await until_blank_line(stream)
         key = WebSocketUpgrade("ws://far.test/mcp", {}, bytes(16)).head
@@ -457,6 +464,7 @@ async def test_connector_proxy_over_tls_is_verified(
 
 
 async def test_connector_proxy_refusal_names_the_proxy(authority: trustme.CA) -> None:
+    """The user must know whether to fix the proxy or the server, and no password is shown."""
     proxy = TinyProxy(1, b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
     async with listening(proxy) as there:
         connector = Connector(

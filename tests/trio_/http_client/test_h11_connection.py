@@ -134,6 +134,7 @@ async def test_h11_client_truncated_response_is_connection_lost(answer: bytes) -
 
 @pytest.mark.parametrize("answer", [SHORT, CHUNKED])
 async def test_h11_client_response_byte_by_byte_is_the_same(answer: bytes) -> None:
+    """TCP may split a response anywhere, and each byte is passed on as soon as it arrives."""
     whole, _ = await answered(answer)
     ours, theirs = memory_pair()
     exchange = H11Exchange(H11ClientConnection(ours))
@@ -184,6 +185,7 @@ async def test_h11_client_data_before_an_error_is_passed_on() -> None:
 
 
 async def test_h11_client_reuses_the_connection() -> None:
+    """Three exchanges share one stream, which is closed only once."""
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
     for number in range(3):
@@ -230,6 +232,7 @@ REFUSED = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n"
 
 
 async def test_h11_client_long_request_is_written_while_the_server_reads() -> None:
+    """The body exceeds the buffers, so the client must write on as the server reads."""
     ours, theirs = memory_pair()
     exchange = H11Exchange(H11ClientConnection(ours), LONG)
     server = h11.Connection(h11.SERVER)
@@ -278,6 +281,7 @@ async def test_h11_client_rejected_and_closed_returns_the_response() -> None:
 
 
 async def test_h11_client_paused_response_is_not_read_until_resumed() -> None:
+    """The callback's event is the backpressure: unread bytes stay in the transport."""
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
     resumed = trio.Event()

@@ -65,6 +65,7 @@ LAST = 2**31 - 1
 
 
 async def test_h2_client_consecutive_requests() -> None:
+    """Stream ids are odd and rise, and the server sees exactly the expected header fields."""
     async with playing() as play:
         for number in range(3):
             exchange, request = await play.receive_request()
@@ -194,6 +195,7 @@ ANSWERS: dict[str, tuple[Callable[[H2Played], bytes], tuple[int, bytes, bool]]] 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_h2_client_response_in_any_chunks(name: str) -> None:
+    """Frames arrive whole or byte by byte, and the connection is usable afterwards."""
     frames, wanted = ANSWERS[name]
     for size in (100_000, 1):
         async with playing() as play:
@@ -264,6 +266,7 @@ STREAM_FAULTS: dict[str, tuple[Callable[[H2Played], bytes], str, int | None]] = 
 
 @pytest.mark.parametrize("name", STREAM_FAULTS)
 async def test_h2_client_error_in_one_response_does_not_affect_others(name: str) -> None:
+    """A stream error resets one stream; only a refused one counts as not processed."""
     frames, text, code = STREAM_FAULTS[name]
     async with playing() as play:
         exchange, _ = await play.receive_request()
@@ -362,6 +365,7 @@ async def test_h2_client_ping_flood_is_not_answered() -> None:
 
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_h2_client_flood_on_a_closed_stream_ends_the_connection(cancelled: bool) -> None:
+    """Some late frames are normal after a reset; beyond 1,064 it is an attack."""
     async with playing() as play:
         one, first = await play.receive_request()
         other, _ = await play.receive_request()
@@ -386,6 +390,7 @@ async def test_h2_client_flood_on_a_closed_stream_ends_the_connection(cancelled:
 
 
 async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
+    """The answers come in reverse order, mixed with the data of 20 open event streams."""
     async with playing() as play:
         server = play.server
         streams = [await play.receive_request() for _ in range(20)]
@@ -411,6 +416,7 @@ async def test_h2_client_two_hundred_requests_share_a_connection() -> None:
 
 
 async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
+    """Frames that crossed the reset are no protocol error, and the other request goes on."""
     async with playing() as play:
         one, first = await play.receive_request()
         other, second = await play.receive_request()
@@ -431,6 +437,7 @@ async def test_h2_client_cancelled_request_resets_its_stream_only() -> None:
 
 
 async def test_h2_client_exception_of_the_callback_fails_its_request_only() -> None:
+    """A bug in one caller resets its stream, and other callers don't notice."""
     async with playing() as play:
 
         async def ask() -> None:
@@ -491,6 +498,7 @@ async def send_data(play: H2Play, stream: int, size: int, *, of: int = 16_000) -
 
 
 async def test_h2_client_paused_response_gets_no_window_until_resumed() -> None:
+    """Only the connection's window is refilled, so one slow reader doesn't block the others."""
     async with playing() as play:
         exchange, request = await play.receive_request()
         exchange.pause = trio.Event()
@@ -656,6 +664,7 @@ async def test_h2_client_long_body_follows_the_windows() -> None:
 
 @pytest.mark.parametrize("first", [0, 10, 65_535])
 async def test_h2_client_unread_body_does_not_block_others(first: int) -> None:
+    """The server gives one stream no window; it may even shrink it before the body continues."""
     async with playing((FIRST_WINDOW, first)) as play:
         server = play.server
         await server.send(
@@ -726,6 +735,7 @@ async def test_h2_client_response_with_reset_no_error_is_complete(status: bytes)
 
 
 async def test_h2_client_exception_of_the_callback_wins_over_a_reset() -> None:
+    """The head and the reset arrive together, and the caller sees its own bug."""
     async with playing() as play:
 
         def refuse(actions: list[Action]) -> None:
@@ -749,6 +759,7 @@ async def test_h2_client_exception_of_the_callback_wins_over_a_reset() -> None:
 async def test_h2_client_content_length_without_body_is_ignored(
     method: bytes, status: bytes
 ) -> None:
+    """These responses have no body by definition, whichever length they announce."""
     async with playing() as play:
         taken: list[Action] = []
 
@@ -769,6 +780,7 @@ async def test_h2_client_content_length_without_body_is_ignored(
 async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
     seconds: float, is_doubted: bool, autojump_clock: MockClock
 ) -> None:
+    """A request that is cancelled after more than 10 silent seconds may mean a dead connection."""
     async with playing() as play:
         long_one, first, second = [(await play.receive_request())[0] for _ in range(3)]
         await trio.sleep(seconds)
@@ -825,6 +837,7 @@ GOODBYES: dict[str, tuple[list[bytes], dict[int, str]]] = {
 @pytest.mark.parametrize("name", GOODBYES)
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_h2_client_goaway_ends_unprocessed_requests(name: str, at_once: bool) -> None:
+    """Streams above the last id may be retried elsewhere; the others still get their answers."""
     words, lost = GOODBYES[name]
     async with playing() as play:
         server = play.server
@@ -934,6 +947,7 @@ SILENT = "the server closed the connection without an answer"
 async def test_h2_client_other_protocol_raises_connect_failed(
     words: bytes, close: bool, text: str
 ) -> None:
+    """The error says what the peer speaks instead, and no socket stays open."""
     ours, theirs = memory_pair()
     client = H2ClientConnection(ours, "http")
     async with trio.open_nursery() as nursery:

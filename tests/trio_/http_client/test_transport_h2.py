@@ -54,6 +54,7 @@ DISCOVERED: Any = {
 
 
 async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: MonkeyPatch) -> None:
+    """All 200 wait at the server at the same time, on a single connection."""
     running = most = 0
     enough = trio.Event()
 
@@ -86,6 +87,7 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
 async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
     monkeypatch: MonkeyPatch,
 ) -> None:
+    """The server allows 10 streams each, so 25 calls that wait for each other need three."""
     monkeypatch.setattr(H2Peer, "most", 10)
     server = PlayedHttpServer(E)
     running = 0
@@ -110,6 +112,7 @@ async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
 async def test_http2_client_cancelled_call_keeps_the_connection(
     version: str, monkeypatch: MonkeyPatch, nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
+    """HTTP/1.1 would have to close it; here the stream's reset is enough."""
     server = PlayedHttpServer(version, tools_call=hang)
     async with connected(server, monkeypatch) as client:
         await trio.testing.wait_all_tasks_blocked()
@@ -130,6 +133,8 @@ async def test_http2_client_cancelled_call_keeps_the_connection(
 
 
 async def test_http2_client_subscription_shares_the_connection(monkeypatch: MonkeyPatch) -> None:
+    """An endless response occupies one stream, and calls go on beside it."""
+
     async def listen(request: Any) -> None:
         meta = {"io.modelcontextprotocol/subscriptionId": request.message["id"]}
         await request.begin_stream()
@@ -239,6 +244,7 @@ async def test_http2_client_calls_wait_for_the_connection_being_opened(
 async def test_http2_client_connect_failure_does_not_delay_other_calls(
     monkeypatch: MonkeyPatch, autojump_clock: MockClock
 ) -> None:
+    """Fifty calls fail while the server is down, and the next one succeeds once it is up."""
     server = PlayedHttpServer(E, tools_call=DONE)
     async with connected(server, monkeypatch) as client:
         await client.call_tool("t")
@@ -334,6 +340,7 @@ PLAYS: dict[str, tuple[list[Any], int, str]] = {
 async def test_http2_client_unprocessed_call_is_retried_and_no_other(
     name: str, monkeypatch: MonkeyPatch
 ) -> None:
+    """A tool must never run twice, so a retry needs the server's word that it didn't run."""
     plays, times, outcome = PLAYS[name]
     server = PlayedHttpServer(E)
     async with connected(server, monkeypatch) as client:
@@ -352,6 +359,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
 async def test_http2_client_goaway_moves_new_calls_to_another_connection(
     monkeypatch: MonkeyPatch, nursery: trio.Nursery
 ) -> None:
+    """The old connection finishes its five calls before it is closed, so no call is lost."""
     release = trio.Event()
 
     async def wait(request: Any) -> None:

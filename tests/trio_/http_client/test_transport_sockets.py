@@ -96,6 +96,7 @@ async def test_http_socket_reset_fails_its_call_only() -> None:
 async def test_http_socket_restarted_server_serves_a_stateless_client(
     nursery: trio.Nursery,
 ) -> None:
+    """Without a session there is nothing to restore, so only calls during the restart fail."""
     server = PlayedHttpServer(E, tools_call=DONE)
 
     async def start(port: int = 0) -> tuple[int, trio.CancelScope]:
@@ -133,6 +134,7 @@ async def test_http_socket_refused_names_the_cure() -> None:
 
 
 async def test_http_socket_tls_is_verified() -> None:
+    """An unknown authority is refused, and a URL with the wrong scheme gets a hint."""
     authority = trustme.CA()
     server = PlayedHttpServer(E, tools_call=DONE)
     async with serving(server, theirs(authority, "127.0.0.1")) as url:
@@ -156,6 +158,7 @@ async def test_http_socket_tls_is_verified() -> None:
 async def test_http_socket_proxy_of_environment_is_used(
     environment: pytest.MonkeyPatch,
 ) -> None:
+    """Even the session's DELETE goes through the proxy; an explicit one beats `no_proxy`."""
     server = PlayedHttpServer(D, session="s1", tools_call=DONE)
     async with serving(server) as url:
         proxy = TinyProxy(int(url.split(":")[2].split("/")[0]))
@@ -221,6 +224,7 @@ async def test_http_socket_alpn_selects_the_protocol(
 async def test_http_socket_system_tls_offers_http2_with_a_nursery(
     environment: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
+    """HTTP/2 needs a background task, so a connection for one request speaks HTTP/1.1."""
     authority = trustme.CA()
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(bundle)
@@ -273,6 +277,8 @@ async def test_http_socket_prior_knowledge_through_a_proxy_uses_a_tunnel() -> No
 
 
 async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
+    """The server speaks only HTTP/1.1, and both errors name the option to leave out."""
+
     async def close_after(stream: trio.abc.Stream) -> None:
         await stream.receive_some()
 
@@ -299,6 +305,7 @@ async def test_http_socket_prior_knowledge_wrong_names_the_cure() -> None:
 async def test_http_socket_prior_knowledge_silent_server_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The server never sends SETTINGS, and its connection is closed at the timeout."""
     monkeypatch.setattr(_connector, "_CONNECT_TIMEOUT", 0.05)
 
     async def wait(stream: trio.abc.Stream) -> None:
@@ -324,6 +331,7 @@ def test_http_socket_prior_knowledge_for_other_targets_raises(target: Any) -> No
 
 @pytest.mark.process
 def test_http_socket_http_1_1_does_not_import_http2() -> None:
+    """h2 and wsproto are loaded on first use, since their import would slow each start."""
     program = f"""
 import sys
 sys.path[:] = {[str(Path(__file__).parents[3]), *sys.path]!r}
