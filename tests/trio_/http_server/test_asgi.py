@@ -23,6 +23,7 @@ from tests.harness.wire.asgi import (
 async def test_trio_asgi_lifespan_cancelled_cancels_handlers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """A host may cancel its lifespan task without a shutdown event, and cleanup still runs."""
     lived = Lived()
     neutral = Neutral(lifespan=lived)
     app = asgi(neutral.server)

@@ -150,6 +150,7 @@ async def serving(server: Any, auth: Any, **options: Any) -> AsyncIterator[Dial]
 
 
 async def test_authorized_server_checks_token_and_scopes(caplog: pytest.LogCaptureFixture) -> None:
+    """Each refusal names the metadata or the scopes; the log has the reason, but no token."""
     caplog.set_level(logging.INFO, "mcp_trio")
     async with serving(scoped_server(), guard({"ann": ANN}.get)) as dial:
         wire = await dial()
@@ -204,6 +205,7 @@ class StalledVerifier:
 
 
 async def test_token_check_stalled_does_not_block_other_requests() -> None:
+    """The identity provider hangs: only requests on that connection wait, in their order."""
     slow = StalledVerifier()
     servers = {"/mcp": scoped_server(), "/open": scoped_server()}
     async with serving(servers, {"/mcp": guard(slow), "/open": None}) as dial:
@@ -237,6 +239,7 @@ async def test_token_check_body_may_arrive_before_or_after() -> None:
 
 
 async def test_token_check_precedes_100_continue() -> None:
+    """A client without a valid token needn't upload its body."""
     slow = StalledVerifier()
     async with serving(scoped_server(), guard(slow)) as dial:
         wire = await dial()
@@ -315,6 +318,7 @@ async def test_serve_http_auth_without_entry_for_a_path_raises() -> None:
 
 
 async def test_serve_http_api_keys_need_no_issuer(caplog: pytest.LogCaptureFixture) -> None:
+    """A login can't help, so there is no metadata, and our own client explains the refusal."""
     caplog.set_level(logging.INFO, "mcp_trio")
     keys = ApiKeys(
         {"ann": "CANARY-ann-0123456789"},
@@ -409,6 +413,7 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
 
 
 async def test_jwt_of_an_authorization_server_is_verified() -> None:
+    """A real issuer is played: five connections cause one fetch of its keys."""
     async with trio.open_nursery() as nursery:
         issuer: AuthorizationServer = await nursery.start(authorization_server.serve)
         keeper = guard(JwtVerifier(issuer.issuer, RESOURCE))
@@ -516,6 +521,7 @@ def jwks_step() -> Any:
 async def test_jwks_fetch_is_shared_by_concurrent_checks(
     answer: Any, outcome: Any, fetching: Fetching
 ) -> None:
+    """One waiter is cancelled; the two others get the same keys, or the same failure."""
     fetching.answer = answer
     step = jwks_step()
     ann, bob, gone = (SteppedCheck(step) for _ in range(3))

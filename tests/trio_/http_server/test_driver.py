@@ -199,6 +199,7 @@ async def test_http_driver_nowait_output_is_queued() -> None:
 
 
 async def test_http_driver_much_output_waits_for_the_writer(autojump_clock: MockClock) -> None:
+    """The handler pauses at about 64 KiB and continues as the writer takes output."""
     log: list[str] = []
     async with running_driver(make(log)) as driver:
         slow, other = DriverHarness(driver), DriverHarness(driver)
@@ -260,6 +261,8 @@ async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
 async def test_http_driver_failure_at_a_deadline_is_logged(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """One failing timeout must not stop the timer for later ones."""
+
     class Broken(FakeRouter):
         def handle_timeout(self, now: float) -> None:
             super().handle_timeout(now)
@@ -279,6 +282,8 @@ async def test_http_driver_failure_at_a_deadline_is_logged(
 async def test_http_driver_failure_with_a_request_ends_that_request(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The client gets an internal error, and the next request is handled as usual."""
+
     def fail(*_: Any) -> None:
         raise ZeroDivisionError
 
@@ -300,6 +305,8 @@ async def test_http_driver_failure_with_a_request_ends_that_request(
 async def test_http_driver_failure_of_the_router_does_not_end_the_server(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The failure strikes while a call runs, and the call still gets its result."""
+
     def fail(endpoint: Endpoint) -> None:
         raise ZeroDivisionError
 
@@ -329,6 +336,7 @@ async def test_http_driver_failure_of_the_router_does_not_end_the_server(
 async def test_http_driver_shutdown_is_orderly(
     seconds: float, ends: float, autojump_clock: MockClock
 ) -> None:
+    """A call may finish within the 5 seconds of grace, and new requests are refused at once."""
     log: list[str] = []
     async with running_driver(make(log)) as driver:
         harness = DriverHarness(driver)

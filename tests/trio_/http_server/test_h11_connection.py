@@ -167,6 +167,7 @@ async def test_h11_server_pipelined_request_waits_for_a_slow_one() -> None:
 
 
 async def test_h11_server_unlimited_pipelining_pauses_reading() -> None:
+    """The first of 3,001 requests hangs, so the rest must wait in the socket, not in memory."""
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
@@ -209,6 +210,7 @@ async def test_h11_server_large_pipelined_responses_are_not_buffered() -> None:
 
 
 async def test_h11_server_unfinished_response_is_sent_in_chunks() -> None:
+    """Events arrive as they occur, and the connection is reusable after the last chunk."""
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
@@ -265,6 +267,7 @@ async def test_h11_server_keep_alive_follows_the_request(request_: bytes, closes
 
 @pytest.mark.parametrize("target", ["/echo", "/stream", "/nothing"])
 async def test_h11_server_response_without_body_has_none(target: str) -> None:
+    """Stray body bytes would be taken for the start of the next response."""
     site = FakeRouter()
 
     def finish(exchange: FakeExchange) -> None:
@@ -297,6 +300,7 @@ async def test_h11_server_passes_any_method() -> None:
 
 
 async def test_h11_server_complete_response_is_one_write() -> None:
+    """One system call and often one packet: head and body are joined."""
     writes: list[bytes] = []
     ours, theirs = memory_pair()
     stream = trio.StapledStream(ours, ours)
@@ -512,6 +516,7 @@ async def test_h11_server_disconnect_at_every_byte_of_request_leaves_nothing() -
 async def test_h11_server_disconnect_during_a_handler_is_noticed(
     half: bool, autojump_clock: MockClock
 ) -> None:
+    """The server reads on while a handler runs, since only that shows the end of the stream."""
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
@@ -548,6 +553,7 @@ async def test_h11_server_half_close_gets_the_response_being_written() -> None:
 
 
 async def test_h11_server_half_close_without_reading_times_out(autojump_clock: MockClock) -> None:
+    """A half-closed client may still read, but one that never does can't hold the connection."""
     site = FakeRouter()
     async with serving(site) as served:
         for goes in False, True:
@@ -590,6 +596,7 @@ async def test_h11_server_disconnect_within_response_ends_exchange(read: int) ->
 
 
 async def test_h11_server_broken_stream_ends_the_exchange(caplog: pytest.LogCaptureFixture) -> None:
+    """A reset by the peer is everyday life: the exchange ends without a log record."""
     ours, theirs = memory_pair()
     stream = trio.StapledStream(ours, ours)
 
@@ -638,6 +645,7 @@ async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -
 
 @pytest.mark.parametrize("first", [False, True])
 async def test_h11_server_slow_head_gets_408(first: bool, autojump_clock: MockClock) -> None:
+    """One byte a second is the slowloris attack; each byte must not restart the 10 seconds."""
     async with serving(FakeRouter()) as served:
         wire = served.connect()
         if not first:
@@ -672,6 +680,7 @@ async def test_h11_server_missing_body_gets_408(framed: bool, autojump_clock: Mo
 async def test_h11_server_slow_body_needs_minimum_progress(
     a_second: int, arrives: bool, autojump_clock: MockClock
 ) -> None:
+    """A slow line may take long, but below 1 KiB a second the body is refused after 30 s."""
     async with serving(FakeRouter()) as served:
         wire = served.connect()
         body = b"x" * a_second * 100
@@ -708,6 +717,7 @@ async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> N
 async def test_h11_server_unread_response_closes_the_connection(
     takes: int, autojump_clock: MockClock
 ) -> None:
+    """Without progress for 30 seconds it is closed, while another connection is served."""
     site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
@@ -729,6 +739,7 @@ async def test_h11_server_unread_response_closes_the_connection(
 
 
 async def test_h11_server_slow_reader_with_progress_continues(autojump_clock: MockClock) -> None:
+    """It reads 10 kB a second: a total timeout would cut it off after a third."""
     site = FakeRouter()
 
     def answer(exchange: FakeExchange) -> None:
@@ -783,6 +794,7 @@ async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
 async def test_h11_server_internal_error_within_a_response_truncates_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The status is already sent, so only the missing last chunk can tell the client."""
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()
@@ -809,6 +821,7 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
 async def test_h11_server_failing_stream_ends_its_connection(
     fails: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A custom stream may raise anything: one log record, and the server goes on."""
     ours, theirs = memory_pair()
 
     async def fail(*_: Any) -> bytes:
@@ -830,6 +843,8 @@ async def test_h11_server_failing_stream_ends_its_connection(
 async def test_h11_server_failing_disconnect_is_logged(
     how: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The cleanup itself raises, on each path to it, and the connection still closes."""
+
     def fail(now: float) -> None:
         raise ZeroDivisionError
 
@@ -858,6 +873,7 @@ async def test_h11_server_failing_disconnect_is_logged(
 
 
 async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockClock) -> None:
+    """Each line has status, seconds and bytes; a client that left has the status 0."""
     site = FakeRouter()
     async with serving(site) as served:
         wire = served.connect()

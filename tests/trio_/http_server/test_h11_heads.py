@@ -63,6 +63,7 @@ def test_h11_head_absolute_url_becomes_a_path() -> None:
 
 
 def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients repeat their heads, so parsing is cached, with bounds on entries and sizes."""
     read: list[bytes] = []
     make = _h11_heads.chunk_parser
 
@@ -87,6 +88,7 @@ def test_h11_head_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_h11_heads_differing_in_content_length_are_parsed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A client's calls often differ only in length, and the cache must not return a stale one."""
     read: list[bytes] = []
     make = _h11_heads.chunk_parser
 

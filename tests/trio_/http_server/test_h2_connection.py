@@ -69,6 +69,7 @@ async def test_h2_server_answers_requests_on_one_connection() -> None:
 
 
 async def test_h2_server_passes_the_request_head() -> None:
+    """`:authority` becomes host, and split cookie fields are joined as RFC 9113 says."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -193,6 +194,7 @@ async def test_h2_server_expect_continue_is_answered() -> None:
 
 
 async def test_h2_server_padding_and_priority_are_ignored() -> None:
+    """Browsers still send both, and an unknown frame type must be ignored too."""
     async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         fields = block(
@@ -218,6 +220,7 @@ async def test_h2_server_padding_and_priority_are_ignored() -> None:
 
 
 async def test_h2_server_response_follows_the_windows() -> None:
+    """Both the stream's and the connection's window count, and no frame exceeds 16,384 bytes."""
     site = answering(300_000)
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -238,6 +241,7 @@ async def test_h2_server_response_follows_the_windows() -> None:
 
 
 async def test_h2_server_response_follows_window_settings() -> None:
+    """A changed initial window applies to open streams, and may make theirs negative."""
     async with h2_serving(answering(100_000)) as served:
         wire = served.connect()
         await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)), asking(1, b"", b"/large"))
@@ -260,6 +264,7 @@ async def test_h2_server_response_follows_window_settings() -> None:
 async def test_h2_server_output_is_pulled_after_the_last_was_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The handler's next output stays in the exchange, where backpressure can see it."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         taken: list[FakeExchange] = []
@@ -287,6 +292,7 @@ async def test_h2_server_output_is_pulled_after_the_last_was_sent(
 
 
 async def test_h2_server_unread_responses_do_not_block_others(autojump_clock: MockClock) -> None:
+    """One client opens 99 streams without a window: they time out, and its other calls succeed."""
     site = answering(100_000)
     async with h2_serving(site) as served:
         wire = served.connect()
@@ -310,6 +316,7 @@ async def test_h2_server_unread_responses_do_not_block_others(autojump_clock: Mo
 async def test_h2_server_slow_reader_needs_minimum_progress(
     piece: int, autojump_clock: MockClock
 ) -> None:
+    """Tiny window updates are a known attack; 1 KiB a second is enough to go on."""
     site = answering(1_000_000)
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -380,6 +387,7 @@ def room_given(wire: H2Wire, stream: int) -> int:
 
 
 async def test_h2_server_long_body_gets_window_updates() -> None:
+    """The body exceeds both windows many times, and at most 256 KiB are granted ahead."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -444,6 +452,7 @@ async def test_h2_server_rejected_body_is_drained_for_a_second(
 async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
+    """Once the memory is used up, the third body waits without a timeout until others end."""
     monkeypatch.setattr("mcp_trio.http_server._h2_connection._MAX_BODY_BYTES", 130_000)
     site = FakeRouter()
     async with h2_serving(site) as served:
@@ -563,6 +572,7 @@ async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) ->
 async def test_h2_server_slow_body_needs_minimum_progress(
     piece: int, autojump_clock: MockClock
 ) -> None:
+    """Below 1 KiB a second, the stream gets 408 after 30 s; the other stream goes on."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -615,6 +625,7 @@ async def test_h2_server_request_reset_in_the_same_read_is_not_started() -> None
 async def test_h2_server_disconnect_ends_all_exchanges(
     half: bool, autojump_clock: MockClock
 ) -> None:
+    """Every handler learns it at once: even a half close ends HTTP/2."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -647,6 +658,7 @@ async def test_h2_server_disconnect_at_every_byte_of_request_leaves_nothing() ->
 
 
 async def test_h2_server_shutdown_sends_goaway_twice(autojump_clock: MockClock) -> None:
+    """The ping between them covers requests under way, so no client loses one."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -746,6 +758,7 @@ async def test_h2_server_internal_error_is_logged_and_ends_one_stream(
 async def test_h2_server_internal_error_within_a_response_resets(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """HTTP/2 can end one stream with an error, so the connection is kept."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
@@ -773,6 +786,7 @@ async def test_h2_server_internal_error_of_the_connection_ends_it(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: MockClock,
 ) -> None:
+    """Whichever part of our own code fails, other connections are served, and the log shows it."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire, other = await served.meet(), await served.meet()

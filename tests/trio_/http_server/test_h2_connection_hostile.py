@@ -311,6 +311,7 @@ FLOODS = {
 async def test_h2_server_flood_ends_the_connection_early(
     frames: list[bytes], together: int, autojump_clock: MockClock
 ) -> None:
+    """ENHANCE_YOUR_CALM ends each flood before it costs many handlers or much output."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = served.connect()
@@ -413,6 +414,7 @@ FRAMES = st.one_of(
 def test_h2_server_random_frames_leave_nothing_behind(
     frames: list[bytes], size: int, stops: bool
 ) -> None:
+    """Any frames, split anywhere: no internal error, and no stream or buffer is left."""
     sent = HELLO + b"".join(frames)
     faults: list[str] = []
 

@@ -156,6 +156,7 @@ async def test_h2_response_that_is_read_slowly_holds_up_no_others() -> None:
 
 
 async def test_h2_request_that_waits_too_long_gets_503(autojump_clock: MockClock) -> None:
+    """Unread responses hold the memory that new requests need; the error says what to do."""
     async with hoarding() as hoard:
         streams = ids(1, 30)
         await hoard.call("now", *streams)
@@ -197,6 +198,7 @@ async def test_h2_responses_of_running_handlers_are_all_kept_for_a_client_that_r
 async def test_h2_responses_of_running_handlers_are_dropped_if_nothing_is_read(
     autojump_clock: MockClock,
 ) -> None:
+    """The handlers ran already, so refusing is too late: an error replaces their results."""
     async with hoarding() as hoard:
         streams = ids(1, 60)
         await hoard.call("later", *streams)

@@ -122,6 +122,7 @@ async def test_http_server_builtin_answers_create_no_service(version: str) -> No
 
 
 async def test_http_server_response_stream_ends_and_is_resumed(autojump_clock: MockClock) -> None:
+    """The tool closes its stream to save the connection; the client asks again with the last id."""
     server = make()
 
     @server.tool
@@ -174,6 +175,7 @@ async def test_http_server_calls_on_several_connections_run_concurrently(
 async def test_http_server_disconnect_cancels_the_call_by_revision(
     autojump_clock: MockClock,
 ) -> None:
+    """Only the stateless revision takes a disconnect for a cancellation; a session lives on."""
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         for version in D, E:
@@ -191,6 +193,7 @@ async def test_http_server_disconnect_cancels_the_call_by_revision(
 
 
 async def test_http_server_session_delete_cancels_its_calls(autojump_clock: MockClock) -> None:
+    """No client can fetch their results any more, and the session's stream ends as well."""
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         session = HttpSession(listener.connect())
@@ -218,6 +221,7 @@ async def test_http_server_session_delete_cancels_its_calls(autojump_clock: Mock
 async def test_http_server_unread_stream_blocks_its_own_handler_only(
     version: str, autojump_clock: MockClock
 ) -> None:
+    """The handler pauses in mid-output, while 20 calls on another connection succeed."""
     notes = Notes()
     async with served_over_http(make(notes)) as listener:
         slow = HttpSession(listener.connect(), version)
@@ -239,6 +243,7 @@ async def test_http_server_unread_stream_blocks_its_own_handler_only(
 async def test_http_server_client_that_never_reads_is_disconnected(
     version: str, autojump_clock: MockClock
 ) -> None:
+    """A session keeps the rest for a client that reconnects; a stateless call ends unfinished."""
     notes = Notes()
     server = make(notes)
     async with served_over_http(server) as listener:
@@ -255,6 +260,7 @@ async def test_http_server_client_that_never_reads_is_disconnected(
 
 
 async def test_http_server_handlers_run_in_the_context_of_serve() -> None:
+    """Context variables set by one call must not leak into another."""
     import contextvars
 
     variable = contextvars.ContextVar("variable", default="unset")
@@ -299,6 +305,7 @@ async def test_http_server_changes_reach_the_standalone_stream(autojump_clock: M
 
 
 async def test_http_server_serves_servers_and_routes_by_path() -> None:
+    """Two servers with lifespans share a port with a health check; a failing route answers 500."""
     entered: list[str] = []
 
     def build(name: str) -> Server:
@@ -361,6 +368,8 @@ async def test_http_server_serves_servers_and_routes_by_path() -> None:
 
 
 async def test_http_server_lifespan_failure_propagates() -> None:
+    """The program must not start without its database, and its port is closed again."""
+
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if server.info.name:
@@ -393,6 +402,7 @@ async def test_http_server_invalid_host_or_origin_raises_at_once(option: dict[st
 async def test_http_server_body_over_limit_is_rejected(
     version: str, framed: bool, over: int, autojump_clock: MockClock
 ) -> None:
+    """Exactly 4 MiB are accepted; one byte more gets 413, with or without a content-length."""
     size = 4 * 1024 * 1024
     async with served_over_http(make()) as listener:
         session = HttpSession(listener.connect(), version)
@@ -427,6 +437,7 @@ async def test_http_server_body_over_limit_is_rejected(
 async def test_http_server_disconnect_at_every_byte_of_response_leaves_nothing(
     version: str, stride: int
 ) -> None:
+    """The client leaves after each possible number of bytes, and the server still works."""
     server = make()
     async with served_over_http(server) as listener:
         session = HttpSession(listener.connect(), version)
@@ -488,6 +499,7 @@ async def test_http_server_idle_stops_at_once(autojump_clock: MockClock) -> None
 async def test_http_server_stop_lets_handlers_finish_in_the_grace(
     version: str, autojump_clock: MockClock
 ) -> None:
+    """Idle connections close at once, busy ones after their response."""
     stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         session = HttpSession(listener.connect(), version)
@@ -520,6 +532,7 @@ async def test_http_server_stop_lets_handlers_finish_in_the_grace(
 async def test_http_server_stop_cancels_handlers_after_the_grace(
     version: str, autojump_clock: MockClock
 ) -> None:
+    """The client gets an error instead of a broken connection, and open streams end in order."""
     stopping = StoppedHttpServer()
     async with stopping.served() as listener:
         session = HttpSession(listener.connect(), version)
@@ -670,6 +683,7 @@ def authority() -> trustme.CA:
 
 
 async def test_http_server_tls_is_served(authority: trustme.CA) -> None:
+    """Plain HTTP and an aborted handshake harm no other client, and TLS ends with close_notify."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     trusting = ssl.create_default_context()
@@ -739,6 +753,7 @@ async def test_http_server_on_all_addresses_without_hosts_warns(
 
 
 async def test_http_server_free_port_uses_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`localhost` has two addresses, whose free ports would differ: the second one is closed."""
     made = [
         *await trio.open_tcp_listeners(0, host="127.0.0.1"),
         *await trio.open_tcp_listeners(0, host="127.0.0.1"),
@@ -769,6 +784,7 @@ async def test_http_server_address_in_use_raises() -> None:
 def test_run_http_shuts_down_on_a_signal(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A real signal arrives during a call, which finishes before the exit status is set."""
     notes = Notes()
     serve = mcp_trio.http_server._serve.serve_http
 

@@ -144,6 +144,7 @@ def text_of(message: Message) -> str:
 
 @pytest.mark.parametrize("version", ["2025-03-26", C, D, E])
 async def test_http2_concurrent_calls(version: str, autojump_clock: MockClock) -> None:
+    """Fifty calls on one connection end in reverse order, and a quick one isn't delayed."""
     async with served_over_http(make([])) as listener:
         session = H2Session(listener.connect(), version)
         await session.shake_hands()
@@ -182,6 +183,7 @@ async def test_http2_progress_is_an_event_stream(version: str) -> None:
 async def test_http2_handler_waits_for_the_window_of_its_client(
     version: str, autojump_clock: MockClock
 ) -> None:
+    """Flow control reaches the handler, while other calls on the connection go on."""
     notes: list[str] = []
     async with served_over_http(make(notes)) as listener:
         session = H2Session(listener.connect(), version)
@@ -236,6 +238,7 @@ async def test_http2_reset_cancels_the_call_by_revision(autojump_clock: MockCloc
 
 
 async def test_http2_shutdown_is_orderly(autojump_clock: MockClock) -> None:
+    """An idle client, a silent one and a busy one each get the right goodbye."""
     notes: list[str] = []
     stop = trio.Event()
     async with served_over_http(make(notes), stop=stop, grace=5) as listener:
@@ -281,6 +284,7 @@ def guarded_call(session: H2Session, token: str) -> tuple[bytes, bytes]:
 
 
 async def test_http2_token_check_does_not_block_other_streams() -> None:
+    """The identity provider hangs; a health check on the same connection is answered."""
     slow = StalledVerifier()
     async with served_over_http(
         scoped_server(), auth={"/mcp": guard(slow)}, routes=ROUTES
@@ -305,6 +309,7 @@ async def test_http2_token_check_does_not_block_other_streams() -> None:
 
 
 async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
+    """A reset must reach even a check in progress, and the next request is checked anew."""
     slow = StalledVerifier()
     async with served_over_http(scoped_server(), auth={"/mcp": guard(slow)}) as listener:
         session = H2Session(listener.connect(), E)
@@ -326,6 +331,7 @@ async def test_http2_token_check_is_cancelled_with_its_stream() -> None:
 
 
 async def test_http2_first_bytes_select_the_protocol() -> None:
+    """The preface may arrive byte by byte, and half of one must not be answered."""
     async with served_over_http(make([]), routes=ROUTES) as listener:
         for size in 1, 5, 1_000:
             wire = H2Wire(listener.connect())
@@ -377,6 +383,7 @@ def trusting(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
 
 
 async def test_http2_over_tls_is_negotiated(authority: trustme.CA) -> None:
+    """ALPN decides; a client that then speaks the other protocol gets that protocol's error."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     async with trio.open_nursery() as nursery:
@@ -489,6 +496,7 @@ CALL = json.dumps(stateless_request(1, "tools/call", {"name": "hello", "argument
 
 @pytest.mark.interop
 async def test_http2_curl_with_prior_knowledge_is_answered() -> None:
+    """An independent client shows that our frames are right, and that an Upgrade may be ignored."""
     curl = tool("curl")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), routes=ROUTES))
@@ -513,6 +521,7 @@ async def test_http2_curl_with_prior_knowledge_is_answered() -> None:
 
 @pytest.mark.interop
 async def test_http2_curl_over_tls_is_answered(authority: trustme.CA, tmp_path: Any) -> None:
+    """An independent client negotiates HTTP/2, HTTP/1.1 or nothing at all."""
     curl = tool("curl")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
