@@ -103,6 +103,8 @@ def test_tools_whose_names_are_lists_are_listed() -> None:
     ],
 )
 def test_server_of_odd_client_raises_nothing(value: Any, push: str) -> None:
+    """The client under test may send anything, and only its own faults may count."""
+
     async def play() -> None:
         session = ClientSession(new_header("server", "stdio", "odd"), keep=True)
         steps = [("push", push, place, number) for place in range(4) for number in range(3)]

@@ -165,6 +165,7 @@ if len(open(path).read()) > 5:
 
 
 def test_target_that_answers_sometimes_is_called_flaky(tmp_path: Path) -> None:
+    """Only every other process has the fault, so the run reports it but doesn't fail."""
     # A second response, in every other process. Two can start at the same time.
     number = f"""
 number = 0
@@ -229,6 +230,7 @@ def test_slow_tool_is_no_fault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_interrupt_writes_what_was_found(tmp_path: Path, count: int) -> None:
+    """Even an impatient user who presses Ctrl+C three times keeps the report and the traces."""
     command = [sys.executable, "-m", "mcp_trio", "fuzz", "--seed", "1", "--no-shrink"]
     command += ["--output", "found", "--", *BROKEN, "--fault", "double-response"]
     process = subprocess.Popen(

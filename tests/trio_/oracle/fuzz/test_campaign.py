@@ -189,6 +189,7 @@ class UrlMemoryTarget(MemoryTarget):
 
 
 def test_url_that_waits_for_its_tool_has_no_fault_in_the_next_case() -> None:
+    """A URL can't be restarted, so the fuzzer waits until the server has finished the tool."""
     busy_until = 0.0
 
     def one_at_a_time(message: Any, start: int) -> Any:
@@ -456,6 +457,8 @@ def test_activity_has_the_beginning_of_a_long_method() -> None:
 def test_fault_of_one_request_is_shown_by_that_request_alone(
     method: str, step: Step, shrinks: bool
 ) -> None:
+    """A guess keeps only the opening and the faulty request, which saves most of the shrinking."""
+
     def twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from answers(message)
         if message.get("method") == method:
@@ -506,6 +509,8 @@ def test_run_cancelled_at_any_start_keeps_what_was_found(start: int) -> None:
 
 
 def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -> None:
+    """Ctrl+C strikes before the finding is certain, and it must not get lost."""
+
     def interrupts(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
         if number == 2 and message.get("method") == "ping":
             target.scope.cancel()
@@ -529,6 +534,8 @@ def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -
 
 
 def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:
+    """One missing answer must not hold up the run: the probe ends within 15 seconds."""
+
     def ignores_lists(message: Any, start: int) -> Any:
         if message.get("method") == "tools/list":
             return
@@ -586,6 +593,7 @@ def test_error_on_stderr_is_noted() -> None:
 def test_tool_that_takes_long_is_noted_and_not_called_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A slow tool isn't a fault, but would use up the time of the whole run."""
     monkeypatch.setattr(_campaign, "MAX_SLOW", 3)
     called = 0
 

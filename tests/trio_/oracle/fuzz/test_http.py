@@ -34,6 +34,7 @@ async def test_header_has_pseudonyms_of_this_run() -> None:
 
 
 async def test_sessions_are_recorded_as_conversations(autojump_clock: Any, tmp_path: Path) -> None:
+    """Otherwise the two sessions' equal ids would look like a fault of the server."""
     path = tmp_path / "x.mcp.jsonl"
     async with (
         open_recorder(path, "client", "http", [URL]) as recorder,

@@ -79,6 +79,7 @@ def written(folder: Path, *findings: FuzzFinding, target: Any = None, **options:
 
 
 def test_report_has_run_findings_and_opportunities() -> None:
+    """Other programs read this document, so each of its members is fixed here."""
     campaign = run_with(found(SOLID, methods=["tools/list"], seen=2), found(ADVICE))
     campaign.cases, campaign.messages = 9, 40
     campaign.unconfirmed["RPC-7 ping"] = 2
@@ -270,6 +271,7 @@ SECRET = "sk-live-0123456789abcdef"
 def test_written_test_reads_secrets_from_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The file can be committed, and says which variables a run needs."""
     env = {"A": "1", "API_KEY": FromEnvironment("API_KEY")}
     headers = {"authorization": FromEnvironment("TOKEN", "Bearer ")}
     written(tmp_path, found(SOLID), env=env, headers=headers)
@@ -312,6 +314,7 @@ def test_secret_of_the_target_is_in_no_file(
     value: str,
     shown: str,
 ) -> None:
+    """The secret is part of the command line or the URL itself; a variable replaces it."""
     names = written(tmp_path, found(SOLID), target=target)
     campaign = run_with()
     campaign.target = target

@@ -30,6 +30,7 @@ async def test_header_has_pseudonyms_of_this_run() -> None:
 
 @pytest.mark.process
 async def test_processes_are_recorded_as_conversations(tmp_path: Path) -> None:
+    """Each process is a connection of its own, so its lines carry its number."""
     path = tmp_path / "x.mcp.jsonl"
     words = [sys.executable, "-c", "import sys; sys.stdin.readline(); print(1)"]
     async with (
