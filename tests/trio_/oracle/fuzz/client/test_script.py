@@ -61,6 +61,7 @@ def server(revision: str, *steps: tuple[Any, ...]) -> ScriptedServer:
 
 @pytest.mark.parametrize("revision", ALL)
 def test_server_without_steps_is_correct(revision: str) -> None:
+    """The judge checks our own played server, or each client would be blamed for its faults."""
     judge = Judge(TraceHeader(format_version=1, observer="server", transport="stdio"))
     played = server(revision)
     messages = [opening(revision)]
