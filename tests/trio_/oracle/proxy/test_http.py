@@ -60,6 +60,7 @@ async def proxy_of(nursery: trio.Nursery, url: str, **options: Any) -> str:
 async def test_conversation_through_the_proxy_is_whole_and_clean(
     version: str, tmp_path: Path
 ) -> None:
+    """Progress, a server request and 500 kB pass in each revision, and the judge finds no fault."""
     path = tmp_path / "a.mcp.jsonl"
     log: list[AccessLogEntry] = []
     steps: list[float] = []

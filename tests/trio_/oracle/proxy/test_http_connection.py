@@ -356,6 +356,7 @@ async def test_body_passes_before_its_end() -> None:
 
 
 async def test_event_passes_before_the_end_of_its_stream(tmp_path: Path) -> None:
+    """A proxy that buffers would make progress useless; the client's end reaches the server too."""
     path = tmp_path / "a.mcp.jsonl"
     async with open_recorder(path, "between", "http") as recorder, proxied(recorder) as wire:
         await wire.client.send_all(GET)
@@ -498,6 +499,7 @@ async def test_response_that_ends_early_ends_early_for_the_client(
 async def test_server_without_a_response_gives_502(
     answer: bytes, text: str, tmp_path: Path
 ) -> None:
+    """The client learns what the server sent instead, and the trace has no 502 of the server."""
     path = tmp_path / "a.mcp.jsonl"
     async with open_recorder(path, "between", "http") as recorder, proxied(recorder) as wire:
         await wire.client.send_all(POST)
@@ -520,6 +522,8 @@ async def test_server_without_a_response_gives_502(
 async def test_server_that_does_not_accept_gives_504(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The client gets a response with the reason after 10 seconds, not an endless wait."""
+
     async def hang(self: Any) -> Any:
         await trio.sleep_forever()
 

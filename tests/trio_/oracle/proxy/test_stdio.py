@@ -83,6 +83,7 @@ def read_file(path: Path) -> list[TraceLine]:
 
 
 async def test_bytes_of_a_process_pass_in_both_directions(tmp_path: Path) -> None:
+    """Junk passes like JSON, and the trace has every line with its sender."""
     path = tmp_path / "a.mcp.jsonl"
     async with (
         open_recorder(path, "between", "stdio", ["echo"]) as recorder,
