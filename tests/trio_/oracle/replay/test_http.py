@@ -68,6 +68,7 @@ async def play(said: list[Sent], url: Url, file: Path) -> ReplayClient:
 
 @pytest.mark.parametrize("said", [LEGACY, MODERN], ids=["legacy", "modern"])
 async def test_client_and_server_of_a_trace_agree(said: list[Sent], tmp_path: Path) -> None:
+    """Both sides of one trace are replayed against each other, and the new trace is the same."""
     trace = recorded(said)
     server = ReplayServer(trace)
     http = ReplayHttpServer(
@@ -186,6 +187,8 @@ async def test_requests_without_a_response_make_room_for_what_follows(
 async def test_session_whose_end_is_not_answered_is_left_after_two_seconds(
     autojump_clock: MockClock,
 ) -> None:
+    """The server hangs at DELETE; the replay is done and must not wait for it."""
+
     class Server(SilentServer):
         async def run(
             self, head: RequestHead, body: bytes, receive: Callable[[list[Action]], None]

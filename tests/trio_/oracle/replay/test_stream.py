@@ -73,6 +73,7 @@ async def test_server_that_ends_is_noticed() -> None:
 
 
 async def test_server_of_a_trace_survives_junk_and_pieces() -> None:
+    """Junk gets a parse error, and a call that arrives byte by byte its recorded result."""
     server = ReplayServer(recorded(CALL))
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -93,6 +94,7 @@ async def test_server_of_a_trace_survives_junk_and_pieces() -> None:
 async def test_server_of_a_trace_reads_on_after_a_line_that_is_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The rest of the long line is skipped, so that the next one is read from its start."""
     monkeypatch.setattr("mcp_trio.oracle.replay._stream._MAX_LINE", 1_000)
     server = ReplayServer(recorded(CALL))
     ours, theirs = trio.testing.memory_stream_pair()
