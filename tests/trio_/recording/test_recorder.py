@@ -82,6 +82,7 @@ async def test_child_that_fails_is_recorded(path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25", "2024-11-05"])
 async def test_both_sides_of_http_record_the_same_messages(tmp_path: Path, version: str) -> None:
+    """Two traces of one conversation can be compared, since neither side adds or drops a line."""
     ours, theirs = tmp_path / "client", tmp_path / "server"
     async with trio.open_nursery() as nursery:
 
@@ -106,6 +107,7 @@ async def test_both_sides_of_http_record_the_same_messages(tmp_path: Path, versi
 
 
 async def test_session_ids_have_the_same_pseudonym_in_all_requests(path: Path) -> None:
+    """A session id is a secret, but the judge must see that requests belong together."""
     async with trio.open_nursery() as nursery:
         address = await nursery.start(serve_http, make_server())
         async with connect(address.url, record=path, versions=["2025-11-25"]) as client:
@@ -124,6 +126,7 @@ async def test_session_ids_have_the_same_pseudonym_in_all_requests(path: Path) -
 
 
 async def test_websocket_is_recorded_with_its_close_codes(tmp_path: Path) -> None:
+    """Both sides see the same close handshake, and the server's trace has the upgrade."""
     ours, theirs = tmp_path / "client", tmp_path / "server"
     async with trio.open_nursery() as nursery:
 
@@ -145,6 +148,7 @@ async def test_websocket_is_recorded_with_its_close_codes(tmp_path: Path) -> Non
 
 
 async def test_conversations_of_listeners_have_their_numbers_in_one_trace(path: Path) -> None:
+    """Two connections write to one file, and the numbers keep them apart."""
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -183,6 +187,7 @@ def test_server_on_stdio_is_recorded(path: Path) -> None:
 
 
 async def test_http_request_that_fails_is_recorded(path: Path) -> None:
+    """The server hangs up without an answer: the trace shows why connecting failed."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
 
@@ -221,6 +226,8 @@ async def test_secrets_are_written_on_request_only(path: Path, with_secrets: boo
 
 
 async def test_login_is_recorded_without_its_content(path: Path) -> None:
+    """A user can debug a login with the trace, which still has no token in it."""
+
     async def browse(url: str) -> str:
         query = parse_qs(urlsplit(url).query)
         return f"{query['redirect_uri'][0]}?code=code+&state={query['state'][0]}"
@@ -257,6 +264,7 @@ def test_recording_with_an_invalid_option_is_refused(options: Any, problem: str)
 
 @pytest.mark.process
 def test_process_that_is_killed_keeps_what_was_written(path: Path) -> None:
+    """A crash is when a trace is needed most, so no line may wait in a buffer."""
     code = f"""
 import os, signal, time, trio
 from mcp_trio.recording._open import open_recorder
@@ -275,6 +283,7 @@ trio.run(main)
 
 
 async def test_recorded_stream_passes_everything_on(path: Path) -> None:
+    """Recording must not change the conversation, even for a memoryview or a second close."""
     ours, theirs = mcp_trio.memory_pair()
     async with open_recorder(path, "client", "stream") as recorder:
         assert recorder is not None
