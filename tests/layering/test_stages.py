@@ -33,7 +33,6 @@ LEFT: Final = {
     "tests/fuzz": 1,
     "tests/interop": 54,
     "tests/security": 36,
-    "tests/trio_/streams": 32,
 }
 
 

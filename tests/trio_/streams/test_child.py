@@ -223,6 +223,7 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
 @pytest.mark.usefixtures("without_proc")
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_output_is_read_after_its_exit() -> None:
+    """A daemon keeps the pipe open, so the output has no end of its own after the exit."""
     words = (
         GRANDCHILD
         + "grandchild('time.sleep(60)', start_new_session=True); say('x' * 50_000); os._exit(9)"
@@ -278,6 +279,7 @@ def test_child_process_of_another_user_is_not_waited_for(
 
 
 async def test_child_aclose_from_another_task_ends_it() -> None:
+    """A read in progress sees the end of the stream, and a cancelled close can be repeated."""
     ended = []
     async with spawn(python("time.sleep(60)"), grace=QUICK) as child:
 
@@ -437,6 +439,7 @@ def test_child_orphans_are_reaped_without_an_init_process(words: list[str]) -> N
 async def test_child_start_failure_names_the_cause(
     argv: list[str], cwd: str | None, text: str, tmp_path: Path
 ) -> None:
+    """The same ENOENT has several causes, and the user needs to know which one to fix."""
     for name, content, mode in (
         ("plain", "#!/bin/sh\n", 0o644),
         ("orphan", "#!/no/such/interpreter\n", 0o755),
@@ -496,6 +499,7 @@ async def test_child_stderr_callback_gets_lines() -> None:
 async def test_child_stderr_callback_failure_stops_its_calls(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """A bug in the callback must not end the server, and the tail keeps every line."""
     lines = []
 
     def fail(text: str) -> None:
@@ -559,6 +563,7 @@ async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPa
 async def test_child_stderr_forwarded_to_terminal_is_escaped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A server could otherwise retitle or clear the terminal; pieces of a character are joined."""
     ours, theirs = os.openpty()
     source = r"""
         for part in (b"\x1b]0;title\x07\x1b[2J\xe2\x80", b"\xae\r", b"\n\tb\xc2\x9bc\rd\n"):
@@ -579,6 +584,7 @@ async def test_child_stderr_forwarded_to_terminal_is_escaped(
 async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The user's pager stops reading, which must not stop the server: lines are dropped instead."""
     monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.5)
     got = bytearray()
     with our_stderr(monkeypatch) as seen:
@@ -686,6 +692,7 @@ async def test_child_description_has_the_line_of_the_error(written: str, shown: 
 @pytest.mark.process
 @pytest.mark.parametrize("state", ["None", "io.StringIO()"])
 def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
+    """A GUI program or a test runner has none, so lines go to descriptor 2, if that is open."""
     source = f"""
         import io, sys, trio
         from mcp_trio.streams._child import spawn

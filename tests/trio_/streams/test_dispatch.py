@@ -117,6 +117,7 @@ FAULTS: dict[str, Callable[[], Any]] = {
 async def test_handler_failure_is_answered_without_details_and_logged(
     fault: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The client gets only a reference, by which the operator finds the traceback in the log."""
     requests = {
         "tools/call": {"name": "act"},
         "prompts/get": {"name": "act"},
@@ -148,6 +149,7 @@ async def test_handler_failure_is_answered_without_details_and_logged(
 async def test_handler_raised_protocol_error_reaches_the_peer_unchanged(
     kind: str, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """These exceptions are answers, not bugs, even if a nursery wraps them in a group."""
     errors: list[BaseException] = [
         ToolError("no such city"),
         McpError(1234, "in the sense of the protocol", {"more": [1]}),
@@ -182,6 +184,7 @@ async def test_handler_error_data_not_serializable_is_an_internal_error(kind: st
 
 @pytest.mark.parametrize("in_a_group", [False, True])
 async def test_handler_stale_cancelled_is_a_failure_of_the_handler(in_a_group: bool) -> None:
+    """The cancelled scope was left before, so this `Cancelled` is an ordinary error."""
     server = Server("strays")
 
     @server.tool
@@ -207,6 +210,7 @@ async def test_handler_stale_cancelled_is_a_failure_of_the_handler(in_a_group: b
 async def test_handler_cancelled_in_a_group_with_an_error_logs_the_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The client wants no response any more, so only the log can show the bug."""
     server = Server("groups")
 
     @server.tool
@@ -230,6 +234,7 @@ async def test_handler_cancelled_in_a_group_with_an_error_logs_the_error(
 
 
 async def test_handler_cancelled_from_outside_in_a_group_propagates() -> None:
+    """The handler's error must not swallow the cancellation of the whole server."""
     ours, theirs = memory_pair()
     server = Server("groups")
 
@@ -371,6 +376,7 @@ async def test_handler_that_ignores_cancellation_keeps_its_slot() -> None:
 
 
 async def test_handler_thread_cancelled_is_abandoned() -> None:
+    """Python can't stop a thread: its late progress and result are dropped."""
     server = Server("threads")
     entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
 
@@ -394,6 +400,7 @@ async def test_handler_thread_cancelled_is_abandoned() -> None:
 
 
 async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
+    """The thread reports progress to a server that has ended, and gets no exception."""
     server = Server("threads")
     entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
 
@@ -417,6 +424,7 @@ async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
 
 
 async def test_handler_32_concurrent_calls_are_answered_as_they_end() -> None:
+    """The last call ends first, and no response waits for an earlier request."""
     server = Server("order")
     gates = [trio.Event() for _ in range(32)]
 
@@ -436,6 +444,7 @@ async def test_handler_32_concurrent_calls_are_answered_as_they_end() -> None:
 
 
 async def test_handler_concurrency_is_limited() -> None:
+    """Twenty calls arrive at once; all are answered, and at most three run at a time."""
     server = Server("limited", limits=Limits(in_flight=3, waiting=100))
     running = most = 0
 

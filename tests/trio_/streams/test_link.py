@@ -194,6 +194,7 @@ async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None
 
 @pytest.mark.parametrize("direction", ["read", "write"])
 async def test_link_broken_stream_closes_the_connection(direction: str) -> None:
+    """Whichever task meets the break, the reader ends and the event is emitted once."""
     stream = Broken(direction)
     stream.reads.append(line(ping(1)))
     here = LinkRecorder(stream=stream)
@@ -235,6 +236,7 @@ SMALL = Limits(in_flight=1, waiting=1, pause=5.0)
 async def test_link_paused_stops_reading_until_answered(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
+    """Even a ping waits, since it is behind a request that isn't read yet."""
     here = LinkRecorder(limits=SMALL)
     await here.start(nursery)
     await here.send(*(request(id, "tools/call", CALL) for id in (1, 2)))
@@ -268,6 +270,7 @@ async def test_link_paused_too_long_rejects_requests(
 
 
 async def test_link_unread_responses_stop_reading(nursery: trio.Nursery) -> None:
+    """A client that never reads could otherwise fill our memory with pings."""
     here = LinkRecorder(limits=Limits(queued=1000))
     await here.start(nursery)
     sent = 0
@@ -307,6 +310,7 @@ async def test_link_end_of_input_during_a_pause_is_seen_afterwards(nursery: trio
 async def test_link_timer_ends_an_unanswered_initialize(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
+    """After 15 silent seconds the client tries the older handshake, which has 30 of its own."""
     other, ours = memory_pair()
     events: list[Event] = []
     conn = Connection(Role.CLIENT, client_config(initialize_timeout=30.0))
@@ -346,6 +350,7 @@ async def test_link_timer_ends_an_unanswered_initialize(
 
 
 async def test_link_drain_waits_above_the_high_water_mark(nursery: trio.Nursery) -> None:
+    """This is the backpressure for handlers that send much."""
     stream = Counting()
     stream.gate = trio.Event()
     here = LinkRecorder(stream=stream)
@@ -376,6 +381,7 @@ async def test_link_drain_waits_above_the_high_water_mark(nursery: trio.Nursery)
 async def test_link_writer_cancelled_releases_shielded_waiters(
     wait: str, autojump_clock: trio.testing.MockClock
 ) -> None:
+    """Without a writer the queue never empties, so waiting on would be a deadlock."""
     stream = Counting()
     stream.gate = trio.Event()
     here = LinkRecorder(stream=stream)
@@ -419,6 +425,7 @@ color: contextvars.ContextVar[str] = contextvars.ContextVar("color", default="no
 
 @pytest.mark.may_leave("connection")
 async def test_link_events_run_in_the_context_of_its_creation(nursery: trio.Nursery) -> None:
+    """Any task may pump, and its context variables must not leak into handlers."""
     color.set("of the link")
     seen: list[str] = []
     _, ours = memory_pair()
@@ -456,6 +463,7 @@ async def test_link_pump_inside_a_pump_returns_at_once() -> None:
 
 @pytest.mark.may_leave("connection")
 async def test_link_pump_survives_an_exception_of_on_event() -> None:
+    """The failing event counts as delivered, and the next pump goes on behind it."""
     _, ours = memory_pair()
     conn = Connection(Role.SERVER, server_config())
     taken: list[Event] = []

@@ -39,6 +39,7 @@ async def test_memory_pair_ends_are_crossed() -> None:
 
 
 async def test_memory_pair_write_waits_for_space(nursery: trio.Nursery) -> None:
+    """Memory pairs replace pipes in tests, so they need a pipe's backpressure."""
     writer, reader = memory_pair()
     await writer.send_all(bytes(CAPACITY))
     written = False

@@ -68,6 +68,7 @@ def ends() -> Iterator[Ends]:
 @pytest.mark.requirement("STDIO-2")
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_stdio_only_the_stream_uses_the_pipes(ends: Ends) -> None:
+    """Stray output goes to stderr and stray input is at its end, until the block is left."""
     os.write(ends.requests, b"request\n")
     with ends.streams() as stream:
         os.write(ends.stdout, b"stray output\n")
@@ -156,6 +157,7 @@ async def test_stdio_terminal_keeps_its_blocking_flag() -> None:
 
 
 async def test_stdio_one_socket_for_both_directions() -> None:
+    """As under inetd, both descriptors share one socket and so one blocking mode."""
     ours, theirs = socket.socketpair()
     stdin, stdout = os.dup(theirs.fileno()), os.dup(theirs.fileno())
     os.set_blocking(stdin, True)
@@ -237,6 +239,7 @@ def run(
 @pytest.mark.process
 @pytest.mark.requirement("STDIO-2")
 def test_stdio_prints_of_any_kind_go_to_stderr() -> None:
+    """C code and child processes bypass `sys.stdout`, so descriptor 1 itself is replaced."""
     done = run(
         """
         import ctypes
@@ -301,6 +304,7 @@ def test_stdio_started_with_a_closed_descriptor(shell: str, stdout: bytes, stder
 
 @pytest.mark.process
 def test_stdio_output_rejected_by_stderr_is_dropped() -> None:
+    """The client closed our stderr; a print fails then, but responses still arrive."""
     reader, writer = os.pipe()
     os.close(reader)
     done = run(
@@ -406,6 +410,7 @@ def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
     ],
 )
 def test_stdio_second_signal_kills_a_blocked_server(stuck: str, first: str, second: str) -> None:
+    """The code swallows every exception, so only the kernel's default action can end it."""
     source = f"""
         import time
         async def work(stream):
@@ -441,6 +446,8 @@ def test_stdio_ignored_signal_stays_ignored() -> None:
 
 
 async def test_stdio_signal_handlers_are_restored() -> None:
+    """The application may have its own handlers, which the block replaces only for a time."""
+
     def mine(number: int, frame: object) -> None:
         raise AssertionError
 

@@ -106,6 +106,7 @@ async def test_thread_write_waits_for_the_reader(pipe: tuple[int, int]) -> None:
 async def test_thread_write_cancelled_sends_no_further_chunk(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A blocked write can't be undone, but its thread must not send the rest behind our back."""
     begun: list[int] = []
     write = _threads._write
 
