@@ -235,6 +235,8 @@ def test_context_sends_nothing_for_a_cancelled_request() -> None:
 
 
 def test_context_runtime_without_waiting_raises() -> None:
+    """A runtime must only implement `report`: the rest has a harmless default or a clear error."""
+
     class Bare(Runtime):
         def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
             raise AssertionError
@@ -378,6 +380,7 @@ ASKED: list[tuple[Callable[[Context], Any], str, Any, Any, Any, Any]] = [
 def test_context_input_methods_send_params_and_return_the_result(
     version: str, ask: Any, method: str, params: Any, modern: Any, answer: Any, value: Any
 ) -> None:
+    """The same call is a nested request in 2025-11-25 and an input request in 2026-07-28."""
     returned: list[Any] = []
     asking = Server("s")
 
@@ -409,6 +412,7 @@ def test_context_input_methods_send_params_and_return_the_result(
     ],
 )
 def test_context_sample_tool_choice_is_sent_or_refused(choice: Any, sent: Any) -> None:
+    """A wrong choice is the author's mistake: it is raised before anything is sent."""
     errors: list[str] = []
     asking = Server("s")
 
@@ -430,6 +434,7 @@ def test_context_sample_tool_choice_is_sent_or_refused(choice: Any, sent: Any) -
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_context_input_response_is_read_in_each_run(version: str) -> None:
+    """The tool runs three times: without a response, with an invalid one and with a valid one."""
     asking = Server("s")
     form = Form(Seats)
     returned: list[Any] = []
@@ -465,6 +470,7 @@ def test_context_input_response_is_read_in_each_run(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("offers", [{}, {"sampling": {}}])
 def test_can_lets_a_tool_end_as_its_author_wants(version: str, offers: dict[str, Any]) -> None:
+    """Without sampling, one tool explains itself and the other ends with the protocol's error."""
     server = Server("s")
 
     @server.tool

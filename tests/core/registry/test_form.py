@@ -236,6 +236,7 @@ class Pair(NamedTuple):
 
 
 def test_form_is_made_of_each_object_type() -> None:
+    """Structs, dataclasses and typed dicts come back as instances, without unknown fields."""
     record = Form(Record)
     assert record.schema["properties"].keys() == {"firstName"}
     assert record.read(accepted(firstName="Ada")) == AcceptedElicitation(Record("Ada"))
@@ -368,6 +369,7 @@ class Nested(pydantic.BaseModel):
 
 
 def test_form_of_pydantic_model_is_flat() -> None:
+    """A client's form can't follow a `$ref`, so pydantic's enum definitions are inlined."""
     form = Form(Booking)
     assert form.schema == {
         "type": "object",

@@ -237,6 +237,7 @@ def test_meta_of_undecodable_meta_raises() -> None:
 
 
 def test_nested_request_is_cancelled_with_its_request() -> None:
+    """The client cancels the call; the server withdraws its request and ignores the response."""
     harness = stage(D)
     (question,) = harness.calls("book")
     ((job, steps),) = harness.running
@@ -373,6 +374,7 @@ def test_returned_input_requests_fail_after_ten_rounds(version: str) -> None:
 
 @every_revision
 def test_input_request_in_a_custom_method_raises(version: str) -> None:
+    """The client sees an internal error; only the author's log says what is allowed."""
     harness = stage(version)
 
     @harness.server.method("acme/ask")

@@ -196,6 +196,7 @@ def test_cursor_of_a_redeclared_name_is_unknown() -> None:
 def test_list_pages_under_changes_hold_lasting_entries_once(
     data: st.DataObject, size: int, count: int
 ) -> None:
+    """Entries come and go between two pages; a cursor is refused only if its entry is gone."""
     server = Server("s", page_size=size)
     names = itertools.count()
 
@@ -248,6 +249,7 @@ def test_list_pages_are_encoded_once_for_each_revision(method: str) -> None:
 
 
 def test_list_pages_cache_does_not_grow_with_cursors() -> None:
+    """A client that makes up cursors must not be able to fill the server's memory."""
     lists = pages.ListPages("s", {"prompts/list": {f"n{n}": Listed(n) for n in range(9)}}, 3, None)
     assert repr(lists) == "<ListPages of 's', 0 encoded>"
     lists.get_page("prompts/list", None, E)

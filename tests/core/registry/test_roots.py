@@ -123,6 +123,7 @@ def test_context_of_a_hook_describes_the_client() -> None:
 
 
 def test_exception_of_a_hook_is_logged_and_the_next_hook_runs() -> None:
+    """Hooks are independent: one that always fails costs the others nothing."""
     server = Server("s")
     order: list[str] = []
 
@@ -157,6 +158,7 @@ def test_client_that_does_not_answer_ends_the_wait_after_a_minute() -> None:
 
 
 def test_error_of_the_client_is_raised_in_the_hook() -> None:
+    """A client that can't list its roots answers with an error, which the hook may catch."""
     server = Server("s")
     errors: list[McpError] = []
 

@@ -126,6 +126,7 @@ def test_first_request_lists_the_tools_by_their_declarations(version: str) -> No
 
 @both_revisions
 def test_parallel_tool_uses_are_answered_in_one_message_and_run_once(version: str) -> None:
+    """A second round repeats no earlier tool call, even where the handler runs again."""
     shop = Shop()
     stage = shop.stage(version)
     question = uses(("stock", {"article": "oolong"}), ("price", {"article": "oolong"}))
@@ -239,6 +240,7 @@ def test_tool_may_ask_the_user_and_others_are_not_run_again(version: str) -> Non
 
 @both_revisions
 def test_key_lets_the_text_differ_from_run_to_run(version: str) -> None:
+    """In 2026-07-28 the handler runs again, so only `key` ties the new text to the old results."""
     server = Server("s")
     times = iter(range(100))
     runs: list[int] = []

@@ -73,6 +73,8 @@ def test_server_invalid_version_or_icon_raises() -> None:
 
 @pytest.mark.requirement("TOOL-1", "RES-1", "PRM-1")
 def test_server_capabilities_follow_the_declarations() -> None:
+    """Removing a kind's last entry withdraws the capability; resources and templates share one."""
+
     def declared(server: Server) -> Any:
         return json.loads(E.encode(server.config().capabilities))
 
@@ -158,6 +160,7 @@ def test_server_list_has_the_order_of_declaration() -> None:
 
 
 def test_server_list_follows_declarations_and_removals() -> None:
+    """An emptied list is an empty result, not an error; removing what isn't there raises."""
     server = full()
     for method, key in zip(
         LISTS, ("tools", "resources", "resourceTemplates", "prompts"), strict=True
@@ -182,6 +185,7 @@ def test_server_list_follows_declarations_and_removals() -> None:
 
 
 def test_server_decorators_return_the_function() -> None:
+    """Declared functions stay ordinary functions that tests and other code can call."""
     server = Server("s")
 
     def function() -> str:
@@ -276,6 +280,7 @@ def test_server_extension_without_a_valid_identifier_raises() -> None:
 
 
 def test_server_key_ring_is_declared_or_drawn_once() -> None:
+    """Without declared keys, the first use draws one that lasts as long as the server."""
     server = Server("s")
     had = server.has_keys
     ring = server.key_ring(lambda size: b"k" * size)

@@ -61,6 +61,7 @@ class VisitingServer:
 @pytest.mark.requirement("ELIC-20")
 @both_revisions
 def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
+    """Another user or page, 300 seconds or one changed character: each error names its reason."""
     site = VisitingServer()
     token = site.token(version)
     verify = site.server.verify_page_visit
@@ -141,6 +142,7 @@ def test_required_visit_is_the_same_in_each_run() -> None:
 def test_elicit_url_accepts_encrypted_and_loopback_pages_only(
     version: str, url: str, error: str | None
 ) -> None:
+    """Plain http to another host is refused in the tool, before the user could visit the page."""
     server = Server("s")
     errors: list[str] = []
 
