@@ -32,6 +32,7 @@ def test_base64_of_round_trips(data: bytes) -> None:
 
 @pytest.mark.requirement("CONT-1", "CONT-4")
 def test_media_convert_to_content_blocks() -> None:
+    """`format` is a short form of the MIME type; text in a `File` stays text."""
     notes = Annotations(priority=0.5)
     assert Image(DATA).block() == ImageContent(ENCODED, "image/png")
     assert Image(DATA, format="jpg").block() == ImageContent(ENCODED, "image/jpeg")

@@ -184,6 +184,8 @@ def test_inspect_function_wire_name_drops_a_trailing_underscore() -> None:
 
 
 def test_inspect_function_class_in_the_closure_resolves() -> None:
+    """Annotations are strings here; a closure variable without a value yet must not matter."""
+
     class Local:
         pass
 

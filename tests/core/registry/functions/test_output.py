@@ -143,6 +143,7 @@ def test_output_data_matches_each_revision(
 
 @pytest.mark.requirement("TOOL-8", "TOOL-9")
 def test_output_schema_matches_each_revision() -> None:
+    """Output schemas came with the third revision; only the newest allows a bare integer."""
     point = {
         "title": "Point",
         "type": "object",
@@ -220,6 +221,7 @@ def test_output_content_has_no_structured_content() -> None:
 
 @pytest.mark.requirement("CONT-2", "CONT-7")
 def test_output_content_unknown_to_the_revision_becomes_text() -> None:
+    """Audio came with the second revision and links with the third; older clients read text."""
     link = ResourceLink(uri="x://y", name="y")
     kinds = {
         dialect.version: [
@@ -354,6 +356,7 @@ def test_output_result_of_the_tool_converts_its_content() -> None:
 
 @pytest.mark.requirement("TOOL-9", "TOOL-10")
 def test_output_result_of_the_tool_checks_its_structured_content() -> None:
+    """Only a successful result must fit the schema: an error may carry any data."""
     promise = output(Point)
     good = CallToolResult(content=[], structured_content=Point(1))
     assert [sent(Point, good, d).get("structuredContent") for d in EVERY_DIALECT] == [

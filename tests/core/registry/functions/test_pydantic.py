@@ -189,6 +189,8 @@ def test_argument_reader_invalid_pydantic_value_has_a_reason(
 
 
 def test_argument_reader_field_as_default_gives_default_bounds_and_name() -> None:
+    """pydantic's own style works, with a new list for each call from `default_factory`."""
+
     def f(
         count: int = Field(3, ge=1, description="how many"),
         names: list[str] = Field(default_factory=list),  # noqa: B008
@@ -223,6 +225,8 @@ def test_argument_reader_field_as_default_gives_default_bounds_and_name() -> Non
 
 
 def test_argument_reader_definitions_of_equal_names_stay_apart() -> None:
+    """Two models named `Part` differ: neither may validate the other's data."""
+
     def make(kind: Any) -> type[BaseModel]:
         class Part(BaseModel):
             value: kind

@@ -239,6 +239,7 @@ def test_read_object_returns_the_arguments_unchanged() -> None:
 
 
 def test_argument_reader_defaults_are_the_same_objects() -> None:
+    """The function sees what Python would pass; the schema shows a default where JSON can."""
     mine = ["a"]
     tree = Tree("t")
     marker = object()
@@ -272,6 +273,8 @@ def test_argument_reader_defaults_are_the_same_objects() -> None:
 
 
 def test_argument_reader_schema_matches_signature() -> None:
+    """Annotations win over the docstring, the context is hidden and `from_` is sent as `from`."""
+
     def f(  # type: ignore[no-untyped-def]
         city: Annotated[str, "Where"],
         context: Context,
