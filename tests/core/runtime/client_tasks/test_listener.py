@@ -57,6 +57,7 @@ def listens(play: ClientPlay) -> list[tuple[float, list[str]]]:
 @pytest.mark.requirement("TX-20")
 @both_drivers
 def test_longer_task_is_subscribed_to_and_polled_slowly(play_with: Any) -> None:
+    """After 2 seconds the client subscribes, polls every 30 and cancels the stream at the end."""
     script = answers(E, *[state(E)] * 4, ended(E))
 
     async def main(play: ClientPlay) -> None:
@@ -106,6 +107,8 @@ def test_task_of_2025_11_25_is_not_subscribed_to(play_with: Any) -> None:
 @pytest.mark.parametrize("refusal", ["error", "nothing", "others", "end"])
 @both_drivers
 def test_subscription_refused_task_is_polled_as_before(play_with: Any, refusal: str) -> None:
+    """Four kinds of refusal: each costs one request, and no poll is lost or slower."""
+
     async def main(play: ClientPlay) -> None:
         play.server.answers[LISTEN] = [
             {
@@ -228,6 +231,7 @@ def test_subscription_is_closed_when_call_is_given_up(play_with: Any) -> None:
 
 
 async def test_own_server_wakes_client_when_task_ends(autojump_clock: object) -> None:
+    """A task of five minutes ends on time with fewer than 20 polls: its notification wakes."""
     server = Server("lab")
 
     @server.tool(task="optional")

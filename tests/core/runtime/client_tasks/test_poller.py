@@ -63,6 +63,7 @@ def call_of(version: str) -> Message:
 @pytest.mark.requirement("TX-3", "TX-13", "TX-15", "TX-24")
 @both_drivers
 def test_extension_task_asks_and_result_returns_by_polling(play_with: Any) -> None:
+    """2026-07-28 puts the request into the task's state, so the same key must be answered once."""
     waiting = state(E, "input_required", inputRequests={"k1": ASK})
     script = answers(
         E,
@@ -90,6 +91,7 @@ def test_extension_task_asks_and_result_returns_by_polling(play_with: Any) -> No
 
 @both_drivers
 def test_extension_task_after_round_trip_carries_no_state_of_it(play_with: Any) -> None:
+    """The tool asks before it becomes a task; polls don't repeat the sealed request state."""
     asked = {
         "resultType": "input_required",
         "inputRequests": {"q": ASK},
@@ -113,6 +115,7 @@ def test_extension_task_after_round_trip_carries_no_state_of_it(play_with: Any) 
 @pytest.mark.requirement("TSK-13", "TSK-16", "TSK-17", "TSK-18")
 @both_drivers
 def test_2025_11_25_task_asks_inside_result(play_with: Any) -> None:
+    """The server's request arrives while `tasks/result` waits, and names the task in `_meta`."""
     script = answers(D, state(D), state(D, "input_required"))
 
     async def main(play: ClientPlay) -> None:
@@ -297,6 +300,7 @@ def test_task_result_given_up_sends_nothing(play_with: Any, version: str) -> Non
 @both_forms
 @both_drivers
 def test_start_tool_returns_task_whose_states_are_followed(play_with: Any, version: str) -> None:
+    """Equal states are given once; an ended task answers again without a request."""
     script = answers(
         version,
         state(version, statusMessage="one"),
@@ -358,6 +362,7 @@ def test_task_and_its_waits_have_reprs(play_with: Any, version: str) -> None:
 @both_forms
 @both_drivers
 def test_several_waiters_share_polls_and_result(play_with: Any, version: str) -> None:
+    """Two results and a loop over the states cost as many requests as one of them."""
     script = answers(version, state(version), state(version), ended(version))
 
     async def main(play: ClientPlay) -> None:
@@ -379,6 +384,7 @@ def test_several_waiters_share_polls_and_result(play_with: Any, version: str) ->
 @pytest.mark.requirement("TX-15")
 @both_drivers
 def test_question_is_asked_once_though_several_wait(play_with: Any) -> None:
+    """The user takes half a minute to answer, and must not see three dialogs."""
     script = answers(
         E, state(E, "input_required", inputRequests={"k": ASK}), ended(E), **{"tasks/update": {}}
     )
@@ -458,6 +464,7 @@ def send_progress(play: ClientPlay, *values: float) -> None:
 @pytest.mark.parametrize("started", [False, True], ids=["call_tool", "start_tool"])
 @both_drivers
 def test_progress_in_2025_11_25_goes_on_until_task_has_ended(play_with: Any, started: bool) -> None:
+    """The call's response comes at once, but its progress token lives as long as the task."""
     seen: list[tuple[float, float]] = []
     script = answers(D, state(D), state(D), ended(D))
 
@@ -487,6 +494,8 @@ def test_progress_in_2025_11_25_goes_on_until_task_has_ended(play_with: Any, sta
 
 @both_drivers
 def test_progress_callback_that_raises_ends_call_and_task(play_with: Any) -> None:
+    """The caller can no longer get the result, so the server should stop the work."""
+
     def progress(value: float, total: float | None, message: str | None) -> None:
         raise ZeroDivisionError
 
@@ -512,6 +521,8 @@ def test_progress_callback_that_raises_ends_call_and_task(play_with: Any) -> Non
 def test_progress_callback_of_started_task_that_raises_is_logged(
     play_with: Any, waits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """A started task isn't waited for yet, so no caller could catch the error."""
+
     async def main(play: ClientPlay) -> None:
         async def later(*_: object) -> None:
             await play.sleep(0)
@@ -597,6 +608,7 @@ def test_cancel_refused_raises(play_with: Any, version: str) -> None:
 @both_forms
 @both_drivers
 def test_cancel_ends_wait_of_others_at_once(play_with: Any, version: str) -> None:
+    """The next poll is a minute away: the other waiter learns of it after 5 seconds."""
     interval = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
     script = answers(
         version, state(version, "cancelled"), **{"tools/call": created(version, **interval)}

@@ -561,6 +561,7 @@ def test_update_that_fails_is_repeated_without_asking_again(play_with: Any) -> N
 def test_result_in_2025_11_25_that_fails_while_task_runs_is_requested_again(
     play_with: Any,
 ) -> None:
+    """One more `tasks/get` tells a failed request from a failed task."""
     script = answers(
         D,
         state(D, "input_required"),
@@ -616,6 +617,7 @@ def test_notifications_at_wrong_times_change_nothing(play_with: Any, version: st
 @both_forms
 @both_drivers
 def test_notification_ends_wait_early(play_with: Any, version: str) -> None:
+    """The server asks for one poll a minute; its notification at 7 seconds brings the only one."""
     members = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
     script = answers(version, **{"tools/call": created(version, **members)})
 
@@ -640,6 +642,7 @@ def test_notification_ends_wait_early(play_with: Any, version: str) -> None:
 @both_forms
 @both_drivers
 def test_server_that_closes_ends_every_wait_at_once(play_with: Any, version: str) -> None:
+    """Four waiters sleep until the next poll in a minute; they all fail at 5 seconds."""
     members = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
     script = answers(version, **{"tools/call": created(version, **members)})
 
@@ -688,6 +691,8 @@ def test_client_closed_ends_every_wait(play_with: Any, version: str) -> None:
 
 @both_drivers
 def test_input_wait_ends_with_connection(play_with: Any) -> None:
+    """The user would take 1,000 seconds; the server is gone after 5."""
+
     async def main(play: ClientPlay) -> None:
         async def elicit(params: Any) -> None:
             await play.sleep(1000)
