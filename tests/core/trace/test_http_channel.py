@@ -86,6 +86,7 @@ def test_response_with_json_is_one_line() -> None:
 
 
 def test_response_with_events_has_a_line_for_each() -> None:
+    """An event cut in two gets its line when its end arrives; comments get none."""
     channel = opened()
     lines = channel.response(
         1,

@@ -449,6 +449,7 @@ def test_url_loses_user_and_values_of_its_query(url: str, secrets: list[str], ke
     ],
 )
 def test_random_part_of_a_path_becomes_a_pseudonym(url: str, kept: str | None) -> None:
+    """Tokens in paths are secrets too; words, versions and dates in them stay readable."""
     redactor = Redactor(KEY)
     shown = redactor.redact_url(url)
     if kept is None:
@@ -503,6 +504,7 @@ def test_command_loses_its_secrets(words: list[str], shown: str) -> None:
 
 
 def test_stderr_loses_tokens_and_private_keys() -> None:
+    """A private key spans several lines, so the redactor remembers that it is inside one."""
     redactor = Redactor(KEY)
     lines = [
         "using ghp_0123456789abcdefghij now",
@@ -611,6 +613,7 @@ KNOWN = 'plum "pie"'
 
 
 def test_known_secret_is_hidden_in_every_part_of_a_line() -> None:
+    """A secret known by value is hidden even where no name gives it away."""
     redactor = Redactor(KEY, secrets=[KNOWN, "tiny"])
     message = {"a": f"my {KNOWN}", KNOWN: 1, "b": ["tiny", KNOWN], "c": {KNOWN: KNOWN}}
     line = TraceLine(
