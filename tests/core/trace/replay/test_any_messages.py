@@ -41,6 +41,7 @@ def test_server_takes_any_trace_and_any_message(
 def test_client_takes_any_trace_and_comes_to_its_end(
     texts: list[Any], live: list[Any], has_handshake: bool
 ) -> None:
+    """Any JSON was recorded and any is received; after 50 deadlines at most, it is over."""
     trace = trace_of(texts, has_handshake=has_handshake)
     if not trace.sessions:
         return

@@ -66,6 +66,7 @@ def test_response_after_notification_is_a_stream() -> None:
 
 
 def test_request_of_server_is_answered_by_another_post() -> None:
+    """The call's stream stays open until the client has posted its response separately."""
     said = [
         *HANDSHAKE,
         C(call(1)),

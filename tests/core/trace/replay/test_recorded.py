@@ -128,6 +128,7 @@ def test_body_that_was_redacted_as_a_whole_is_left_out() -> None:
 
 
 def test_missing_parts_become_warnings() -> None:
+    """A damaged trace can still be replayed in part; the user reads what it lacks."""
     cut = TraceLine(
         t=0.0,
         sender="server",

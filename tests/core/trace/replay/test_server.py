@@ -60,6 +60,7 @@ def test_request_with_other_meta_gets_the_unused_response() -> None:
 
 
 def test_request_of_another_round_gets_the_unused_response() -> None:
+    """The user's input differs from the recorded one, yet the conversation must go on."""
     said = [
         C(call(1)),
         S(result(1, resultType="input_required", inputRequests={}, requestState="s")),
@@ -112,6 +113,7 @@ def test_pseudonym_equals_any_other() -> None:
 
 
 def test_notifications_come_before_response_with_live_token() -> None:
+    """The order around the response is as recorded; only the progress token is the client's."""
     asked = call(1, x="a")
     asked["params"]["_meta"] = {"progressToken": "old"}
     said = [
@@ -144,6 +146,7 @@ def test_progress_without_live_token_is_left_out() -> None:
 
 
 def test_request_of_server_is_sent_and_its_response_awaited() -> None:
+    """A response that differs from the recorded one becomes a note; the replay goes on."""
     said = [
         C(call(1)),
         S(ask(1, ELICIT, message="how many?")),
@@ -218,6 +221,7 @@ def test_cancelled_request_gets_no_response() -> None:
 
 
 def test_change_goes_to_live_subscription_after_its_cause() -> None:
+    """A change that comes before its call would be a lie: it waits, with the live id."""
     meta = {META + "subscriptionId": 1}
     said = [
         C(ask(1, "subscriptions/listen", notifications={"toolsListChanged": True})),
