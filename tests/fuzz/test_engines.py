@@ -59,6 +59,7 @@ def test_fuzz_run_broken_strategy_raises() -> None:
 
 
 def test_fuzz_run_same_seed_checks_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed in a report must repeat the run, here over three rounds with feedback."""
     monkeypatch.setattr(engines, "ROUND_SIZE", 50)
 
     def tried(seed: int) -> list[Any]:

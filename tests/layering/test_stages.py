@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LEFT: Final = {
     "tests/drivers": 90,
     "tests/examples": 21,
-    "tests/fuzz": 1,
     "tests/interop": 54,
     "tests/security": 36,
 }
