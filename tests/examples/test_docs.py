@@ -95,6 +95,7 @@ def test_page_links_to_existing_headings_only(page: str) -> None:
 
 
 def test_asgi_apps_of_page_respond() -> None:
+    """The page's application is called directly, as an ASGI server would call it."""
     names = run(HOWTO + "asgi.md")
     sent: list[Any] = []
     scope = {

@@ -73,6 +73,7 @@ async def test_example_is_served_by_command(words: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("version", ["2026-07-28", "2025-06-18"])
 async def test_weather_example_serves_all_features(version: str) -> None:
+    """The readers' first server runs as a child process: tools, resources, prompts, completion."""
     steps: list[tuple[float, float | None, str | None]] = []
     async with mcp_trio.connect(command("weather.py"), versions=[version]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo", "days": 2, "unit": "F"})
@@ -223,6 +224,7 @@ def answer_always(answer: Any) -> Callable[[ElicitParams], Any]:
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 async def test_booking_example_declined_or_invalid_books_nothing(version: str) -> None:
+    """One flight with five seats meets five answers, then a client that can't be asked."""
     booking = load("booking.py")
     for answer, text in [
         (None, "Nothing was booked."),
@@ -242,6 +244,7 @@ async def test_booking_example_declined_or_invalid_books_nothing(version: str) -
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 async def test_research_example_stops_after_maximum_rounds(version: str) -> None:
+    """The model calls an unknown tool forever; without a limit the user would pay forever."""
     rounds = 0
 
     def model(params: CreateMessageParams) -> CreateMessageResult:
@@ -268,6 +271,7 @@ async def test_research_example_stops_after_maximum_rounds(version: str) -> None
 async def test_watched_example_change_invalidates_cached_value(
     version: str, autojump_clock: object
 ) -> None:
+    """The client caches what it reads, so only the notification makes it read 40 degrees."""
     kettle = load("watched.py").server
     async with (
         mcp_trio.connect(kettle, versions=[version]) as client,
@@ -315,6 +319,7 @@ async def test_teahouse_example_serves_all_features() -> None:
 async def test_protected_example_requires_token_and_scope(
     version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The authorization server is played; a token for reading notes can't add one."""
     protected = load("protected.py")
     issuer = AuthorizationServer(protected.ISSUER)
 

@@ -87,6 +87,7 @@ async def test_fastapi_guard_user_logs_in_with_command(url: str, tmp_path: Path)
 async def test_fastapi_guard_separates_users_and_scopes(
     url: str, issuer: AuthorizationServer
 ) -> None:
+    """Bob can't see Alice's notes; a token for another resource or an expired one is useless."""
     with pytest.raises(mcp_trio.ConnectFailed) as refused:
         async with mcp_trio.connect(url):
             pass

@@ -67,6 +67,7 @@ def test_commands_of_page_print_what_it_shows(page: str, folder: Path, claude: N
 
 
 def test_settings_of_testing_page_find_leak(tmp_path: Path) -> None:
+    """The page's settings go into a new project, whose only test leaks a descriptor."""
     [settings] = code(TESTING, "toml")
     plugins = 'pytest_plugins = ["mcp_trio.testing.pytest_plugin"]'
     assert f"`{plugins}`" in read(TESTING)

@@ -119,6 +119,7 @@ def keys(options: Any) -> set[str]:
 
 
 def test_options_page_lists_options_of_clients() -> None:
+    """Names and defaults come from the signatures, so a new option fails until it is described."""
     url = parameters(mcp_trio.connect_http, *keys(ClientOptions), "url")
     child = parameters(mcp_trio.connect_stdio, *keys(ClientOptions), "argv")
     expected: set[str] = {*keys(ClientOptions), *url, *child, "stdin", "terminate"}
@@ -175,6 +176,7 @@ def limits_in_tables(page: str) -> Iterator[tuple[type[msgspec.Struct], list[str
 
 
 def test_howto_tables_of_limits_show_the_defaults() -> None:
+    """Numbers in prose go stale silently: each one in a table is compared with the code."""
     compared = 0
     for page in PAGES:
         for limits, names, shown in limits_in_tables(page):

@@ -105,6 +105,7 @@ def outcome_of(program: Any, address: tuple[str, int], then: Any = lambda: None)
 
 
 def test_selectors_loop_handler_that_waits_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """The client gets only a reference; the author reads the cause on stderr."""
     program = load(NAME)
 
     async def vote(tea: str) -> None:

@@ -42,6 +42,7 @@ async def fill_order(client: mcp_trio.Client, quantity: int = 2) -> None:
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 async def test_shop_order_confirmed_leaves_stock_and_notifies(shop: Any, version: str) -> None:
+    """One customer's whole visit: import, search, order, confirmation, and both changes."""
     asked: list[str] = []
     steps: list[tuple[float, float | None, str | None]] = []
 
@@ -189,6 +190,7 @@ async def test_shop_resources_and_prompt_are_served(shop: Any) -> None:
 
 
 async def test_shop_tools_declare_what_they_change(shop: Any) -> None:
+    """Hosts ask their users by these hints: a tool that writes must not claim to read."""
     async with mcp_trio.connect(shop.server) as client:
         tools = {tool.name: tool.annotations for tool in await client.list_tools()}
     assert len(tools) == 12
@@ -207,6 +209,7 @@ async def test_shop_tools_declare_what_they_change(shop: Any) -> None:
 
 
 async def test_shop_import_cancelled_keeps_whole_batches(shop: Any) -> None:
+    """The client gives up after 300 of 1,000 rows, and a second import completes them."""
     rows = "\n".join(f"tea-{number},Tea,100,1" for number in range(1_000))
     text = f"sku,name,price,stock\n{rows}\n"
 
@@ -257,6 +260,7 @@ async def test_shop_database_file_is_shared_by_stdio_and_http(
 
 
 def test_shop_database_that_cannot_be_opened_ends_with_cure(tmp_path: Path) -> None:
+    """A wrong path in the environment costs the user one line, not a traceback."""
     path = tmp_path / "missing" / "shop.db"
     done = subprocess.run(
         command("shop.py"),

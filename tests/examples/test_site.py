@@ -192,6 +192,7 @@ def served(site: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("device", WIDTHS)
 def test_pages_in_browser_fit_and_report_no_error(site: Path, device: str, tmp_path: Path) -> None:
+    """On a phone and on a desktop no page scrolls sideways or logs an error."""
     with served(site) as url, browser(tmp_path) as tab:
         tab.call(
             "Emulation.setDeviceMetricsOverride",

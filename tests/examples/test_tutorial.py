@@ -73,6 +73,7 @@ def test_walkthrough_with_another_output_fails(
 def test_walkthrough_changes_files_as_page_says(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A page gives a file whole, or a part of it: a function, the top or the end."""
     text = """
 ```python
 # a.py
@@ -120,6 +121,7 @@ $ echo $?
 def test_walkthrough_server_is_stopped_by_interrupt(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One block starts the server; a later one shows the Ctrl+C and what is printed then."""
     text = """
 ```python
 # a.py
@@ -148,6 +150,7 @@ two
 def test_walkthrough_shell_keeps_directory_and_variables(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Readers keep one terminal open, so an earlier `cd` also decides where files are saved."""
     text = """
 ```console
 $ mkdir inner
@@ -173,6 +176,7 @@ one
 def test_walkthrough_types_answers_at_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The program prompts only at a terminal, and the page shows the answer beside the prompt."""
     text = """
 ```python
 # a.py
@@ -193,6 +197,7 @@ maybe True
 def test_walkthrough_session_of_page_stands_for_that_of_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Ids are random: where this run prints `a-b`, the page's `one` is expected."""
     text = """
 ```console
 $ printf 'mcp-session-id: %s-b\nx' a
