@@ -427,6 +427,7 @@ async def test_server_batch_in_a_revision_without_batches_is_rejected(
 
 @pytest.mark.requirement("RPC-20", "RPC-22", "RPC-24")
 async def test_server_batch_in_2025_03_26_is_answered() -> None:
+    """One bad member of a batch gets an error of its own and spoils none of the others."""
     async with served(bad_server(), B) as wire:
         await wire.send(
             [
@@ -564,6 +565,7 @@ async def test_server_300_mib_without_newline_uses_constant_memory(version: str)
 @pytest.mark.requirement("STDIO-1")
 @pytest.mark.slow  # in the default run test_processes.py does it with a process
 async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None:
+    """Backpressure instead of a queue: the sender waits until the responses are read."""
     number, at_once, sent = 200_000, 1000, 0
     answered, rest = 0, b""
     ours, theirs = either.memory_pair()
@@ -608,6 +610,7 @@ async def test_server_200_000_unread_ping_responses_use_bounded_memory() -> None
 
 @pytest.mark.parametrize("limit", [1000, 4 * MIB])
 async def test_server_message_limit_is_inclusive(limit: int) -> None:
+    """One byte more is a parse error, and the connection survives it."""
     server = Server("limited", limits=Limits(message=limit))
 
     @server.tool
@@ -662,6 +665,7 @@ async def test_client_invalid_response_fails_its_call(
 
 @pytest.mark.requirement("CXL-9", "RPC-6")
 async def test_client_second_response_is_ignored(nursery: either.Nursery) -> None:
+    """A server answers one id twice, and an id that only looks alike: no other call ends."""
     async with connected() as (client, wire):
         call_task = CallTask(nursery, lambda: client.call_tool("t"))
         sent = await wire.receive()

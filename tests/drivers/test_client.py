@@ -130,6 +130,7 @@ async def test_client_call_is_one_request_and_returns_its_result(
     gives: Any,
     nursery: either.Nursery,
 ) -> None:
+    """The test plays the server line by line, for each method of a client."""
     async with connected() as (client, wire):
         call_task = CallTask(nursery, lambda: call(client))
         sent = await wire.receive()
@@ -166,6 +167,7 @@ async def test_client_stateless_ping_is_server_discover(nursery: either.Nursery)
 
 
 async def test_client_list_reads_all_pages(nursery: either.Nursery) -> None:
+    """The empty string is a cursor like any other: only a missing one ends the list."""
     async with connected() as (client, wire):
         call_task = CallTask(nursery, client.list_prompts)
         for expected, cursor in (None, "1"), ({"cursor": "1"}, ""), ({"cursor": ""}, None):
@@ -221,6 +223,7 @@ async def test_client_error_response_raises_peer_error(nursery: either.Nursery) 
 async def test_client_invalid_result_fails_its_call_only(
     version: str, answer: Any, nursery: either.Nursery
 ) -> None:
+    """A second call is under way at the same time, and still gets its result."""
     async with connected(version) as (client, wire):
         call_task = CallTask(nursery, lambda: client.call_tool("t"))
         other = CallTask(nursery, lambda: client.call_tool("u"))
@@ -351,6 +354,7 @@ async def test_client_response_before_cancellation_wins(nursery: either.Nursery)
 @pytest.mark.requirement("CXL-6")
 @pytest.mark.parametrize("version", ERAS)
 async def test_client_cancelled_call_cancels_the_handler(version: str) -> None:
+    """A trio cancellation at one end becomes one in the handler at the other end."""
     server = Server("witness")
     seen: list[str] = []
 
@@ -381,6 +385,8 @@ async def test_client_waits_a_second_for_request_of_roots(
     seconds: float,
     nursery: either.Nursery,
 ) -> None:
+    """A server need not ever request the roots, so the wait has a limit."""
+
     async def ask(wire: Wire) -> None:
         await either.sleep(delay)
         await wire.send(request("r", "roots/list"))
@@ -399,6 +405,7 @@ async def test_client_waits_a_second_for_request_of_roots(
 async def test_client_call_without_response_times_out(
     timeout: float, seconds: float, nursery: either.Nursery
 ) -> None:
+    """The caller can catch it as a built-in `TimeoutError`, and the server may stop its work."""
     async with connected() as (client, wire):
         start = either.current_time()
         call = client.call_tool("t") if timeout == 60.0 else client.call_tool("t", timeout=timeout)
@@ -437,6 +444,7 @@ async def test_client_call_without_timeout_waits(nursery: either.Nursery) -> Non
 async def test_client_endless_progress_ends_at_max_timeout(
     options: Any, step: float, seconds: float, nursery: either.Nursery
 ) -> None:
+    """Progress restarts the timeout, so only `max_timeout` protects against an endless call."""
     async with connected() as (client, wire):
         start = either.current_time()
         call_task = CallTask(
@@ -460,6 +468,7 @@ async def test_client_endless_progress_ends_at_max_timeout(
 
 @pytest.mark.requirement("LIFE-23")
 async def test_client_endless_pages_end_at_max_timeout(nursery: either.Nursery) -> None:
+    """A list counts as one call: its pages share the time, and the last request is cancelled."""
     async with connected() as (client, wire):
         start = either.current_time()
         call_task = CallTask(nursery, lambda: client.list_tools(timeout=10, max_timeout=35))
@@ -499,6 +508,7 @@ def told_progress(token: Any, progress: float, **more: Any) -> Message:
 async def test_client_progress_comes_in_order_and_before_the_result(
     nursery: either.Nursery,
 ) -> None:
+    """Values that go back and those after the result never reach the callback."""
     async with connected() as (client, wire):
         received: list[tuple[float, float | None, str | None]] = []
         call_task = CallTask(
@@ -564,6 +574,7 @@ async def test_client_progress_restarts_the_timeout(nursery: either.Nursery) -> 
 async def test_client_progress_callback_failure_fails_and_cancels_its_call(
     raised: type[BaseException], nursery: either.Nursery
 ) -> None:
+    """Even a `SystemExit` belongs to the caller of that call, not to the connection."""
     caught: list[BaseException] = []
     received: list[object] = []
 
@@ -654,6 +665,8 @@ async def test_client_cache_hit_is_a_checkpoint(
 async def test_client_on_log_failure_affects_nothing_else(
     version: str, caplog: pytest.LogCaptureFixture, nursery: either.Nursery
 ) -> None:
+    """The level was refused and the callback raised: both are logged, and the call ends well."""
+
     def fail(params: t.LoggingMessageParams) -> None:
         raise ValueError(f"cannot stand {params.level}")
 
@@ -688,6 +701,7 @@ async def test_client_on_log_failure_affects_nothing_else(
 async def test_client_connection_end_fails_every_call_at_once(
     how: str, nursery: either.Nursery
 ) -> None:
+    """20 calls end without any timeout, and the error quotes the half line that came last."""
     async with connected() as (client, wire):
         start = either.current_time()
         callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(20)]
@@ -723,6 +737,7 @@ async def test_client_broken_sending_is_noticed_at_the_next_call(nursery: either
 
 
 async def test_client_aclose_fails_every_call_at_once(nursery: either.Nursery) -> None:
+    """Another task closes the client: 20 calls end, each with a notification to the server."""
     async with connected() as (client, wire):
         start = either.current_time()
         callers = [CallTask(nursery, lambda: client.call_tool("t")) for _ in range(20)]

@@ -93,6 +93,7 @@ async def test_closing_nested_clients_in_any_way_takes_no_time(
     version: str,
     nursery: either.Nursery,
 ) -> None:
+    """Three clients are closed in every order and way; those still open work on."""
     start = either.current_time()
     callers: list[CallTask] = []
     async with AsyncExitStack() as blocks:
@@ -154,6 +155,7 @@ async def test_closing_again_waits_for_the_queued_messages(nursery: either.Nurse
 
 @either.trio_only
 async def test_closing_is_not_cancelled_and_takes_a_second_at_most(nursery: either.Nursery) -> None:
+    """The peer reads nothing, so only the grace period ends the write of a long call."""
     start = either.current_time()
     async with connected() as (client, wire):
         CallTask(nursery, lambda: client.call_tool("t" * 100_000))
@@ -215,6 +217,7 @@ async def test_closing_by_another_task_delays_the_end_of_the_block(nursery: eith
 async def test_wait_closed_returns_why_the_server_is_gone(
     version: str, nursery: either.Nursery
 ) -> None:
+    """Three tasks wait for hours; each gets the same error that a later call would raise."""
     async with connected(version) as (client, wire):
         waiters = [CallTask(nursery, client.wait_closed) for _ in range(3)]
         await either.sleep(10_000)  # there is no timeout

@@ -292,6 +292,7 @@ async def test_client_capabilities_follow_from_callbacks(
 async def test_input_request_without_capability_is_rejected(
     version: str, options: Any, input_request: InputRequest, code: int
 ) -> None:
+    """2026-07-28 has no response with an error, so there the call itself fails."""
     async with play_server_in_nursery(version, **options) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=input_request)
@@ -390,6 +391,7 @@ FAILING: list[tuple[tuple[str, ...], Any, InputRequest]] = [
 async def test_client_callback_raising_returns_internal_error(
     version: str, options: Any, input_request: InputRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Details stay on this side: in the log, or in the caller's exception in 2026-07-28."""
     async with play_server_in_nursery(version, **options) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
         await call.request_input(q=input_request)
@@ -430,6 +432,7 @@ async def test_client_callback_keyboard_interrupt_propagates(version: str) -> No
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_input_requests_over_limit_are_rejected(version: str) -> None:
+    """257 at once: stateful servers get an error for the last, and 2026-07-28 runs none."""
     started = 0
 
     async def wait() -> Any:
@@ -456,6 +459,7 @@ async def test_input_requests_over_limit_are_rejected(version: str) -> None:
 
 @every_revision
 async def test_two_input_requests_run_concurrently(version: str) -> None:
+    """Each callback waits for the other, so one after the other would never end."""
     both = either.Event()
     running: list[str] = []
 
@@ -488,6 +492,8 @@ async def test_two_input_requests_run_concurrently(version: str) -> None:
 
 @every_revision
 async def test_calls_during_input_request_continue(version: str) -> None:
+    """The user takes 30 seconds for one question while three lists arrive at once."""
+
     async def think(params: Any) -> Any:
         await either.sleep(30)
         return SAMPLED
@@ -561,6 +567,7 @@ async def test_input_request_pauses_the_call_timeout(version: str) -> None:
 
 @every_revision
 async def test_call_timeout_after_input_response_resumes(version: str) -> None:
+    """The user's 200 seconds don't count: the server then has its own 60."""
     async with play_server_in_nursery(version, on_sample=SlowCallback(200)) as (
         client,
         peer,
@@ -584,6 +591,7 @@ async def test_call_timeout_after_input_response_resumes(version: str) -> None:
 async def test_input_request_over_max_timeout_ends_the_call(
     version: str, options: Any, seconds: float
 ) -> None:
+    """A stateful server's request outlives the call; in 2026-07-28 it is a part of it."""
     callback = SlowCallback(5000)
     async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
         start = either.current_time()
@@ -605,6 +613,7 @@ async def test_input_request_over_max_timeout_ends_the_call(
 
 @every_revision
 async def test_call_cancelled_during_input_request_cancels_callback(version: str) -> None:
+    """A stateful server must withdraw its request first; 2026-07-28 has nothing to withdraw."""
     callback = SlowCallback(5000)
     async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)
@@ -648,6 +657,7 @@ async def test_input_request_cancelled_by_server_cancels_callback(version: str) 
 async def test_connection_ended_during_input_request_cancels_callback(
     version: str, how: str
 ) -> None:
+    """A dialog whose answer can't be delivered must not stay open."""
     callback = SlowCallback(5000)
     async with play_server_in_nursery(version, on_sample=callback) as (client, peer, nursery):
         call = ClientCall(client, peer, nursery)

@@ -89,6 +89,7 @@ async def listening(
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-6", "SUB-11")
 @both_eras
 async def test_subscription_yields_changes(version: str, nursery: either.Nursery) -> None:
+    """Changes outside the subscription are dropped, as are those after its end."""
     async with play_server(version) as (client, peer):
         listener, server = await listening(client, peer, nursery)
         assert listener.changes is not None
@@ -125,6 +126,7 @@ async def test_subscription_honoured_in_part(nursery: either.Nursery) -> None:
 async def test_subscription_merges_changes_for_a_slow_reader(
     version: str, nursery: either.Nursery
 ) -> None:
+    """2,000 notifications are two changes: what is kept doesn't grow."""
     async with play_server(version) as (client, peer):
         server = ServerSubscription(peer)
         nursery.start_soon(server.opens)
@@ -146,6 +148,7 @@ async def test_subscription_merges_changes_for_a_slow_reader(
 
 @both_eras
 async def test_subscription_next_is_a_checkpoint(version: str, nursery: either.Nursery) -> None:
+    """trio's rule for async functions; a cancelled wait doesn't swallow the change."""
     async with play_server(version) as (client, peer):
         server = ServerSubscription(peer)
         nursery.start_soon(server.opens)
@@ -212,6 +215,7 @@ async def test_subscription_cancelled_or_rejected_by_the_server(nursery: either.
 async def test_subscription_of_a_lost_connection_raises(
     version: str, how: str, nursery: either.Nursery
 ) -> None:
+    """A change that had arrived is still yielded before the error."""
     async with play_server(version) as (client, peer):
         one, _ = await listening(client, peer, nursery, uris=["x:0"])
         other, server = await listening(client, peer, nursery, uris=["x:1"])
@@ -229,6 +233,7 @@ async def test_subscription_of_a_lost_connection_raises(
 
 @both_eras
 async def test_subscription_without_response_times_out(version: str) -> None:
+    """The late response of a stateful server is followed by an unsubscription."""
     async with play_server(version) as (client, peer):
         start = either.current_time()
         for seconds in 60.0, 5.0:
@@ -286,6 +291,7 @@ async def test_subscription_to_a_server_without_changes_raises(version: str) -> 
 
 @every_revision
 async def test_subscription_of_our_server_gets_changes(version: str) -> None:
+    """Two subscriptions overlap, and each gets its own part of one change."""
     server = Server("changing")
 
     @server.tool

@@ -88,6 +88,7 @@ async def test_connect_without_common_revision_fails() -> None:
 
 
 async def test_connect_options_reach_the_connection() -> None:
+    """The second connection knows its peer already, so it opens without a request."""
     server = Server("facts")
     seen: list[Any] = []
 
@@ -122,6 +123,7 @@ async def test_connect_options_reach_the_connection() -> None:
 @pytest.mark.requirement("LOG-3")
 @pytest.mark.parametrize("version", ALL)
 async def test_connect_log_messages_in_each_revision(version: str) -> None:
+    """The handler always sends two levels; what arrives follows the level set last."""
     server = Server("talkative", versions=ALL)
 
     @server.tool
@@ -159,6 +161,7 @@ async def test_connect_log_messages_in_each_revision(version: str) -> None:
 async def test_connect_cached_list_follows_the_server_ttl(
     version: str, cache: bool, requests: int
 ) -> None:
+    """Only 2026-07-28 has a TTL: it lasts 60 seconds, or until the server reports a change."""
     lists: list[bytes] = []
 
     def trace(direction: str, line: bytes) -> None:
@@ -186,6 +189,7 @@ def changed(client: Client) -> NotificationReceived:
 @pytest.mark.requirement("COMP-2")
 @pytest.mark.parametrize("version", ALL)
 async def test_connect_completion_is_answered_in_each_revision(version: str) -> None:
+    """Arguments chosen before exist since 2025-06-18; older requests come without them."""
     server = Server("knowing", versions=ALL)
 
     @server.prompt
@@ -325,6 +329,7 @@ async def test_connect_to_a_silent_server_can_be_cancelled() -> None:
 
 
 async def test_connect_block_end_closes_the_stream_and_keeps_its_exception() -> None:
+    """The caller's own error must not be wrapped, nor hidden by the closing."""
     ours, theirs = either.memory_pair()
     wire = Wire(theirs)
 

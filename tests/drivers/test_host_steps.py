@@ -118,6 +118,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
 
 
 async def test_long_list_that_changes_takes_bounded_steps(work: Work) -> None:
+    """500 definitions change at once: the host's work is cut into slices between checkpoints."""
     source = Changing()
     asked: list[DefinitionsQuestion] = []
 
@@ -181,6 +182,7 @@ async def test_pending_definitions_take_bounded_steps(work: Work) -> None:
 async def test_one_tool_that_changes_costs_one_digest(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The digests of the 499 others are reused."""
     source = Changing()
     host_type: Any = TrioHost if either.on_trio() else AsyncioHost
     async with host_type({}) as host:

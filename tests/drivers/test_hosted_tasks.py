@@ -74,6 +74,7 @@ def test_host_tasks_without_callbacks_raises() -> None:
 
 
 async def test_hosted_task_is_declared_for_its_callbacks() -> None:
+    """Only what a callback can answer may be declared, and nothing without `host_tasks`."""
     declared: list[t.TasksCapability | None] = []
     server = Server("asks")
 
@@ -92,6 +93,7 @@ async def test_hosted_task_is_declared_for_its_callbacks() -> None:
 
 
 async def test_hosted_task_gives_its_response_when_it_is_fetched() -> None:
+    """`tasks/result` may come before the user has answered: it waits, and works again later."""
     async with served() as (_, peer):
         task_id = await start(peer)
         assert (await state_of(peer, task_id))["status"] == "working"
@@ -173,6 +175,7 @@ async def test_client_without_hosting_ignores_task() -> None:
 async def test_request_with_task_ttl_is_answered_by_every_client(
     version: str, host_tasks: bool
 ) -> None:
+    """The author need not know whether the client runs tasks: the same code works with both."""
     server = Server("asks")
     sent: list[bytes] = []
 
@@ -216,6 +219,7 @@ async def test_request_with_task_ttl_that_is_refused_raises() -> None:
 
 
 async def test_request_with_task_ttl_given_up_cancels_the_task() -> None:
+    """The handler stops waiting after three seconds; the client's dialog must not stay open."""
     server = Server("asks")
     sent: list[bytes] = []
 

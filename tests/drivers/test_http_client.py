@@ -72,6 +72,7 @@ async def echo(request: Request) -> None:
 async def test_http_client_is_answered_in_each_revision(
     version: str, monkeypatch: MonkeyPatch
 ) -> None:
+    """A session begins with three requests and ends with DELETE; 2026-07-28 begins with one."""
     server = PlayedHttpServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
     crossed: list[tuple[str, bytes]] = []
@@ -116,6 +117,7 @@ async def test_http_client_call_headers_override_client_headers(monkeypatch: Mon
 
 @either.trio_only
 async def test_http_client_connect_accepts_a_url(monkeypatch: MonkeyPatch) -> None:
+    """`connect` tells a URL from a command, and uses the environment's proxy by default."""
     server = PlayedHttpServer(E)
 
     class ServerConnector(MemoryConnector):
@@ -253,6 +255,7 @@ AS_EVENTS = (
 async def test_http_client_truncated_response_fails_its_call_only(
     answer: bytes, whole_at: int, stride: int, monkeypatch: MonkeyPatch
 ) -> None:
+    """The response is cut after each byte; a result counts only once its message is whole."""
     server = PlayedHttpServer(E)
     edges = {whole_at - 1, whole_at, len(answer) - 1} - {len(answer)}
     for length in sorted(edges.union(range(0, len(answer), stride))):
@@ -372,6 +375,8 @@ async def test_http_client_slow_server_times_out(monkeypatch: MonkeyPatch) -> No
 
 
 async def test_http_client_progress_restarts_the_timeout(monkeypatch: MonkeyPatch) -> None:
+    """The call takes 150 seconds with a timeout of 60, as each step comes after 50."""
+
     async def stream(request: Request) -> None:
         token = request.message["params"]["_meta"]["progressToken"]
         await request.begin_stream()
@@ -391,6 +396,8 @@ async def test_http_client_progress_restarts_the_timeout(monkeypatch: MonkeyPatc
 
 
 async def test_http_client_idle_connections_are_closed(monkeypatch: MonkeyPatch) -> None:
+    """Idle for 30 seconds, or less if the server's `keep-alive` header says so."""
+
     async def answer(request: Request) -> None:
         await request.result(DONE, [("keep-alive", "timeout=5")])
 
@@ -424,6 +431,7 @@ async def test_http_client_initialize_times_out_after_30_seconds(monkeypatch: Mo
 async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     monkeypatch: MonkeyPatch,
 ) -> None:
+    """The server breaks it off twice; each new GET names the last event that arrived."""
     message = {
         "jsonrpc": "2.0",
         "method": "notifications/message",
@@ -526,6 +534,7 @@ async def test_http_client_unreachable_later_fails_the_call_only(monkeypatch: Mo
 async def test_http_client_aclose_fails_pending_calls(
     version: str, monkeypatch: MonkeyPatch, nursery: either.Nursery
 ) -> None:
+    """Two tasks close at once while a call hangs; a session still ends with its DELETE."""
     server = PlayedHttpServer(version, session="s1" if version == D else "", tools_call=hang)
     async with connected(server, monkeypatch) as client:
         pending = CallTask(nursery, lambda: client.call_tool("t", timeout=None))
@@ -578,6 +587,7 @@ async def test_http_client_block_exception_is_not_wrapped(monkeypatch: MonkeyPat
 
 
 async def test_http_client_answers_a_server_request_during_a_call(monkeypatch: MonkeyPatch) -> None:
+    """The request arrives on the call's stream, and its response goes out as another POST."""
     answered = either.Event()
     names: list[Any] = []
 

@@ -41,6 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 
 async def test_connection_in_memory_is_recorded(path: Path) -> None:
+    """Without a transport's bytes there are still all messages, in order, and the end."""
     async with either.connect(make_server(), record=path, versions=["2025-11-25"]) as client:
         await talk(client)
     header, lines = read_file(path)
@@ -224,6 +225,7 @@ async def test_notes_are_written(path: Path) -> None:
 async def test_recorder_is_closed_although_its_task_is_cancelled_meanwhile(
     path: Path, monkeypatch: pytest.MonkeyPatch, nursery: either.Nursery
 ) -> None:
+    """The last lines are written by a thread, which a cancellation must not leave behind."""
     may_close, closing = threading.Event(), threading.Event()
     scope, ended = either.CancelScope(), either.Event()
     close = Recorder.close

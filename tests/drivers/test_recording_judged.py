@@ -81,6 +81,7 @@ def judged(path: Path, *, from_start: bool) -> tuple[list[Finding], Judge]:
 @pytest.mark.usefixtures("waits_for_threads")  # and for sockets
 @pytest.mark.parametrize("version", ALL)
 async def test_conversation_over_http_is_clean_at_both_ends(version: str, tmp_path: Path) -> None:
+    """Both ends record one conversation, and the judge must find no certain fault in either."""
     ours, theirs = tmp_path / "client.jsonl", tmp_path / "server.jsonl"
     async with trio.open_nursery() as nursery:
 

@@ -100,6 +100,7 @@ async def play(client: AbstractClient, steps: list[Step]) -> None:
 def test_trace_has_the_messages_that_crossed(
     driver: str, scheme: str, steps: list[Step], version: str
 ) -> None:
+    """The `trace=` callback tells what really crossed; the files of both ends must agree."""
     crossed: dict[Direction, list[bytes]] = {"sent": [], "received": []}
 
     def trace(direction: Direction, message: bytes) -> None:

@@ -31,6 +31,7 @@ def progress_of(message: Any) -> tuple[Any, ...]:
 async def test_context_progress_arrives_in_order_before_the_result(
     token: int | str, version: str
 ) -> None:
+    """MCP wants progress to increase: steps that don't go further are left out."""
     server = Server("steps")
 
     @server.tool
@@ -90,6 +91,7 @@ def counting(kind: str) -> Server:
 @pytest.mark.requirement("PROG-5")
 @pytest.mark.parametrize("version", ERAS)
 async def test_context_progress_after_the_result_is_dropped(version: str) -> None:
+    """A handler may keep its context, but the client has forgotten the token by then."""
     server = Server("late")
     kept: list[Context] = []
 
@@ -109,6 +111,7 @@ async def test_context_progress_after_the_result_is_dropped(version: str) -> Non
 
 
 async def test_context_progress_waits_for_a_slow_reader() -> None:
+    """`progress` is awaited, so a handler can't fill the memory with messages."""
     server = Server("chatty")
     sent = 0
 
@@ -146,6 +149,7 @@ async def test_context_progress_in_a_thread_raises() -> None:
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("thread", [False, True])
 async def test_context_attributes_describe_the_request(version: str, thread: bool) -> None:
+    """A handler in a thread sees the same facts as one in the event loop."""
     server = Server("facts")
 
     @server.tool(thread=thread)
@@ -176,6 +180,7 @@ async def test_context_attributes_describe_the_request(version: str, thread: boo
 
 
 async def test_context_progress_nowait_to_an_unread_stream_is_dropped() -> None:
+    """A plain `def` can't wait: it loses messages instead of filling the memory."""
     server = Server("flood")
     links: list[Any] = []
 
@@ -198,6 +203,7 @@ async def test_context_progress_nowait_to_an_unread_stream_is_dropped() -> None:
 
 
 async def test_context_progress_in_a_thread_waits_for_a_slow_reader() -> None:
+    """A thread may block, so unlike in the event loop no message is lost."""
     server = Server("flood")
     sent = 0
 

@@ -119,6 +119,7 @@ async def test_server_end_of_input_lets_waiting_requests_run(nursery: either.Nur
 async def test_server_end_of_input_cancels_handlers_after_the_grace(
     watch: TimedServer, nursery: either.Nursery
 ) -> None:
+    """One handler needs 2 seconds and is answered; one needs 30 and is cancelled after 5."""
     wire = await watch.open(nursery)
     await wire.send(
         wire.calling(1, "take", {"seconds": 30}), wire.calling(2, "take", {"seconds": 2})
@@ -165,6 +166,7 @@ async def test_server_queued_responses_are_written_without_grace(
 async def test_server_slow_reader_gets_all_responses(
     watch: TimedServer, nursery: either.Nursery
 ) -> None:
+    """The input has ended, but 10,000 responses still wait for a client that takes its time."""
     wire = await watch.open(nursery)
     pings = 10_000
     answered = 0

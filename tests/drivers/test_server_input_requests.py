@@ -385,6 +385,7 @@ async def test_input_request_params_match_the_revision(
 @pytest.mark.requirement("SAMP-5", "SAMP-8", "SAMP-9")
 @with_urls
 async def test_sampling_with_tools_carries_tool_results(version: str) -> None:
+    """The handler's second request repeats the tool use, or the model couldn't match the result."""
     async with play_client_of(build(), version) as peer:
         client = AnsweringClient(peer)
         await client.call("model_with_tools", {"sampling/createMessage": [TOOL_USE, FINAL_TEXT]})
@@ -457,6 +458,7 @@ async def test_returned_form_with_invalid_answer_is_requested_again(version: str
 
 
 async def test_input_required_with_state_only_is_retried() -> None:
+    """The tool is busy: a stateful client can't retry, so the server does it."""
     server = Server("busy")
     runs = 0
 
@@ -552,6 +554,7 @@ async def test_input_request_error_response_fails_the_call(version: str) -> None
 
 @pytest.mark.requirement("ELIC-10", "MRTR-15")
 async def test_input_response_invalid_fails_or_is_requested_again() -> None:
+    """A stateful call fails at once; 2026-07-28 repeats the same request."""
     async with play_client_of(build(), D) as peer:
         call = await peer.request("tools/call", {"name": "form"})
         await peer.answer(
@@ -679,6 +682,7 @@ async def test_input_response_with_full_request_queue_is_received(version: str) 
 async def test_input_request_in_thread_handler_is_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """The author reads two ways out in the log."""
     server = Server("threads")
 
     @server.tool(thread=True)
@@ -712,6 +716,7 @@ async def first_input_required(peer: Wire, **params: Any) -> Message:
 async def test_server_rejects_invalid_request_state(
     version: str, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Five ways to misuse it look the same to the client; only the log tells them apart."""
     async with play_client_of(build(), version) as other:
         foreign = (await first_input_required(other))["requestState"]
     async with play_client_of(build(), version) as peer:
@@ -782,6 +787,7 @@ def build_with_page() -> tuple[Server, dict[str, bool]]:
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 async def test_url_elicitation_required_until_page_is_visited() -> None:
+    """The user visits the page outside MCP; only the session that was asked hears of it."""
     server, visited = build_with_page()
     async with play_client_of(server, D) as peer, play_client_of(server, D) as other:
         error = await peer.expect_error(
@@ -807,6 +813,7 @@ async def test_url_elicitation_required_until_page_is_visited() -> None:
 
 @pytest.mark.requirement("ELIC-14", "ELIC-17")
 async def test_url_elicitation_required_becomes_an_input_request() -> None:
+    """2026-07-28 has no error for this: accepting is not yet visiting, so the call says so."""
     server, visited = build_with_page()
     async with play_client_of(server, E) as peer:
         required = await peer.result_of("tools/call", {"name": "report"})

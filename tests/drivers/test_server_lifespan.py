@@ -69,6 +69,8 @@ async def test_serving_lifespan_surrounds_the_conversation() -> None:
 
 
 async def test_serving_lifespan_failure_propagates() -> None:
+    """The author sees the plain exception, not a group, and the stream is closed."""
+
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if server.info.name:

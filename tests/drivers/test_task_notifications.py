@@ -100,6 +100,7 @@ class Plain(TaskPeer):
 
 @pytest.mark.requirement("PROG-6", "PROG-5", "TSK-17", "TSK-18", "TSK-19", "META-15")
 async def test_session_gets_states_progress_and_logs_of_its_task() -> None:
+    """Progress and logs come at once; messages in the state only once per interval."""
     # Only the first message is stored: the others come within the interval.
     steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=1000)))
     async with conversation(D, steps.server, Plain) as peer:
@@ -123,6 +124,7 @@ async def test_session_gets_states_progress_and_logs_of_its_task() -> None:
 
 
 async def test_status_notification_is_the_whole_task_without_meta() -> None:
+    """A client that gets it need not poll: it equals the response to `tasks/get`."""
     steps = Steps()
     async with conversation(D, steps.server, Plain) as peer:
         task_id = await create(peer, "ask", task={})
@@ -204,6 +206,7 @@ async def test_progress_of_a_task_has_to_be_finite(version: str, number: float) 
 
 
 async def test_progress_in_a_tight_loop_lets_other_clients_run() -> None:
+    """The handler never waits for anything else, and can still be cancelled."""
     server = Server("s")
     steps = 0
 
@@ -223,6 +226,7 @@ async def test_progress_in_a_tight_loop_lets_other_clients_run() -> None:
 
 
 async def test_progress_to_a_client_that_reads_nothing_is_dropped() -> None:
+    """Unlike a call, a task outlives its client, so it must not wait for one."""
     server = Server("s")
     ended = either.Event()
 
@@ -260,6 +264,7 @@ async def listen(peer: Wire, *task_ids: str, **others: Any) -> tuple[Any, list[s
 
 @pytest.mark.requirement("TX-20", "PROG-7")
 async def test_listening_client_gets_each_state_of_its_tasks() -> None:
+    """Unknown and repeated ids are left out; the last state carries the result."""
     steps = Steps(tasks=Tasks(limits=TaskLimits(message_interval=0.001)))
     async with conversation(E, steps.server, Plain) as peer:
         task_id = await create(peer, "work")
@@ -314,6 +319,7 @@ async def test_cancelled_listen_request_gets_no_more_states() -> None:
 
 
 async def test_listen_requests_that_ended_leave_nothing_behind() -> None:
+    """Five subscriptions come and go; observers of tasks must not pile up."""
     steps = Steps()
     client_end, server_end = either.memory_pair()
     async with either.open_server(steps.server) as served, either.open_nursery() as nursery:
@@ -402,6 +408,8 @@ async def test_listening_client_gets_states_set_by_another_worker() -> None:
 
 
 async def test_task_cancelled_by_another_worker_stops_its_handler() -> None:
+    """The change in the shared store reaches this worker long before its lease is renewed."""
+
     class Durable(MemoryTaskStore):
         durable = True
         immediate = False
@@ -437,6 +445,7 @@ async def test_task_cancelled_by_another_worker_stops_its_handler() -> None:
 async def test_running_task_keeps_nothing_of_its_closed_connection(
     version: str, middleware: bool
 ) -> None:
+    """A task may run for days: the garbage collector must get everything but the task."""
     steps = Steps()
     gc.collect()
     others = {id(each) for each in gc.get_objects() if type(each) in (Link, AsyncioLink, Service)}

@@ -108,6 +108,7 @@ class SlowStore(MemoryTaskStore):
 
 @pytest.mark.parametrize("timeout", [None, 2.0, 100.0])
 async def test_timeout_of_call_applies_to_polls_of_its_task(timeout: float | None) -> None:
+    """The store never answers in time; a known task keeps its timeout, a new one gets its own."""
     store = SlowStore()
     server = Server("lab", tasks=Tasks(store=store))
 

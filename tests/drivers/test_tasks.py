@@ -126,6 +126,7 @@ async def state_of(peer: Wire, task_id: str) -> Any:
 
 @pytest.mark.requirement("TX-6", "TX-9", "TX-10")
 async def test_task_in_extension_result_is_inlined_in_state() -> None:
+    """2026-07-28 has no `tasks/result`, and none of the older member names."""
     async with conversation(E) as peer:
         created = await peer.result_of(
             "tools/call", {"name": "research", "arguments": {"topic": "owls"}}
@@ -162,6 +163,7 @@ async def test_task_in_2025_11_25_result_is_fetched() -> None:
 
 @pytest.mark.requirement("TX-10", "TX-14", "TX-13")
 async def test_task_question_in_extension_is_answered_by_update() -> None:
+    """Responses to unknown, answered or ended requests are accepted and change nothing."""
     async with conversation(E) as peer:
         task_id = await start(peer, "ask")
         await either.sleep(1)
@@ -218,6 +220,7 @@ async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
 @pytest.mark.requirement("TSK-21", "TSK-11", "TX-17")
 @pytest.mark.parametrize("version", [D, E])
 async def test_task_cancelled_stays_cancelled(version: str) -> None:
+    """A second cancellation is an error in 2025-11-25 only."""
     async with conversation(version) as peer:
         task_id = await start(peer, "research", topic="owls")
         answer = await peer.result_of("tasks/cancel", {"taskId": task_id})
@@ -388,6 +391,7 @@ async def test_call_longer_than_detach_becomes_a_task() -> None:
 
 @pytest.mark.requirement("TX-8")
 async def test_call_detached_by_hand_asks_in_the_result_first() -> None:
+    """Before it is a task, the call can only ask the client that made it."""
     async with conversation(E) as peer:
         first = await peer.result_of("tools/call", {"name": "by_hand"})
         assert first["resultType"] == "input_required"
@@ -467,6 +471,8 @@ async def test_task_ends_with_the_server() -> None:
 async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The SQLite file outlives both servers, and the reference works with the second one."""
+
     def make_library(seconds: float) -> Server:
         server = Server("restarted", tasks=Tasks(store=SqliteTaskStore(tmp_path / "tasks.db")))
 

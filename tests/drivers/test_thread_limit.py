@@ -62,6 +62,7 @@ async def test_cancelled_call_counts_until_its_thread_returns() -> None:
 
 
 async def test_call_that_is_cancelled_before_it_has_a_thread_does_not_run() -> None:
+    """All threads block and ten calls queue; the queue must be empty once they are cancelled."""
     blocking = Blocking()
     try:
         async with served(blocking.server, D) as wire:
