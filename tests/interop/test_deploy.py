@@ -61,6 +61,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 async def test_nginx_of_page_passes_progress_on_at_once(
     version: str, tmp_path: Path, authority: trustme.CA
 ) -> None:
+    """nginx buffers responses by default, which the page's configuration turns off."""
     received: list[float] = []
     async with deployed(tmp_path, authority) as url:
         tls = trusting(authority)

@@ -84,6 +84,7 @@ async def test_node_server_unsupported_revision_fails_with_cause(argv: list[str]
 
 
 async def test_node_server_tools_are_called(argv: list[str]) -> None:
+    """One result of each kind of content, read from another implementation's JSON."""
     async with opened(argv) as client:
         tools = {tool.name: tool for tool in await client.list_tools()}
         annotations = tools["get-sum"].annotations
@@ -125,6 +126,7 @@ async def test_node_server_tools_are_called(argv: list[str]) -> None:
 
 
 async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> None:
+    """Text and blobs, templates, and the errors for a wrong URI and a missing argument."""
     async with opened(argv) as client:
         resources = await client.list_resources()
         assert "architecture.md" in {found.name for found in resources}
@@ -158,6 +160,7 @@ async def test_node_server_resources_and_prompts_are_read(argv: list[str]) -> No
 
 @pytest.mark.requirement("CXL-9")
 async def test_node_server_sends_progress_until_cancelled(argv: list[str]) -> None:
+    """The server works on after the cancellation: late progress must not reach anyone."""
     tool = "trigger-long-running-operation"
     async with opened(argv) as client:
         received: list[tuple[float, float | None, str | None]] = []
@@ -188,6 +191,7 @@ async def test_node_server_sends_progress_until_cancelled(argv: list[str]) -> No
 @pytest.mark.requirement("LOG-3", "COMP-2", "PAGE-5", "RES-4")
 @pytest.mark.parametrize("version", [D, A])
 async def test_node_server_completion_pages_logs_and_updates(argv: list[str], version: str) -> None:
+    """The server breaks two rules about unknown values; our client takes that calmly."""
     logged: list[Any] = []
     async with opened(argv, version, on_log=lambda message: logged.append(message.data)) as client:
         assert (await client.complete("completable-prompt", "department", "S")).values == [
@@ -283,6 +287,7 @@ async def test_node_server_form_is_answered(argv: list[str], version: str) -> No
 
 @pytest.mark.requirement("ELIC-14", "ELIC-15", "ELIC-16")
 async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
+    """Three user actions as the server reports them, then its -32042 error and the retry."""
     answers: list[Any] = [{}, ElicitResult(action="decline"), None, {}]
     questions: list[Any] = []
 
@@ -313,6 +318,7 @@ async def test_node_server_url_elicitation_is_answered(argv: list[str]) -> None:
 @pytest.mark.requirement("SAMP-1", "SAMP-3", "SAMP-12")
 @pytest.mark.parametrize("version", [D, A])
 async def test_node_server_sampling_is_answered(argv: list[str], version: str) -> None:
+    """The server's text shows the result as it arrived there, and the user's refusal."""
     sampled = CreateMessageResult(
         role="assistant", content=TextContent("Hello"), model="small-1", stop_reason="endTurn"
     )
@@ -344,6 +350,7 @@ async def test_node_server_sampling_is_answered(argv: list[str], version: str) -
 @pytest.mark.requirement("ROOT-1", "ROOT-2")
 @pytest.mark.parametrize("version", [D, A])
 async def test_node_server_requests_roots_again_after_change(argv: list[str], version: str) -> None:
+    """Our notification makes the server ask again; its log says when it has the new roots."""
     places = ["file:///home/me", "file:///work"]
     updates, updated = trio.open_memory_channel[Any](10)
 

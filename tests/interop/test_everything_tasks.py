@@ -60,6 +60,7 @@ async def test_everything_task_is_followed_by_call(node_modules: Path, transport
 @pytest.mark.requirement("TSK-16", "TSK-17")
 @both_transports
 async def test_everything_task_asks_in_the_middle(node_modules: Path, transport: str) -> None:
+    """The server overrides our TTL, and its question names the task it belongs to."""
     asked: list[ElicitParams] = []
 
     def elicit(params: ElicitParams) -> dict[str, Any]:

@@ -207,6 +207,7 @@ def states(host: Host) -> dict[str, str]:
 
 
 async def test_host_real_servers_work_together(peers: Peers) -> None:
+    """Eight servers and one user: a second run asks nothing, and the login happens once."""
     user, storage = AgreeingUser(), MemoryStorage()
     calls = peers.calls()
     async with AsyncExitStack() as world:
@@ -380,6 +381,7 @@ async def wait_until_pending(host: Host) -> None:
 
 
 async def test_host_killed_real_servers_are_started_again(peers: Peers) -> None:
+    """SIGKILL ends a node and a Python process; the same calls work afterwards."""
     names = ("memory", "sdk")  # in node and in Python
     peers.write(*names)
     calls = {name: call for name, call in peers.calls().items() if name.split("__")[1] in names}

@@ -187,6 +187,7 @@ CASES = [
 async def test_http_each_server_mode_and_revision_connects(
     mode: str, versions: tuple[str, ...], version: str, servers: Servers
 ) -> None:
+    """With and without sessions, as JSON and as SSE: the client must find out by itself."""
     with trio.fail_after(PATIENCE):
         async with connect(servers.url("sdk_server", mode), versions=versions) as client:
             assert client.peer.dialect.version == version
@@ -244,6 +245,7 @@ async def test_http_sdk_server_closed_client_cancels_its_call_on_server(version:
 async def test_http_sdk_server_session_ended_during_call_fails_only_that_call(
     servers: Servers,
 ) -> None:
+    """Another program deletes the session, and the client opens a new one for the next call."""
     url = servers.url("sdk_server", "sessions")
     started, failed = trio.Event(), trio.Event()
 

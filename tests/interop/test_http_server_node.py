@@ -141,6 +141,7 @@ async def test_node_client_tours_over_http_sse(play: Callable[..., Awaitable[Any
 async def test_node_client_answers_input_requests(
     play: Callable[..., Awaitable[Any]], transport: str, mode: str
 ) -> None:
+    """The client's schemas check each request, and it reports no error in any mode."""
     async with served(everything(), mode) as where:
         report = await play(where.url, "questions", transport)
     assert text(report["booked"]) == "BookedSeats(count=2, where='aisle'), {'dish': 'a2'}"
@@ -204,6 +205,7 @@ async def test_node_client_released_reconnects(play: Callable[..., Awaitable[Any
 async def test_node_client_after_cut_connection_reconnects(
     play: Callable[..., Awaitable[Any]],
 ) -> None:
+    """The connection is cut between two steps; the client resumes and misses no progress."""
     server = worker("one", "wait", "two", "three")
     reports = []
     async with served(server) as where, line_to(where.url) as line, trio.open_nursery() as nursery:

@@ -127,6 +127,7 @@ async def status_of(url: str, verb: str, **headers: str) -> int:
 
 @pytest.mark.requirement("SHL-11", "SHL-20", "SHL-24")
 async def test_sdk_client_session_exists_until_deleted() -> None:
+    """Each recorded request carries the session id, which is unknown after the DELETE."""
     async with served(everything()) as where:
         async with recorded(where.url, "legacy") as (client, record):
             assert await text_of(client, "echo", text="hello") == "hello"
@@ -413,6 +414,7 @@ async def test_sdk_client_after_cut_connection_reconnects(version: str) -> None:
 
 
 async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
+    """A stream of 2026-07-28 can't be resumed, so our handler is cancelled."""
     gone = trio.Event()
     server = Server("lost")
 
@@ -441,6 +443,7 @@ async def test_sdk_client_stateless_call_at_cut_connection_is_lost() -> None:
 
 @pytest.mark.requirement("SHL-9", "SHL-14")
 async def test_sdk_client_after_cut_stream_gets_missed_changes() -> None:
+    """The change happens while the stream is down; the client's second GET brings it."""
     sent, received = trio.open_memory_channel[Any](10)
     server = everything()
     async with (
@@ -477,6 +480,7 @@ async def test_sdk_client_http_listen_at_server_shutdown_ends_in_order() -> None
 
 @pytest.mark.parametrize("mode", [E, "legacy"])
 async def test_sdk_client_running_call_at_server_shutdown_is_answered(mode: str) -> None:
+    """The handler ends within the grace period, so its result must still get out."""
     server = Server("ending")
     running, stopping = trio.Event(), trio.Event()
 

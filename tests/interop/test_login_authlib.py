@@ -110,6 +110,7 @@ async def test_authlib_refresh_tokens_are_used_once(version: str) -> None:
 async def test_authlib_stolen_refresh_token_leads_to_login(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The thief used our refresh token first: both lose access, and only the user logs in again."""
     async with world() as (issuer, url):
         storage = FileStorage(tmp_path)
         async with connect(url, auth=login(storage), versions=[E]) as client:

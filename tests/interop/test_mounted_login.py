@@ -78,6 +78,8 @@ def serving(runtime: str, folder: Path, port: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("runtime", SERVERS)
 async def test_login_at_server_mounted_in_fastapi(runtime: str, tmp_path: Path) -> None:
+    """Below a prefix the metadata must be found at the host's root, on two ASGI servers."""
+
     async def command(*words: str) -> subprocess.CompletedProcess[str]:
         env = {"XDG_DATA_HOME": str(tmp_path), "BROWSER": BROWSER}
         return await trio.to_thread.run_sync(partial(run, *words, env=env))

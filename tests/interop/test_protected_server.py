@@ -70,6 +70,7 @@ def official(url: str, storage: KeptTokens) -> OAuthClientProvider:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_protected_server_sdk_client_logs_in(mode: Any) -> None:
+    """The client knows only the URL: our challenge and metadata lead it to the login."""
     async with protected() as (issuer, url):
         storage = KeptTokens()
         async with httpx2.AsyncClient(auth=official(url, storage), timeout=10) as http:

@@ -49,6 +49,7 @@ async def opened(argv: list[str], *versions: str) -> AsyncIterator[Client]:
 
 @pytest.mark.parametrize("version", ALL)
 async def test_reference_server_works_in_each_revision(argv: list[str], version: str) -> None:
+    """Good calls and bad ones in turn: after each error the server is still usable."""
     async with opened(argv, version) as client:
         assert client.peer.dialect.version == version
         assert client.peer.info is not None
@@ -100,6 +101,7 @@ def mcp_trio(*words: str, server: list[str]) -> subprocess.CompletedProcess[str]
 
 
 def test_command_with_reference_server_works(argv: list[str]) -> None:
+    """Exit status and stdout are what a script relies on, even with errors of the server."""
     page = mcp_trio("inspect", server=argv)
     assert page.stdout.startswith("mcp-time ")
     assert "source_timezone  string, required" in page.stdout

@@ -58,6 +58,7 @@ async def test_sdk_client_reads_server_info(case: Case) -> None:
 
 @every_case_everywhere
 async def test_sdk_client_lists_and_reads(case: Case) -> None:
+    """Members are compared as the client decodes them, in revisions that lack some of them."""
     async with opened(case) as client:
         first = await client.list_tools()
         [simple_text, weather] = first.tools
@@ -97,6 +98,7 @@ async def test_sdk_client_lists_and_reads(case: Case) -> None:
 
 @every_case_everywhere
 async def test_sdk_client_calls_tools(case: Case) -> None:
+    """Structured content, an image, and three ways to fail: no secret of a crash gets out."""
     async with opened(case) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent(text="naïve ☃ \U0001f600", type="text")]
@@ -144,6 +146,7 @@ async def test_sdk_client_errors_have_codes_of_the_revision(case: Case) -> None:
 @pytest.mark.requirement("PROG-1")
 @every_streaming_case
 async def test_sdk_client_receives_progress(case: Case) -> None:
+    """Messages of steps exist since 2025-03-26; the oldest revision gets numbers only."""
     async with opened(case) as client:
         received: list[tuple[float, float | None, str | None]] = []
         complete = trio.Event()

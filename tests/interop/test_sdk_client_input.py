@@ -154,6 +154,7 @@ async def test_sdk_client_invalid_form_answer_fails_or_is_requested_again(case: 
 @pytest.mark.requirement("CXL-6", "CXL-18")
 @cases(E, D, C, transports=["stdio", "stdio-asyncio", "http"])
 async def test_sdk_client_cancelled_call_ends_its_input_request(case: Case) -> None:
+    """The user's dialog must close and the handler must end when the caller gives up."""
     withdrawn = trio.Event()
 
     async def ponder(
@@ -179,6 +180,7 @@ async def test_sdk_client_cancelled_call_ends_its_input_request(case: Case) -> N
 @pytest.mark.requirement("ELIC-13", "ELIC-14", "ELIC-15", "ELIC-17")
 @cases(E, D)
 async def test_sdk_client_answers_url_elicitation(case: Case) -> None:
+    """Completion is reported once for each visit the client knows, and never for others."""
     user, messages = Answers(accept(), DECLINE, CANCEL), MessageQueue()
     async with asking(case, elicitation_callback=user, message_handler=messages) as client:
         for number, action in enumerate(("accept", "decline", "cancel")):
@@ -202,6 +204,7 @@ async def test_sdk_client_answers_url_elicitation(case: Case) -> None:
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 @cases(D)
 async def test_sdk_client_gets_url_elicitation_required_until_visited(case: Case) -> None:
+    """The client gets -32042 with the page, then a notification, and then the result."""
     messages = MessageQueue()
     async with asking(case, elicitation_callback=Answers(), message_handler=messages) as client:
         page = {
@@ -239,6 +242,7 @@ async def test_sdk_client_gets_input_request_until_page_is_visited(case: Case) -
 @pytest.mark.requirement("SAMP-2", "SAMP-3", "SAMP-6")
 @every_revision
 async def test_sdk_client_answers_sampling(case: Case) -> None:
+    """Every parameter that a tool may set arrives; `includeContext` needs a capability."""
     response = t.CreateMessageResult(
         role="assistant",
         content=t.TextContent(text="Hello"),
@@ -266,6 +270,8 @@ async def test_sdk_client_answers_sampling(case: Case) -> None:
 @pytest.mark.requirement("SAMP-4", "SAMP-5", "SAMP-7", "SAMP-8", "SAMP-9")
 @cases(E, D)
 async def test_sdk_client_answers_sampling_with_tools(case: Case) -> None:
+    """Two tool uses in one message, then a third: each result must carry its use's id."""
+
     def use(id: str, a: int, b: int) -> t.ToolUseContent:
         return t.ToolUseContent(id=id, name="add", input={"a": a, "b": b})
 

@@ -103,6 +103,7 @@ async def test_sdk_client_requests_log_level_per_request(case: Case) -> None:
 @pytest.mark.requirement("COMP-1", "COMP-3", "COMP-4")
 @every_revision
 async def test_sdk_client_gets_completions(case: Case) -> None:
+    """The client gets 100 of 150 matches, as the spec allows, and learns that there are more."""
     async with opened(case) as client:
 
         async def suggested(ref: Any, argument: str, typed: str, **chosen: str) -> list[str]:
@@ -144,6 +145,7 @@ async def test_sdk_client_gets_completions(case: Case) -> None:
 @pytest.mark.requirement("PAGE-1", "PAGE-6", "CACHE-1", "CACHE-8")
 @every_revision
 async def test_sdk_client_follows_pages(case: Case) -> None:
+    """The pages together equal the list without paging; made-up cursors are refused."""
     async with opened(case, cache=None) as client:
         lists: dict[str, tuple[Any, str]] = {
             "tools": (client.list_tools, "name"),
@@ -188,6 +190,7 @@ async def test_sdk_client_follows_pages(case: Case) -> None:
 @pytest.mark.requirement("CACHE-1", "TOOL-23")
 @cases(E)
 async def test_sdk_client_caches_list_until_changed(case: Case) -> None:
+    """Its cache hides a removed tool until it subscribes: the hint and the change both work."""
     async with opened(case) as client:
 
         async def first_tool() -> str:
@@ -229,6 +232,7 @@ async def test_sdk_client_session_gets_list_changed(case: Case) -> None:
 @pytest.mark.requirement("RES-4", "RES-5")
 @every_stateful_revision
 async def test_sdk_client_session_gets_subscribed_updates(case: Case) -> None:
+    """Changes before, beside and after the subscription must not produce a notification."""
     async with opened(case, message_handler=(messages := MessageQueue())) as client:
 
         async def changed(uri: str) -> None:
@@ -254,6 +258,7 @@ async def test_sdk_client_session_gets_subscribed_updates(case: Case) -> None:
 @pytest.mark.requirement("SUB-2", "SUB-3", "SUB-4")
 @cases(E, transports=["stdio", "http", "http-sse", "http-json", "http-stateless"])
 async def test_sdk_client_listen_gets_requested_changes(case: Case) -> None:
+    """Two filters at once: each stream gets its own changes and none of the other's."""
     uri = "test://static-text"
     async with opened(case) as client:
 

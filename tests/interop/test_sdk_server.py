@@ -53,6 +53,7 @@ async def opened(versions: tuple[str, ...], version: str) -> AsyncIterator[Clien
 
 @every_case
 async def test_sdk_server_lists_are_read(versions: tuple[str, ...], version: str) -> None:
+    """The server's own library encodes these lists, in every revision it has."""
     async with opened(versions, version) as client:
         peer = client.peer
         assert peer.info is not None
@@ -91,6 +92,7 @@ async def test_sdk_server_lists_are_read(versions: tuple[str, ...], version: str
 
 @every_case
 async def test_sdk_server_tools_are_called(versions: tuple[str, ...], version: str) -> None:
+    """Four kinds of errors become four different exceptions or results of our client."""
     async with opened(versions, version) as client:
         echoed = await client.call_tool("echo", {"text": "naïve ☃ \U0001f600"})
         assert echoed.content == [TextContent("naïve ☃ \U0001f600")]

@@ -104,6 +104,7 @@ async def error_of(client: Client, tool: str, **arguments: Any) -> tuple[int, An
 )
 @revisions(E, D, C)
 async def test_sdk_server_forms_are_answered(version: str) -> None:
+    """The same tool asks by requests or by rounds; only `McpError` ends differently."""
     user, crossed = Answers(), Crossed()
     async with opened(version, on_elicit=user, trace=crossed) as client:
         user.left = [{"count": 2, "where": "window"}, {"dish": "soup"}]
@@ -165,6 +166,7 @@ async def test_sdk_server_high_level_forms_are_answered(version: str) -> None:
 
 @pytest.mark.requirement("MRTR-10", "MRTR-11")
 async def test_sdk_server_retries_are_identical_and_limited() -> None:
+    """A server that always asks again: ten rounds differ in nothing but id and progress token."""
     crossed = Crossed()
 
     async def fill(params: ElicitParams) -> dict[str, Any]:
@@ -211,6 +213,7 @@ async def test_sdk_server_invalid_form_answer_is_not_sent(version: str) -> None:
 @pytest.mark.requirement("CXL-6", "CXL-13", "CXL-18")
 @revisions(E, D, C)
 async def test_sdk_server_cancelled_call_ends_its_input_request(version: str) -> None:
+    """The caller gives up while the user reads: both the dialog and the server's tool end."""
     withdrawn = trio.Event()
 
     async def ponder(params: ElicitParams) -> None:
@@ -234,6 +237,7 @@ async def test_sdk_server_cancelled_call_ends_its_input_request(version: str) ->
 @pytest.mark.requirement("ELIC-2", "ELIC-14", "ELIC-15")
 @revisions(E, D)
 async def test_sdk_server_url_elicitation_is_answered(version: str) -> None:
+    """Ids and completions exist in 2025-11-25 only; an unknown id does no harm."""
     user, crossed = Answers({}, DECLINE, None), Crossed()
     async with opened(version, on_elicit=user, elicitation=PAGES, trace=crossed) as client:
         for id, action in ("a", "accept"), ("b", "decline"), ("c", "cancel"):
@@ -283,6 +287,7 @@ def sampled(reason: str, *blocks: Any) -> CreateMessageResult:
 @pytest.mark.requirement("SAMP-1", "SAMP-2", "SAMP-3", "SAMP-12", "SAMP-13")
 @revisions(*ALL)
 async def test_sdk_server_sampling_is_answered(version: str) -> None:
+    """A refusal reaches the server as an error; 2026-07-28 has none, so the call ends."""
     model = Answers(sampled("endTurn", TextContent("Hello")), None)
     async with opened(version, on_sample=model) as client:
         assert await call(client, "say", text="Say hello.") == "small-1: Hello (endTurn)"
@@ -309,6 +314,7 @@ async def test_sdk_server_sampling_is_answered(version: str) -> None:
 @pytest.mark.requirement("SAMP-4", "SAMP-7", "SAMP-8")
 @revisions(E, D)
 async def test_sdk_server_sampling_with_tools_is_answered(version: str) -> None:
+    """The SDK runs the tools; what our callback sees keeps its order and ids."""
     both = (
         ToolUseContent("u1", "add", {"a": 2, "b": 3}),
         ToolUseContent("u2", "add", {"a": 4, "b": 5}),

@@ -179,6 +179,7 @@ async def test_sdk_server_without_logging_capability_sends_logs(version: str) ->
 @pytest.mark.requirement("SUB-1", "SUB-5", "SUB-7", "RES-4", "CACHE-10")
 @pytest.mark.parametrize("version", [E, D, A])
 async def test_sdk_server_changes_arrive_by_listen(version: str) -> None:
+    """A change also empties our cache, so the next list is requested again, all three pages."""
     crossed = Crossed()
     async with opened(version, trace=crossed) as client:
 

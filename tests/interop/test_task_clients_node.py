@@ -93,6 +93,7 @@ def text(result: Any) -> str:
 async def test_typescript_sdk_follows_tasks_of_2025_11_25(
     play: Callable[[str], Awaitable[Any]],
 ) -> None:
+    """Success, a question, a failure and a cancellation, as the client's stream shows them."""
     report = await play("sdk")
 
     first, *states, last = report["research"]
@@ -126,6 +127,7 @@ async def test_typescript_sdk_follows_tasks_of_2025_11_25(
 async def test_extension_package_follows_tasks(
     play: Callable[[str], Awaitable[Any]], which: str, version: str
 ) -> None:
+    """One package plays both forms of tasks; only 2026-07-28 asks by `tasks/update`."""
     report = await play(which)
     assert report["version"] == version
 

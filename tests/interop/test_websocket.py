@@ -99,6 +99,7 @@ def answer_to(text: str) -> str | None:
 
 
 async def test_websocket_websockets_client_with_own_server() -> None:
+    """Fragments and pings work; binary, too long, foreign or without `mcp` are refused."""
     from websockets.exceptions import ConnectionClosedError, InvalidStatus
     from websockets.sync.client import connect as dial
 
@@ -131,6 +132,7 @@ async def test_websocket_websockets_client_with_own_server() -> None:
 
 
 async def test_websocket_own_client_with_websockets_server() -> None:
+    """The library serves in a thread; its close code 1001 and the reason reach the caller."""
     from websockets.sync.server import ServerConnection, serve
 
     def answer(socket: ServerConnection) -> None:
@@ -154,6 +156,7 @@ async def test_websocket_own_client_with_websockets_server() -> None:
 
 
 async def test_websocket_trio_websocket_client_over_tls_is_answered() -> None:
+    """Over `wss:` a certificate that isn't trusted must end our own client's connection."""
     authority = trustme.CA()
     ours, theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(ours)
@@ -180,6 +183,8 @@ async def test_websocket_trio_websocket_client_over_tls_is_answered() -> None:
 
 
 async def test_websocket_own_client_is_answered_by_trio_websocket() -> None:
+    """The library shares our event loop, and closes in the middle of a call."""
+
     async def answer(handshake: Any) -> None:
         socket = await handshake.accept(subprotocol=handshake.proposed_subprotocols[0])
         try:
@@ -240,6 +245,7 @@ async def test_websocket_own_client_is_answered_by_ws(ws: Callable[..., list[str
 
 
 async def test_websocket_own_client_is_answered_by_asgi_app_under_hypercorn() -> None:
+    """hypercorn turns our refusals into 404 and 403, with texts that reach the user."""
     async with under_hypercorn(asgi(house())) as http:
         url = http.replace("http", "ws", 1)
         with trio.fail_after(30):
@@ -265,6 +271,7 @@ async def test_websocket_own_client_is_answered_by_asgi_app_under_hypercorn() ->
 async def test_websocket_node_sdk_client_tours(
     ws: Callable[..., list[str]], node_modules: Path
 ) -> None:
+    """The SDK's own WebSocket client plays everything; its only complaints are its own."""
     script = str(SCRIPT.with_name("ts_client.mjs"))
     async with served(everything()) as where:
         url = where.url.replace("http", "ws", 1)

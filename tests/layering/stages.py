@@ -80,15 +80,10 @@ def repeated_names(files: Mapping[str, TestFile]) -> list[str]:
     ]
 
 
-def undocumented_tests(files: Mapping[str, TestFile], left: Mapping[str, int]) -> list[str]:
-    """Return a complaint for each folder with more such tests than `left` allows."""
-    folders: dict[str, list[str]] = {}
-    for path, file in files.items():
-        found = [f"{path}:{line}: {name}" for line, name in file.undocumented]
-        folders.setdefault(path.rpartition("/")[0], []).extend(found)
+def undocumented_tests(files: Mapping[str, TestFile]) -> list[str]:
+    """Return a complaint for each test over `LONGEST` lines that has no docstring."""
     return [
-        f"{folder} has {len(found)} tests over {LONGEST} lines without a docstring, and may have"
-        f" {left.get(folder, 0)}. Say what the new one shows:\n  " + "\n  ".join(found)
-        for folder, found in folders.items()
-        if len(found) > left.get(folder, 0)
+        f"{path}:{line}: {name} has over {LONGEST} lines: say in a docstring what it shows"
+        for path, file in files.items()
+        for line, name in file.undocumented
     ]

@@ -121,6 +121,7 @@ def test_server_in_place_of_users_is_started_by_no_other_approval(
 def test_server_in_place_of_users_is_started_after_what_was_shown_is_approved(
     host: Any, connect: Any, run: Any
 ) -> None:
+    """The question names the server that is replaced, and the stored approval names it too."""
     source = CheckoutsServer(connect)
     store = MemoryApprovals()
 

@@ -76,6 +76,7 @@ class Guard:
 @pytest.mark.parametrize("is_mounted", [False, True], ids=["alone", "mounted"])
 @pytest.mark.parametrize("server", SERVERS)
 def test_guarded_endpoint_is_not_reached_by_another_path(server: str, is_mounted: bool) -> None:
+    """The guard lets such targets pass, so the endpoint itself must not answer them."""
     serving, make, runtime = SERVERS[server]
 
     async def main() -> None:

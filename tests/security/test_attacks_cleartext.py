@@ -122,6 +122,7 @@ async def test_client_certificate_is_for_the_mcp_server_only(
 
 
 async def test_untrusted_authorization_server_names_the_option(authority: trustme.CA) -> None:
+    """The MCP server's TLS context must not present the client's certificate anywhere else."""
     servers = LoginServers()
     context = requesting_certificate(authority)
     async with (

@@ -90,6 +90,7 @@ async def test_client_attack_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
+    """Each row of `ATTACKS` plays one hostile server, at the login or at a later call."""
     bad = ATTACKS[name]
     monkeypatch.setattr(_fetch, "_TIMEOUT", bad.patience)
     bad.set_up(world)
@@ -180,6 +181,7 @@ async def test_token_mcp_redirect_is_not_followed(
 async def test_token_sse_endpoint_is_used_on_same_origin_only(
     world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, place: str
 ) -> None:
+    """HTTP+SSE lets a server name the URL to post to: a token must not follow it elsewhere."""
     honest = world.pages[f"{MCP}/mcp"]
 
     def page(request: ReceivedRequest) -> Answer:

@@ -161,6 +161,7 @@ def test_command_names_the_file_of_others_and_the_way_out(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Every command reads the file: none may start its server or change it."""
     from mcp_trio.cli import main
 
     shared.plant(how)

@@ -103,6 +103,7 @@ def id_jag_of(world: Internet) -> dict[str, Any]:
 async def test_credentials_are_not_sent_to_issuer_of_second_mcp_server(
     world: Internet, members: Callable[[Internet], dict[str, Any]]
 ) -> None:
+    """One profile is used for an honest server and a hostile one with its own issuer."""
     open_mcp_server_of_evil(world)
     options = members(world) | {"redirect_uri": REDIRECT_URI}
     try:
@@ -175,6 +176,7 @@ async def test_storage_that_others_may_write_to_is_not_used(
 async def test_client_without_user_gets_no_scope_that_a_server_demands(
     world: Internet, code: int
 ) -> None:
+    """No user can consent here, so only the author's profile may widen what a token can do."""
     profile = ClientProfile(
         grant="client_credentials",
         client_id="us",

@@ -93,6 +93,7 @@ def events(body: bytes) -> bytes:
 def test_event_id_that_no_header_can_carry_is_not_sent_back(
     runtime: str, evil: bytes, sent: bytes
 ) -> None:
+    """The stream is resumed after the last usable id, instead of failing on the broken one."""
     server = BreakingServer(evil)
 
     async def main() -> None:

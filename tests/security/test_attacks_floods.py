@@ -42,6 +42,7 @@ def call_with_proof(site: AttackedSite, sub: str) -> bytes:
 async def test_dpop_flood_of_one_user_does_not_lock_out_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Eve fills the cache of 30 proofs; only Eve gets 429, and a replay is still noticed."""
     monkeypatch.setattr(_dpop_replay, "_MAX_STORED", 30)
     monkeypatch.setattr(_dpop_replay, "_FEW", 4)
     monkeypatch.setattr(_dpop_replay, "_PERIOD", 1e12)  # all of this is within one
@@ -64,6 +65,7 @@ async def test_dpop_flood_of_one_user_does_not_lock_out_others(
 async def test_jwks_flood_of_unknown_keys_does_not_make_rotated_key_invalid(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Invented key ids use up the fetches: the honest user must wait, not log in again."""
     later = 0.0
     monkeypatch.setattr("mcp_trio.http_server._auth.time", lambda: time.time() + later)
     async with attacked(monkeypatch) as site:
@@ -109,6 +111,7 @@ class StallingIssuer:
 async def test_introspection_flood_of_unknown_tokens_does_not_lock_out_users(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The issuer stalls for each unknown token: three may wait, and Ann is served as before."""
     monkeypatch.setattr("mcp_trio.http_server._auth._MAX_FETCHES", 6)
     monkeypatch.setattr(_introspection, "_MAX_UNKNOWN", 3)
     issuer = StallingIssuer("ann")

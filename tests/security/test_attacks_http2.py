@@ -86,6 +86,7 @@ def call(stream: int, size: int) -> bytes:
 
 
 async def test_h2_client_that_reads_nothing_makes_the_server_hold_little() -> None:
+    """Eve requests 100 long responses with a window of zero; seven calls run at most."""
     async with attacked(unread=4 * SIZE) as server:
         eve = await server.connect()
         await eve.send(frame(SETTINGS, 0, 0, setting(4, 0)))  # no window for any response
@@ -132,6 +133,7 @@ LATE: dict[str, tuple[bytes, Callable[[], bytes]]] = {
 
 @pytest.mark.parametrize("name", LATE)
 async def test_h2_client_that_floods_a_closed_stream_loses_the_connection(name: str) -> None:
+    """A few late frames are legal; a flood ends in one GOAWAY with ENHANCE_YOUR_CALM."""
     closing, late = LATE[name]
     async with attacked() as server:
         eve = await server.connect()

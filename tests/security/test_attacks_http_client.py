@@ -107,6 +107,7 @@ async def test_http_client_pings_accepted_responses_use_few_connections(where: W
 async def test_http_client_input_requests_beyond_the_limit_are_rejected_on_few_connections() -> (
     None
 ):
+    """The server sends 2,000 requests and accepts no response; the user is asked 256 times."""
     asked = 0
 
     async def on_elicit(params: ElicitParams) -> None:
@@ -155,6 +156,7 @@ async def test_websocket_client_pings_unread_responses_close_the_connection() ->
 
 @pytest.mark.parametrize("accepts", [False, True])
 async def test_http2_client_pings_use_one_connection(accepts: bool) -> None:
+    """100 pings arrive at once; a server that accepts no response stalls the call, no more."""
     responses = most = running = 0
     all_arrived = trio.Event()
 

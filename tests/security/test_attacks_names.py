@@ -107,6 +107,7 @@ def test_checkouts_server_of_users_name_is_not_started_by_a_script(
 def test_word_of_the_error_starts_the_server_in_this_run_and_says_which(
     servers: ConfiguredServers, words: list[str]
 ) -> None:
+    """The word names the file, so it can't mean the user's own server; it holds for one run."""
     servers.add()
     add_users(servers)
     word = f"demo@{servers.project_file}"
@@ -229,6 +230,7 @@ def test_start_is_asked_about_at_a_terminal_although_yes_was_given(
 def test_approval_from_before_users_server_was_there_is_not_enough(
     servers: ConfiguredServers,
 ) -> None:
+    """A script that names `demo` now expects the user's server, so the old approval is void."""
     servers.add()
     with servers.terminal("inspect", "--server", "demo") as terminal:
         terminal.type("yes\n", behind="Start demo, now and whenever it is used?")

@@ -43,6 +43,7 @@ PATHS = {
 
 @pytest.mark.requirement("RES-12")
 async def test_template_values_that_leave_a_directory_are_refused() -> None:
+    """The handler never sees such a value, so an author who only joins paths is safe."""
     read: list[str] = []
     server = Server("s")
 

@@ -112,6 +112,7 @@ def test_link_within_the_project_is_followed_and_the_file_shown(
     options: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The link stays a link, and the user reads which file is really written."""
     target = host.write(host.project / "config" / "servers.json", {})
     link = host.project / ".mcp.json"
     link.symlink_to("config/servers.json")

@@ -275,6 +275,7 @@ ANNOUNCED: Final = [
 async def test_announced_target_is_posted_to_while_its_stream_is_open(
     reference: bytes, target: str | None
 ) -> None:
+    """Only the exact target the server announced passes, or the proxy would lend its key to all."""
     async with proxied("/sse", headers=KEY) as server:
         place = target or "/messages"
         post = request(target=place, method="POST")
@@ -335,6 +336,7 @@ async def test_other_response_announces_no_target(response: bytes) -> None:
 
 
 async def test_server_with_http_sse_is_used_with_the_credentials_of_the_proxy() -> None:
+    """The client has no key; it works on both paths of the server and on no other."""
     server = Server("behind")
 
     @server.tool
@@ -378,6 +380,7 @@ FORBIDDEN: Final = """
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 async def test_forbidden_trailer_passes_in_neither_direction(name: str) -> None:
+    """A harmless `X-Sum` passes; fields that could pose as headers are dropped."""
     trailers = b"0\r\nX-Sum: 1\r\n%b: 2\r\n\r\n" % name.encode()
     async with proxied() as server:
         server.response = (

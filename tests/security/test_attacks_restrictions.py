@@ -238,6 +238,7 @@ async def test_restriction_that_is_written_later_holds_after_the_next_reading(
 def test_denied_tool_is_not_called_by_a_fuzzer_that_calls_all(
     world: RestrictedProject, lists: dict[str, Any]
 ) -> None:
+    """The file's lists win over `--allow-all`, and naming the tool is an error."""
     file = world.write(".mcp.json", **lists)
     words = [sys.executable, "-m", "mcp_trio", "fuzz", "--config", str(file)]
     words += ["--approve-server", "s"]
@@ -281,6 +282,7 @@ def evil_program(world: RestrictedProject) -> Path:
 async def test_allowed_command_does_not_run_a_program_of_the_project(
     world: RestrictedProject, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The administrator allows a bare name; the project tries to change what it resolves to."""
     program = evil_program(world)
     good = world.path / "good"
     good.mkdir()
@@ -321,6 +323,7 @@ async def test_allowed_command_does_not_run_a_program_of_the_project(
 async def test_file_of_variables_that_changes_after_the_approval_is_read_before_the_start(
     world: RestrictedProject,
 ) -> None:
+    """The project rewrites the file while the user reads the question: nothing starts."""
     world.managed.write_text(json.dumps({"allowedMcpServers": [{"serverCommand": world.command}]}))
     variables = world.path / "variables"
     variables.write_text("MODE=fast\n")
@@ -350,6 +353,7 @@ async def test_file_of_variables_that_changes_after_the_approval_is_read_before_
 async def test_denied_command_is_denied_by_each_path_of_its_name(
     world: RestrictedProject, program: str
 ) -> None:
+    """The project links the denied program under other paths, and once with a suffix."""
     world.managed.write_text(
         json.dumps({"deniedMcpServers": [{"serverCommand": ["python", *world.command[1:]]}]})
     )

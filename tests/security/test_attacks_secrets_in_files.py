@@ -185,6 +185,7 @@ def test_variables_and_arguments_of_a_client_are_in_no_trace(
 def test_inherited_variables_with_names_of_secrets_are_in_no_trace(
     driver: str, spy: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The program passes on its whole environment: only the name says that it's a secret."""
     monkeypatch.setenv("X_KEY", VARIABLE)
     record = tmp_path / "out" / "x.mcp.jsonl"
     record.parent.mkdir()
@@ -222,6 +223,7 @@ def test_arguments_of_a_server_of_an_asyncio_host_are_in_no_trace(
 def test_values_of_a_configured_server_are_in_no_trace_and_no_audit_record(
     spy: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The server repeats a variable, an input, a file's value and an argument; all are hidden."""
     monkeypatch.setenv("X_ONE", VARIABLE)
     project = tmp_path / "project"
     project.mkdir()
@@ -316,6 +318,7 @@ def echo() -> Iterator[str]:
 def test_headers_and_url_of_a_client_are_in_no_trace(
     driver: str, name: str, echo: str, tmp_path: Path
 ) -> None:
+    """The server echoes them; equal values keep equal pseudonyms, so a reader can compare."""
     out = tmp_path / "out"
     out.mkdir()
     value = {"authorization": f"Bearer {HEADER}", "cookie": f"session={HEADER}; a=b"}

@@ -918,6 +918,7 @@ def check_no_harm(site: AttackedSite, caplog: pytest.LogCaptureFixture) -> None:
 async def test_server_attack_is_rejected(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Each row of `ATTACKS` is one request; an honest token must be served right after it."""
     bad = ATTACKS[name]
     async with attacked(monkeypatch, **bad.options) as site:
         with trio.fail_after(25):

@@ -51,6 +51,7 @@ TRAILERS: Final = [
 async def test_trailer_of_a_request_changes_nothing(
     trailer: tuple[bytes, bytes], is_guarded: bool
 ) -> None:
+    """The trailer comes after the head was checked: it neither opens a guard nor spoils a call."""
     auth = ApiKeys({"ann": KEY}) if is_guarded else None
     expected = 401 if is_guarded else 200
     async with trio.open_nursery() as nursery:
@@ -104,6 +105,7 @@ class TrailingServer(BreakingServer):
 
 @pytest.mark.parametrize("runtime", ["trio", "asyncio"])
 def test_trailer_of_a_response_changes_nothing(runtime: str) -> None:
+    """None of the fields the server plants shows up in the client's later requests."""
     server = TrailingServer()
     connect: Any = mcp_trio.connect if runtime == "trio" else mcp_asyncio_shim.connect
 

@@ -41,6 +41,7 @@ def test_harmless(): print("a token was refused")
 
 @pytest.mark.process
 def test_canary_plugin_any_output_with_secret_fails_test(tmp_path: Path) -> None:
+    """A child pytest leaks in seven tests; the report must not leak the secret again."""
     place = tmp_path / "test_login.py"  # its name is of a test of authorization
     place.write_text(TESTS)
     run = subprocess.run(

@@ -72,6 +72,7 @@ CASES: dict[str, tuple[Callable[[AttackedSite], str | None], int, str | None, st
 async def test_challenge_tells_missing_wrong_and_insufficient_tokens_apart(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A client decides by the `error` whether to log in, get a new token or widen its scopes."""
     verb, headers = REQUESTS[kind]
     async with attacked(monkeypatch) as site:
         for name, (make, status, error, words) in CASES.items():

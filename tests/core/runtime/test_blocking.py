@@ -73,6 +73,7 @@ def call_all(runtime: str, server: Server, *names: str) -> list[Any]:
 def test_blocking_function_is_reported_once_with_the_cure(
     runtime: str, with_middleware: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """`nap` blocks twice and is logged once, with or without middleware around it."""
     server = sleepy()
     if with_middleware:
 
@@ -99,6 +100,7 @@ def test_server_with_threads_keeps_the_loop_free_and_logs_nothing(
 
 
 def test_server_with_threads_leaves_async_and_declared_functions_alone() -> None:
+    """Each other plain `def` moves to a thread; `thread=False` wins over the server."""
     server = Server("s", threads=True)
 
     @server.tool(thread=False)

@@ -184,6 +184,7 @@ def test_queue_plain_function_runs_at_once_without_job() -> None:
 
 
 def test_queue_plain_call_after_async_one_waits_for_it() -> None:
+    """One callback may do both: the order of the messages matters more than speed."""
     heard: list[int] = []
 
     async def later(value: int) -> None:
@@ -202,6 +203,7 @@ def test_queue_plain_call_after_async_one_waits_for_it() -> None:
 
 
 def test_queue_error_of_waiting_callback_is_reported_and_others_run() -> None:
+    """The second of three calls fails while it waits its turn; the third still runs."""
     heard: list[int] = []
 
     async def later(value: int) -> None:

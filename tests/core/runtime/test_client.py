@@ -296,6 +296,7 @@ def test_call_that_cannot_be_sent_raises() -> None:
 
 
 def test_call_ended_early_cancels_request() -> None:
+    """Before its first request a call has nothing to cancel, and a second end sends nothing."""
     client = opened(D)
     steps = client._pages("tools/list", "tools", {})
     waiter: ByHand[Any] = ByHand(client._send, client._clock, steps, {})
@@ -370,6 +371,7 @@ def test_list_several_pages_returns_all_items(
 @pytest.mark.requirement("CACHE-9")
 @pytest.mark.parametrize("version", [D, E])
 def test_list_unknown_cursor_restarts_once(version: str) -> None:
+    """The server forgot the cursor between two pages; a second refusal is the caller's error."""
     client = opened(version)
     answers = [
         page("a", cursor="1"),
@@ -482,6 +484,7 @@ def test_cached_pages_with_bad_cursor_are_discarded(wrong: Message) -> None:
 @pytest.mark.requirement("CACHE-10")
 @pytest.mark.parametrize("when", ["afterwards", "before the answer", "between two pages"])
 def test_cached_list_after_change_is_requested_again(when: str) -> None:
+    """A change that arrives while pages are under way spoils them too; other lists don't matter."""
     client = opened(E)
     changed = notification("notifications/tools/list_changed")
     call = client.list_tools()
@@ -555,6 +558,7 @@ DOES_NOT: Message = {"content": [], "structuredContent": {"f": 70}}
 @pytest.mark.requirement("TOOL-11")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tool_result_is_checked_against_listed_output_schema(version: str) -> None:
+    """Without a fresh list, in an older revision or in an error, nothing is checked."""
     client = opened(version)
     assert value(client, client.call_tool("w"), DOES_NOT).structured_content == {
         "f": 70
@@ -736,6 +740,7 @@ def levels_sent(client: PlayedClient) -> list[Message]:
 def test_log_level_is_sent_as_revision_defines(
     version: str, options: Any, level: str | None
 ) -> None:
+    """Stateful revisions set it by a request; 2026-07-28 repeats it in each `_meta`."""
     client = PlayedClient(version, **options)
     client.open(OFFERS)
     sent = levels_sent(client)
@@ -838,6 +843,7 @@ def test_open_with_known_peer_sends_no_probe() -> None:
 def test_client_knows_whether_probed_server_needs_handshake(
     versions: tuple[str, ...], needs_handshake: bool
 ) -> None:
+    """Only a refused 2026-07-28 probe shows it: a client that never probes can't know."""
     options: ClientConfigOptions = {"versions": versions}
     client = PlayedClient(D, **options)
     client._open()
@@ -950,6 +956,7 @@ def test_tool_call_other_error_is_not_retried(
 @pytest.mark.parametrize("version", STATEFUL)
 @pytest.mark.parametrize("changed", [True, False])
 def test_new_session_gets_log_level(version: str, changed: bool) -> None:
+    """A new session starts with the server's default, so the level set last is sent again."""
     client = opened(version, log_level="error")
     if changed:
         value(client, client.set_log_level("debug"), {})
@@ -969,6 +976,7 @@ def test_new_session_gets_log_level(version: str, changed: bool) -> None:
 
 
 def test_new_session_forgets_output_schemas() -> None:
+    """The server may have been restarted with other tools of the same names."""
     client = opened(D)
     value(client, client.list_tools(), {"tools": [WEATHER]})
     client._conn.reinitialize(client.now)

@@ -210,6 +210,7 @@ def test_respond_in_retry_converts_refusal(
     ],
 )
 def test_answer_form_value_becomes_response(given: Any, answer: Any, later: bool) -> None:
+    """A returned dict accepts the form with its defaults filled in; `None` cancels it."""
     received: list[tuple[str, FormSchema]] = []
 
     async def fill_later(message: str, form: FormSchema) -> Any:
@@ -460,6 +461,7 @@ def test_server_request_undeclared_is_rejected(changes: Message, code: int, word
 
 @pytest.mark.requirement("SAMP-7", "SAMP-11")
 def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
+    """Models refuse such a conversation, so the client answers -32602 before its callback runs."""
     harness = CallbackHarness(D, SAID, sampling=t.SamplingCapability(tools={}))
     results, words = t.ToolResultContent("1", []), t.TextContent("x")
     use = t.ToolUseContent("1", "t", {})
@@ -508,6 +510,7 @@ def test_server_requests_too_large_in_all_are_rejected_as_busy() -> None:
 
 
 def test_server_request_cancelled_stops_callback() -> None:
+    """A cancelled request gets no response, and the paused timeouts run on."""
     harness = CallbackHarness(D, {"name": "Alice"})
     harness.receive_messages(ELICIT)
     (job,) = harness.work

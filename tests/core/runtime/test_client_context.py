@@ -150,6 +150,7 @@ def attempt(method: str, context: Context) -> str:
 async def test_context_of_plain_def_refuses_what_must_be_awaited(
     method: str, cure: str, with_middleware: bool
 ) -> None:
+    """A forgotten `await` would do nothing at all; the error names what to write instead."""
     server = Server("plain")
     server.tool(attempt)
     notes: list[str] = []

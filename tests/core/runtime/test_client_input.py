@@ -134,6 +134,7 @@ def test_call_asked_for_input_is_retried_with_responses(
 
 @pytest.mark.requirement("MRTR-17")
 def test_retry_repeats_params_meta_and_progress() -> None:
+    """The retry is a request of its own: its progress token is new, the rest is the caller's."""
     client = answering(on_log=print, log_level="error")
     received: list[float] = []
     call = client.call_tool(
@@ -159,6 +160,7 @@ def test_retry_repeats_params_meta_and_progress() -> None:
 
 @pytest.mark.requirement("MRTR-11")
 def test_concurrent_calls_keep_their_request_state() -> None:
+    """Each retry carries the state of its own call; a third call carries none."""
     client = answering()
     calls = [client.call_tool("a"), client.call_tool("b")]
     for call in calls:
@@ -320,6 +322,7 @@ def waiting(client: PlayedClient) -> Any:
 
 @pytest.mark.parametrize("how", ["the caller leaves", "the time is up"])
 def test_call_ended_early_stops_callbacks(how: str) -> None:
+    """Two callbacks ask the user when the call ends: both are stopped and nothing is sent."""
     client = answering()
     waiter = waiting(client)
     client.receive_messages(
@@ -357,6 +360,7 @@ def test_connection_closed_ends_call_during_callback(why: Any) -> None:
 
 @pytest.mark.parametrize("version", STATEFUL)
 def test_timeouts_of_all_calls_are_paused_during_server_request(version: str) -> None:
+    """The user may take minutes, and a server may wait for that before it answers any call."""
     client = answering(version)
     first = waiting(client)
     client.now += 10
@@ -442,6 +446,7 @@ def test_roots_changed_without_roots_raises() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_roots_requested_waits_for_response_to_stateful_server(version: str) -> None:
+    """Only stateful servers can request roots; with 2026-07-28 there is nothing to wait for."""
     client = answering(version)
     waiting = client.roots_requested()
     if version in STATEFUL:

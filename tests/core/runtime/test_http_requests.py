@@ -224,6 +224,7 @@ def stopped() -> Iterator[None]:
 
 
 def test_second_request_reuses_connection() -> None:
+    """The connection stays open for a second less than the server's `keep-alive: timeout=9`."""
     sent: list[bytes] = []
     play = PlayedRunner(
         on_sent=sent.append, adapt_head=lambda head: RequestHead(head.method, b"http://there", [])
@@ -259,6 +260,7 @@ def test_events_are_processed_before_end_of_response() -> None:
 
 
 def test_paused_response_waits_for_event_until_it_is_resumed() -> None:
+    """Backpressure: the connection reads no more while the consumer is behind."""
     play = PlayedRunner()
     line = play.connected_line(play.call(1))
     assert line.take(OK[:2]) is None
@@ -449,6 +451,7 @@ def test_request_without_free_connection_waits(two: PlayedRunner) -> None:
 
 
 def test_waiting_request_cancelled_wakes_next(two: PlayedRunner) -> None:
+    """A freed connection must go to a request that still waits, or it stays idle forever."""
     third, fourth = two.call(3), two.call(4)
     events = list(two.runner._waiting[0])
     third.stop()
@@ -474,6 +477,7 @@ class Shared(PlayedConnection):
 
 
 def test_shared_connection_wakes_all_waiting_requests() -> None:
+    """The third request opens a second connection, and the fourth shares it without a third."""
     play = PlayedRunner()
     first = play.call(1)
     line = Shared("line 0")
@@ -565,6 +569,7 @@ def test_request_without_auth_attempt_gets_no_token() -> None:
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_request_unauthorized_is_retried_after_challenge(at_once: bool) -> None:
+    """The caller sees only the final 200, whether the connection survived the 401 or not."""
     play = PlayedRunner(auth=FakeAuth())
     play.http.refuses = 1
     task = play.call(1, attempt="mine")

@@ -94,6 +94,7 @@ def listening(version: str = E, **wishes: Any) -> tuple[PlayedClient, Any, Chang
 
 @pytest.mark.parametrize("version", [D, E])
 def test_subscription_gives_changes_until_block_ends(version: str) -> None:
+    """Leaving the block tells the server so; a change that still arrives is ignored."""
     client, block, changes = listening(version)
     assert changes.honoured == (TOOLS, ONE)
     id = 2 if version == E else None
@@ -312,6 +313,7 @@ def test_server_ending_subscription_with_error_raises_in_loop() -> None:
 
 @pytest.mark.requirement("CACHE-10")
 def test_listed_changes_invalidate_cache() -> None:
+    """An update of an unlisted URI may concern part of any resource, so all contents go."""
     client, _, _ = listening(tools=True, uris=["x:1"])
     contents: Message = {"contents": [], "ttlMs": LONG}
     tools: Message = {"tools": [], "ttlMs": LONG}
@@ -369,6 +371,7 @@ def busy() -> RemoteProtocolError:
 
 @pytest.mark.parametrize("make", [lambda: ConnectionLost("the stream broke"), busy])
 def test_lost_subscription_is_reopened(make: Callable[[], McpTrioError]) -> None:
+    """Changes may have been missed meanwhile, so the new stream begins with one of each kind."""
     client, block, changes = listening()
     waits = Waits(changes.__anext__())
     loses(client, make())
@@ -459,6 +462,7 @@ def test_reopened_subscription_not_honoured_raises() -> None:
 
 
 def test_new_session_reopens_subscriptions() -> None:
+    """The new session knows no subscriptions, and changes may have been missed in between."""
     client, block, changes = listening(D)
     client._conn.reinitialize(client.now)
     handshake = single(client.harness.take_sent())

@@ -70,6 +70,7 @@ def test_log_record_template_stays_for_handlers_that_group_by_it(
 def test_log_record_traceback_is_indented_and_escaped(
     log: tuple[logging.Logger, io.StringIO],
 ) -> None:
+    """A peer's text in an exception must not look like a record or control the terminal."""
     logger, written = log
     try:
         raise ValueError(FORGED)

@@ -102,6 +102,7 @@ EVERYTHING: list[tuple[str, dict[str, Any], str]] = [
 def test_middleware_sees_every_kind_of_request(
     method: str, params: dict[str, Any], member: str
 ) -> None:
+    """The response is the same as without it, and middleware gets typed params."""
     server = build()
     without = AnsweringConversation(server).ask(method, **params)
     seen: list[Any] = []
@@ -124,6 +125,7 @@ def test_middleware_sees_every_kind_of_request(
 
 
 def test_middleware_declared_first_is_outermost() -> None:
+    """A log that is declared first must also see what later middleware refuses or replaces."""
     server = build()
     order: list[str] = []
 
@@ -169,6 +171,7 @@ def test_request_rejected_by_middleware_learns_nothing() -> None:
 
 
 def test_middleware_may_replace_exception_of_handler() -> None:
+    """Tool errors and unknown tools pass through it as exceptions too; nothing is reported."""
     server = build()
     seen: list[type[BaseException]] = []
 
@@ -194,6 +197,7 @@ def test_middleware_may_replace_exception_of_handler() -> None:
 
 
 def test_middleware_may_replace_result_or_retry() -> None:
+    """`proceed` may be called twice: the tool fails once and then succeeds."""
     server = build()
     tries: list[int] = []
 

@@ -450,6 +450,7 @@ def test_prompts_and_resources_may_ask_for_input(
 
 @pytest.mark.parametrize("version", [D, E])
 def test_middleware_sees_each_run_of_handler(version: str) -> None:
+    """2026-07-28 runs a handler again for each response; a request inside a group shows as one."""
     seen: list[str] = []
 
     async def watch(context: Context, proceed: Any) -> Any:

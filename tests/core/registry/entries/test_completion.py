@@ -201,6 +201,7 @@ def test_completion_function_exception_is_the_error_response() -> None:
 
 
 def test_completion_function_may_have_one_or_two_parameters() -> None:
+    """The second parameter receives the arguments that the user has already chosen."""
     server = Server("s")
     server.add_prompt(lambda a, b, c, d, e, f, from_: "", name="p")
 
@@ -282,6 +283,7 @@ def test_completion_invalid_declaration_raises(
 
 
 def test_completion_function_of_wrong_kind_raises() -> None:
+    """The author sees the error at the declaration, not when a user first types."""
     server = make()
 
     def number(typed: int) -> list[str]:
@@ -304,6 +306,7 @@ def test_completion_function_of_wrong_kind_raises() -> None:
 
 
 def test_completion_is_removed_with_its_prompt_or_template() -> None:
+    """A prompt declared again has no completions; the last one takes the capability along."""
     server = make()
     capable = server.config().capabilities
     assert capable.completions == {}

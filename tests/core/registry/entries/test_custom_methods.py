@@ -60,6 +60,7 @@ def test_custom_method_result_other_than_object_is_an_internal_error(value: Any)
 
 
 def test_custom_method_rows_are_in_the_config() -> None:
+    """A method without declared types falls back to plain params and an empty result."""
     server = Server("s")
 
     @server.method("acme/plain")

@@ -134,6 +134,7 @@ def test_invocation_tool_error_shows_its_text() -> None:
 
 
 def test_invocation_coroutine_of_a_plain_function_raises() -> None:
+    """A plain decorator hides that a function is async: only the returned coroutine shows it."""
     reject_coroutine(3, "f")
 
     def hide(function: Any) -> Any:

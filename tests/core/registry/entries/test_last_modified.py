@@ -82,6 +82,8 @@ def test_function_is_called_for_each_list_and_no_revision_without_the_field() ->
 
 @pytest.mark.parametrize("middleware", [False, True])
 def test_function_that_fails_leaves_its_own_time_out_and_is_logged(middleware: bool) -> None:
+    """One deleted file must not make the whole list fail."""
+
     def removed() -> datetime:
         raise FileNotFoundError("notes.txt")
 
@@ -109,6 +111,8 @@ def test_function_that_fails_leaves_its_own_time_out_and_is_logged(middleware: b
 
 
 def test_pages_with_computed_times_have_the_same_entries_and_cursors() -> None:
+    """Lists with computed times can't come from the page cache, but must page the same way."""
+
     def names(last_modified: Any, revision: str) -> list[list[str]]:
         server = Server("s", page_size=2)
         for index in range(5):
@@ -141,6 +145,7 @@ def test_unknown_cursor_of_a_computed_list_is_an_error() -> None:
 
 @pytest.mark.parametrize("option", ["thread", "threads"])
 def test_function_that_blocks_runs_in_a_worker_thread(option: str) -> None:
+    """The resource's own `thread=True` and the server's `threads=True` both apply to it."""
     server = Server("s", threads=option == "threads")
     options: Any = {"thread": True} if option == "thread" else {}
     server.add_resource("notes://today", text, last_modified=lambda: NOON, **options)

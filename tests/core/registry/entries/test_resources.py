@@ -65,6 +65,7 @@ def make() -> Server:
 
 @pytest.mark.requirement("RES-2", "CONT-5", "META-19")
 def test_resources_list_in_each_revision() -> None:
+    """Older clients don't see titles, timestamps and icons, which came with later revisions."""
     oldest = {
         "uri": "notes://today",
         "name": "today",

@@ -222,6 +222,7 @@ def test_tool_declared_input_schema_is_listed_unchanged(dialect: Dialect) -> Non
 
 
 def test_tool_declared_input_schema_validates_the_arguments() -> None:
+    """The model reads why, as a tool error; the oldest revision gets a JSON-RPC error."""
     server = given_server()
     assert (
         text_of(called(server, "echo", {"user-name": "ann", "n": 3.0}))
@@ -285,6 +286,8 @@ def test_tool_declared_input_schema_must_describe_an_object(schema: Any) -> None
 
 
 def test_tool_invalid_declaration_raises(server: Server) -> None:
+    """Each refused declaration leaves the list as it was."""
+
     def other() -> None:
         """Other."""
 
@@ -340,6 +343,7 @@ def mirrored(name: str) -> msgspec.Meta:
 
 
 def test_tool_param_headers_of_signature_and_schema() -> None:
+    """HTTP mirrors these arguments in headers: a signature and a nested schema both name them."""
     server = Server("routed")
 
     @server.tool

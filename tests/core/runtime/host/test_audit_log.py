@@ -85,6 +85,7 @@ class Log:
 
 
 async def test_record_of_a_call_has_all_about_it(autojump_clock: MockClock) -> None:
+    """The record holds a digest of the arguments, never the arguments."""
     log = Log()
     async with log as host:
         start = trio.current_time()

@@ -66,6 +66,7 @@ async def test_change_wakes_the_task_that_waits(
 async def test_changes_for_several_tasks_come_once_each(
     changes: HostChanges, nursery: trio.Nursery
 ) -> None:
+    """Three tasks share one stream as a queue of work; its end ends all of their loops."""
     found: list[str] = []
     ended: list[None] = []
 
@@ -130,6 +131,7 @@ def greeter() -> Server:
 
 
 async def test_host_reports_states_and_lists(autojump_clock: trio.testing.MockClock) -> None:
+    """The whole life of one server, from its connection to its removal, in this order."""
     async with opened([]) as (host, _), host.changes() as changes:
         host.add_source(FakeSource("a", greeter(), needs_pins=False))
         await host.wait_settled()

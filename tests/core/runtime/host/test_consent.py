@@ -308,6 +308,7 @@ async def test_user_is_not_asked_about_what_a_rule_allows() -> None:
 async def test_answer_is_remembered_as_long_as_it_says(
     lifetime: Any, is_allowed: bool, option: str
 ) -> None:
+    """For one tool only: once, until the session is forgotten, or as a stored rule."""
     answer: list[Any] = [CallAnswer(is_allowed=is_allowed, lifetime=lifetime)]
     # The user who is asked again says no, and a hook leaves it to the rules.
     later = None if option == "on_call" else False
@@ -380,6 +381,7 @@ async def test_rule_for_a_call_is_kept_while_another_one_allows_it() -> None:
 
 
 async def test_rule_for_a_call_allows_one_of_two_at_a_time() -> None:
+    """Two calls race for one permission; the loser must not slip through with it."""
     world = HostConsent(on_call=waits(None))
     await world.add_rule("find", lifetime="call")
     found: list[Any] = []
@@ -484,6 +486,8 @@ def change(catalog: ServerCatalog, to: Tool | None, *, is_pinned: bool) -> None:
 async def test_answer_is_for_the_definition_that_the_user_saw(
     to: Tool | None, is_pinned: bool, found: Any, option: str
 ) -> None:
+    """The server swaps the tool while the user reads: the new one isn't approved by the answer."""
+
     async def callback(*_: Any) -> CallAnswer:
         await trio.lowlevel.checkpoint()
         change(world.catalog, to, is_pinned=is_pinned)
@@ -631,6 +635,7 @@ def test_question_about_a_server_of_the_program_is_not_asked() -> None:
 
 
 def test_question_has_what_is_new_and_changed_with_warnings() -> None:
+    """One tool has another server's name and a hidden character: only that one is warned of."""
     world = HostConsent()
     imitation = tool("get_stars", "Gets\u200b.")
     world.catalog.set_list("tools", [READ, FIND_CHANGED, imitation, tool("plain")])
@@ -719,6 +724,8 @@ async def test_prompt_that_is_not_approved_cannot_be_got(
 async def test_callback_that_raises_approves_nothing_and_is_logged(
     option: str, autojump_clock: trio.testing.MockClock
 ) -> None:
+    """A broken callback must fail closed: the host goes on, without the server's tools."""
+
     def fails(_: Any) -> bool:
         raise KeyError("of the program")
 

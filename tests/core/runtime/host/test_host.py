@@ -25,6 +25,7 @@ def notes() -> Server:
 
 
 async def test_start_tool_is_approved_and_recorded(autojump_clock: trio.abc.Clock) -> None:
+    """A task must not bypass the consent and the audit log of a call."""
     records: list[AuditRecord] = []
     asked: list[Any] = []
 

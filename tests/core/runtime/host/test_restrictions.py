@@ -56,6 +56,7 @@ CALLS: list[tuple[str, Callable[[AbstractHost], Any]]] = [
 async def test_denied_tool_is_in_no_list_and_cannot_be_called(
     way: str, call: Callable[[AbstractHost], Any], needs_pins: bool, autojump_clock: Any
 ) -> None:
+    """A host that approves everything, with a rule for `*`, still obeys the configuration."""
     called: list[str] = []
     records: list[AuditRecord] = []
     source = RestrictedSource("notes", make_server(called), needs_pins=needs_pins)
@@ -88,6 +89,7 @@ async def test_denied_tool_is_refused_before_its_server_is_waited_for() -> None:
 
 
 async def test_denied_tool_takes_no_name_from_another() -> None:
+    """Without prefixes both servers offer `write`; the denied one must not cause a collision."""
     called: list[str] = []
     other = Server("other")
 
@@ -109,6 +111,7 @@ async def test_denied_tool_takes_no_name_from_another() -> None:
 
 
 async def test_tool_that_is_added_later_is_denied_too(autojump_clock: Any) -> None:
+    """The restriction is a pattern that also holds for names the server invents later."""
     called: list[str] = []
     server = make_server(called)
     source = RestrictedSource("notes", server, needs_pins=False)

@@ -130,6 +130,7 @@ async def test_unknown_name_is_compared_with_a_limited_number(nursery: trio.Nurs
 
 
 async def test_servers_connect_side_by_side_up_to_the_limit(autojump_clock: MockClock) -> None:
+    """Ten servers, three slots and one ready each second: the tenth is ready at 10 seconds."""
     connecting, most = 0, 0
 
     class Slow(FakeSource):
@@ -201,6 +202,7 @@ async def test_wait_ends_after_its_time(autojump_clock: MockClock) -> None:
 async def test_server_that_is_being_removed_is_not_enabled_again(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
+    """`enable` in the middle of a removal must not start the server's process again."""
     source = FakeSource("a", greeter(), needs_pins=False)
     async with opened([source]) as (host, _):
         removed = trio.Event()
@@ -330,6 +332,7 @@ async def test_inputs_that_are_not_entered_are_left_out(
 
 
 async def test_callbacks_get_the_name_of_the_server(autojump_clock: MockClock) -> None:
+    """Two servers share one function; only this argument says which one asks."""
     server = Server("a")
 
     @server.tool

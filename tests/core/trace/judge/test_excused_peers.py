@@ -248,6 +248,7 @@ def test_server_that_rejects_a_wrong_request_for_a_task_is_not_accused(wrong: An
 
 
 def test_server_that_hides_a_task_from_another_user_is_not_accused() -> None:
+    """The task may belong to another user: only the same token's error breaks TX-7."""
     meta = {**META_E, META + "clientCapabilities": {"extensions": {META + "tasks": {}}}}
     call = ask(1, "tools/call", name="t", _meta=meta)
     get = ask(2, "tasks/get", taskId=TASK_ID, _meta=meta)

@@ -223,6 +223,8 @@ def test_server_that_serves_a_call_by_the_list_before_it_is_not_accused() -> Non
 
 
 def test_server_whose_views_of_a_task_cross_is_not_accused() -> None:
+    """A slower response may be older than the notification; one polled for later may not."""
+
     def view(status: str) -> dict[str, Any]:
         times = dict.fromkeys(("createdAt", "lastUpdatedAt"), "2025-11-25T10:30:00Z")
         return {"taskId": "786512e2-9e0d-44bd", "status": status, "ttl": 60_000, **times}

@@ -325,6 +325,7 @@ def test_judge_message_of_doubtful_kind_may_be_accepted_over_http(message: Any) 
 
 
 def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
+    """The second copy has the same event id: it may be a replay and not a second response."""
     judged = Judge(from_start=True)
     post = HttpHead(method="POST", headers=(("accept", "application/json, text/event-stream"),))
     stream = HttpHead(status=200, headers=(("content-type", "text/event-stream"),))
@@ -344,6 +345,8 @@ def test_judge_response_repeated_by_a_resumed_stream_is_inconclusive() -> None:
 
 @pytest.mark.parametrize("session", ["s", "", "other"])
 def test_judge_request_open_during_another_initialize_keeps_its_id(session: str) -> None:
+    """A ping waits for its response while a second `initialize` arrives and is refused."""
+
     def post(number: int, message: Any, *, session: str = "s") -> TraceLine:
         headers = (("mcp-session-id", session),) if session else ()
         head = HttpHead(method="POST", target="/mcp", headers=headers)
@@ -407,6 +410,7 @@ def test_error_for_message_of_two_kinds_may_have_any_code() -> None:
 
 
 def test_versions_of_a_server_are_known_in_all_conversations() -> None:
+    """It answers the old revision in the first, so it must accept that one in the second."""
     info = {"name": "x", "version": "1"}
     judged = Judge(TraceHeader(format_version=1), from_start=True)
     found: list[Finding] = []
