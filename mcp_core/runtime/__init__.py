@@ -1,4 +1,4 @@
-"""The parts of clients and servers that wait: `async def` that awaits what a driver hands in.
+"""The async parts of clients and servers, which await only what a driver passes in.
 
 A client is a subclass of `AbstractClient`. A server is a `Service` for each connection, with a
 `Runtime`. Both give a driver each `Job` that needs a task. Nothing here imports trio or asyncio.
@@ -81,7 +81,8 @@ __all__ = [
     "run_auth_check",
 ]
 
-# A server starts sooner without what only a client needs, and both without HTTP and host changes.
+# Imported on first use: a server then starts without the client's modules, and both start without
+# the HTTP ones.
 _MODULES = {
     "._asgi_app": ("AsgiApplication",),
     "._asgi_request": ("AsgiRequest", "AsgiRuntime"),

@@ -53,9 +53,9 @@ class AsgiApplication(abc.ABC):
         record: the option `record` of the driver, which opens the file at the start of each run.
 
     Attributes:
-        metadata_paths: the paths at which clients look for the metadata of `auth`, from the root of
-            the host, the resource's first; empty if it publishes none. If this application is
-            mounted in another one, serve `metadata` there.
+        metadata_paths: the paths at which clients look for the metadata of `auth`, seen from the
+            host's root. The resource's own path comes first. Empty if `auth` publishes no
+            metadata. If this application is mounted in another one, serve `metadata` there.
         metadata: an ASGI application that serves this metadata (RFC 9728), at any path.
     """
 
@@ -82,7 +82,7 @@ class AsgiApplication(abc.ABC):
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
-        """Run the application while entered. For an application that is mounted in another one.
+        """Run an application that is mounted in another one, while this context is entered.
 
         Frameworks don't pass the `lifespan` scope on to what is mounted. Give them this method,
         as in `FastAPI(lifespan=app.lifespan)`, or enter it in your own lifespan. Without it, the
@@ -95,7 +95,7 @@ class AsgiApplication(abc.ABC):
 
         Raises:
             RuntimeError: the application runs already.
-            BaseException: what the lifespan of the server raises.
+            BaseException: any exception that the server's lifespan raises.
         """
         if self._driver is not None or self._starting is not None:
             raise RuntimeError(
@@ -112,7 +112,7 @@ class AsgiApplication(abc.ABC):
 
     @abc.abstractmethod
     def _open(self) -> AbstractAsyncContextManager[Any]:
-        """Return the context of one run of the application. It gives what serves requests."""
+        """Return the context of one run. Entering it gives the driver that serves requests."""
 
     @abc.abstractmethod
     def _spawn(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -167,10 +167,10 @@ class AsgiApplication(abc.ABC):
             await send({"type": "lifespan.shutdown.complete"})
 
     async def _started(self) -> Any:
-        """Return what `_open` gives. Begin a lifespan if the server has begun none.
+        """Return the driver of this run. Begin a lifespan if the server has begun none.
 
         Raises:
-            BaseException: what that lifespan raised at its start.
+            BaseException: any exception that this lifespan raised at its start.
         """
         while self._driver is None:
             start = self._starting

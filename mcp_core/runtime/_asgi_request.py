@@ -138,9 +138,9 @@ class AsgiRequest:
         finally:
             # Also after cancellation: the router must not keep an exchange that has no task.
             self._disconnect()
-            # They hold what the server has buffered of the body, perhaps much of it if it was
-            # refused. The request and its exchange refer to each other, and so wait for the
-            # garbage collector.
+            # They keep the body's buffered part in memory, which may be large if the request was
+            # refused. The request and its exchange refer to each other, so only the garbage
+            # collector frees them.
             del self._receive, self._send
 
     async def _stream_response(self) -> None:

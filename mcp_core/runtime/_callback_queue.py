@@ -30,7 +30,7 @@ class CallbackQueue:
     Args:
         callback: a plain function, or one that returns an awaitable.
         start_job: runs a `CallbackJob` in a task.
-        on_error: gets each `Exception` of a callback that was awaited, or waited for its turn.
+        on_error: gets each `Exception` of a callback that was awaited, or called from the queue.
         on_idle: called when no callback runs or waits any more.
         on_overflow: called once, when messages begin to be dropped.
     """
@@ -74,10 +74,10 @@ class CallbackQueue:
         return self._job is not None
 
     def call(self, *args: Any) -> None:
-        """Call the callback now, or when those before it have ended.
+        """Call the callback now, or once the earlier calls have ended.
 
         Raises:
-            BaseException: what a callback that is called now raises.
+            BaseException: the callback was called now, and raised it.
         """
         if self._job is not None:
             if len(self._waiting) == _MAX_WAITING and not self._overflowed:

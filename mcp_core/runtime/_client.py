@@ -80,7 +80,7 @@ _CLIENT: Final = Role.CLIENT
 _SERVER: Final = Role.SERVER
 _LOG: Final = "notifications/message"
 _CALL_TOOL: Final = "tools/call"
-_TASKS: Final = "tasks/"  # begins the requests about tasks
+_TASKS: Final = "tasks/"  # the prefix of the methods about tasks
 _TASK_NOTIFICATIONS: Final = ("notifications/tasks/status", "notifications/tasks")
 _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
@@ -89,7 +89,7 @@ _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # Seconds. Servers that request the roots by themselves do so within half a second of the handshake
 # (server-everything waits 350 ms), and a user notices a longer delay.
 _ROOTS_TIMEOUT: Final = 1.0
-# Notifications for which there is a callback, and its option.
+# The notifications that have a callback, each with the callback's option.
 _CALLBACKS: Final = {
     _LOG: "on_log",
     "notifications/elicitation/complete": "on_elicitation_complete",
@@ -168,9 +168,9 @@ class AbstractClient(abc.ABC):
             self._log_error,
             HostedTasks(self._conn, wall_time, entropy),
         )
-        # By option. The `on_...` callbacks for notifications that the server has sent.
+        # By option: the queue of each `on_...` callback for notifications, once one has arrived.
         self._notified: dict[str, CallbackQueue] = {}
-        # By name, whether a tool runs as a task (2025-11-25); None while the tools aren't listed.
+        # By tool name: the tool's `taskSupport` (2025-11-25). None until the tools are listed.
         self._task_support: dict[str, str | None] | None = None
         self._poller: TaskPoller | None = None
         self._subscriptions: SubscriptionClient | None = None
@@ -253,10 +253,10 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
-        # What is asked about a task is quick: only the call itself reports progress.
+        # Requests about a task are quick: only the tool call itself reports progress.
         progress = None if method.startswith(_TASKS) else options.get("progress")
         if call not in self._pending:
-            self._pending[call] = None  # as `_register`, without a call for each request
+            self._pending[call] = None  # `_register` inlined: it runs for each request
             call.pause_count += self._pause_count
             call.describe_silence = self._conn.describe_unreadable
             if progress is not None and call.progress_callbacks is None:
@@ -302,7 +302,7 @@ class AbstractClient(abc.ABC):
             call.pause_timeout(more)
 
     def clear_cache(self) -> None:
-        """Empty the cache: its results may have been for another user."""
+        """Empty the cache: its results may belong to another user."""
         if self._cache is not None:
             self._cache = ResultCache()
 
@@ -356,9 +356,9 @@ class AbstractClient(abc.ABC):
             arguments: its arguments, by name.
             returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
                 pydantic model, or any other type that a tool may return. Structured content is
-                decoded to it; without structured content the only text, as JSON. A value in
-                `{"result": value}` is unwrapped for a type that isn't an object. For a tool that
-                failed, `data` raises `ToolError`.
+                decoded to it. Without structured content, the only text is decoded as JSON. A
+                value in `{"result": value}` is unwrapped for a type that isn't an object. If the
+                tool failed, `data` raises `ToolError`.
             options: see `CallOptions`.
 
         Raises:
@@ -399,9 +399,9 @@ class AbstractClient(abc.ABC):
             arguments: its arguments, by name.
             ttl: for how many seconds the server is asked to keep the task and its result. None
                 leaves this to the server. The server may choose another time (2025-11-25).
-            options: see `CallOptions`. They apply until the task is created. Then `timeout` applies
-                to each later response about it, and `progress` is called until it has ended
-                (2025-11-25). What it raises then is logged.
+            options: see `CallOptions`. They apply until the task is created. After that, `timeout`
+                applies to each later response about the task, and `progress` is called until the
+                task has ended (2025-11-25). An exception that `progress` raises then is logged.
 
         Raises:
             LocalProtocolError: the server or its revision has no tasks, the tool doesn't run as
@@ -416,7 +416,7 @@ class AbstractClient(abc.ABC):
     async def task(self, reference: str, *, timeout: float | None = 60.0) -> ClientTask:
         """Return a task that was started earlier, perhaps on another connection.
 
-        If the caller still has the `ClientTask` of this connection, it is returned itself.
+        If the caller still has this connection's `ClientTask`, that same object is returned.
 
         Args:
             reference: the `reference` of the task.
@@ -803,7 +803,10 @@ class AbstractClient(abc.ABC):
         return (yield from self._task_poller().follow_created(result, params["name"], options))
 
     def _turns_out_as_task(self, params: dict[str, Any], options: CallOptions) -> CallSteps[bool]:
-        """Look up whether a tool runs as a task only, unless the list of tools is known."""
+        """Return True if a new list of tools shows that the tool runs only as a task.
+
+        Return False if the tools were listed before this call.
+        """
         if "task" in params or self._task_support is not None or not runs_tasks(self.peer):
             return False
         tools = yield from self._tools(options)
@@ -918,7 +921,7 @@ class AbstractClient(abc.ABC):
                 self._log_error(f"{option} failed", exc)
 
     def _callbacks_of(self, option: str) -> CallbackQueue | None:
-        """Return the calls of the callback that the user gave as `option`, or None."""
+        """Return the queue of the callback that the user gave as `option`, or None."""
         callback: Any = self._options.get(option)
         if callback is None:
             return None

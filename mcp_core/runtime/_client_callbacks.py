@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallbackJob", "ClientCallbacks", "InputWait", "RootsWait", "ServerInitiatedRequests"]
 
-# What client/sampling says for a user who rejects the request; it is outside the reserved range.
+# The code that client/sampling gives for a request that the user rejects. JSON-RPC reserves others.
 _REJECTED: Final = -1
 _TOO_LARGE: Final = "too many large requests at once; ask again later"
 _ROOTS_LIST: Final = "roots/list"
@@ -189,7 +189,7 @@ class ClientCallbacks:
 
 
 def _to_result(request: t.InputRequest, answer: Any) -> Any:
-    """Convert what a callback returned to the result that it stands for."""
+    """Convert a callback's return value to the result for `request`."""
     if isinstance(request, t.ElicitRequest):
         if answer is None:
             return t.ElicitResult(action="cancel")
@@ -363,7 +363,7 @@ class ServerInitiatedRequests:
 
 
 def _related(event: RequestReceived, result: t.Result) -> t.Result:
-    """Name the server's task that needs the result, if there is one (2025-11-25, TSK-17)."""
+    """Add the id of the server's task that needs the result, if any (2025-11-25, TSK-17)."""
     task = event.params.meta.related_task if event.params.meta is not None else None
     if task is None or event.peer.dialect.tasks != "requested":
         return result

@@ -1,6 +1,7 @@
 """The context managers that `connect` and its variants return.
 
-They name the cure for two mistakes: no `async with`, and the package of another event loop.
+Their errors say how to fix two mistakes: a missing `async with`, and the package for another event
+loop.
 """
 
 from __future__ import annotations

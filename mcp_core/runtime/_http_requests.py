@@ -1,7 +1,7 @@
 """Make the requests of an `HttpClient`: on which connection, and how often.
 
-Each request has a task of its own, the `HttpRequestJob`; what takes time is awaited there. Which
-connection is used, and whether a request may be sent again, is decided by the `Pool`.
+Each request runs in its own task, as an `HttpRequestJob`, where all waiting happens. The `Pool`
+decides which connection is used and whether a request may be sent again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 _DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
 
 
-# Takes a part of a response. It returns an event if no more may be read before that is set.
+# Takes a part of a response. Returns an event if reading must pause until that event is set.
 OnActions: TypeAlias = "Callable[[list[Action]], EventLike | None]"
 
 
@@ -138,7 +138,7 @@ class HttpRequestRunner(Generic[L]):
     waits.
 
     Attributes:
-        protocol: the name of what is spoken on the newest connection, "" before the first.
+        protocol: the name of the newest connection's protocol, "" before the first connection.
         has_responded: whether the server has ever responded.
 
     Args:
@@ -175,7 +175,7 @@ class HttpRequestRunner(Generic[L]):
         self._jobs: dict[int, HttpRequestJob] = {}
         # Requests that wait for a connection: short ones, and long-lived ones.
         self._waiting: tuple[deque[EventLike], deque[EventLike]] = (deque(), deque())
-        # By its request's key: the event for which the reader of a paused stream waits.
+        # By the request's key: the event that the reader of a paused stream waits for.
         self._paused: dict[int, EventLike] = {}
         self._on_event = on_event
         self._delivering = False
@@ -328,7 +328,7 @@ class HttpRequestRunner(Generic[L]):
         return recorder.begin(head, call.body, connection.protocol.removeprefix("HTTP/"))
 
     async def _other_connection(self, call: HttpCall, found: L | PoolDecision) -> L | None:
-        """Wait until a request may have a connection. None stands for a new one.
+        """Wait until a request may use a connection. Return None if it is to open a new one.
 
         `found` is the pool's first answer: what to do, or a connection that turned out to be
         closed.

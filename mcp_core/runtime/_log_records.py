@@ -1,4 +1,4 @@
-"""Log records without a peer's controls: the filter of each driver's logger.
+"""Escape control characters from a peer in log records: the filter of each driver's logger.
 
 1. A record is one line. Its arguments, such as names, header values and error messages of a peer,
    cannot begin a second one: that would look like a record of its own (CWE-117).

@@ -142,14 +142,14 @@ class Runtime(abc.ABC):
         _missing("start threads")
 
     def monotonic(self) -> float:
-        """Return seconds of a real clock that is never set; 0 always for a runtime without one."""
+        """Return the seconds of a real monotonic clock; always 0 for a runtime without one."""
         return 0.0
 
     def warn(self, text: str) -> None:  # noqa: B027 - not abstract: a test may do without
         """Log a warning, `text`, for the server's author."""
 
     def wall_time(self) -> float:
-        """Return the seconds since 1970. They are written into what a peer keeps."""
+        """Return the seconds since 1970. They are written into data that a peer keeps."""
         _missing("tell the time")
 
     def entropy(self, size: int, /) -> bytes:

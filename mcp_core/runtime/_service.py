@@ -76,13 +76,13 @@ __all__ = [
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
-# Pages that one connection remembers. For an older one the client gets no notification when its
-# user has visited it, and has to call again without that.
+# How many pages one connection remembers. The client isn't notified of a visit to an older page,
+# and has to call again without a notification.
 _MAX_PAGES: Final = 1_000
 _CALL_TOOL: Final = "tools/call"
-_TASKS: Final = "tasks/"  # begins the methods about tasks
+_TASKS: Final = "tasks/"  # the prefix of the methods about tasks
 _MAX_NAMES: Final = 20  # in one line of the log
-_OWNER_SIZE: Final = 16  # bytes, as of a session id
+_OWNER_SIZE: Final = 16  # bytes, as many as a session id has
 
 
 class ConversationJob(Job):
@@ -97,15 +97,15 @@ class ConversationJob(Job):
 
 
 class DenialLike(Protocol):
-    """Why a request is denied, as `mcp_core.http.ErrorResponse` is."""
+    """The reason why a request is denied, such as an `mcp_core.http.ErrorResponse`."""
 
     @property
     def message(self) -> str:
-        """Cause and cure."""
+        """The cause, and how to fix it."""
 
     @property
     def fault(self) -> Fault:
-        """Decides the code of the error."""
+        """The fault that decides the error code."""
 
 
 class ConversationLike(Protocol):
@@ -113,7 +113,7 @@ class ConversationLike(Protocol):
 
     @property
     def client(self) -> str:
-        """The client that it counts for in quotas, "" for none."""
+        """The client whose quotas it counts against, "" for none."""
 
     def authorize_calls(
         self, request: RequestReceived, tools: Collection[str], /
@@ -271,7 +271,7 @@ class RootsJob(Job):
                         await outcome
                 except Exception as exc:  # noqa: BLE001 - it ends this hook only
                     self.failed(exc)
-        # Here, and not in `dropped`, which may come later: a notification in between starts anew.
+        # Not in `dropped`, which may run later: a notification in between has to start a new job.
         service.roots_job_ended(self)
 
     def done(self, result: Any) -> None:
@@ -328,7 +328,7 @@ class Service:
         self.task_notifier: TaskNotifierLike | None = None  # created on first use
         # The `tasks/result` requests that wait, and the id of the task of each.
         self.waiting_results: dict[RequestId, str] = {}
-        self._session_owner = ""  # of this session's tasks, if it isn't an user's
+        self._session_owner = ""  # owns this session's tasks, if no user does
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
@@ -599,7 +599,7 @@ def name_of_request(request: RequestReceived) -> str:
 
 
 def ignored_cancellation(names: Iterable[str]) -> str:
-    """Return a sentence for the log about handlers that still run `LAST_GRACE` after their end."""
+    """Return a log line about handlers that still run `LAST_GRACE` after their cancellation."""
     found = list(dict.fromkeys(names))
     if len(found) > _MAX_NAMES:
         found[_MAX_NAMES:] = [f"{len(found) - _MAX_NAMES} more"]

@@ -131,10 +131,10 @@ _cached_reader: Final = functools.lru_cache(maxsize=256)(_ResultReader)
 
 
 def _json_in_text(result: CallToolResult) -> Any:
-    """Return the data that a result without structured content has as the JSON of its only text.
+    """Decode the only text of a result without structured content as JSON.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the content isn't a single text, or the text isn't JSON.
     """
     if len(result.content) != 1 or not isinstance(result.content[0], TextContent):
         raise ValueError("it has no structured content")
