@@ -1,4 +1,4 @@
-"""Child processes without starting one: environment, process tree, command line, reload."""
+"""Rules for child processes that drivers start: environment, process tree, command line, reload."""
 
 from __future__ import annotations
 
