@@ -1,7 +1,7 @@
 """Tasks that a client runs for its server: requests for sampling and elicitation (2025-11-25).
 
-1. They live in memory, as long as the connection does: the server that has asked for them is its
-   other end. Nothing here waits, and no store is needed.
+1. The tasks live in memory and end with the connection, since only the server at its other end asks
+   for them. Nothing here waits, and no store is needed.
 2. A request without `task` is answered like any other. So is a request for a task if the client
    declared no tasks.
 

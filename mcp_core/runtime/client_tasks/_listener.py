@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskListener"]
 
-# Seconds. Of many tasks that are started in a row, most then join at once.
+# Seconds. If many tasks are started in a row, most of them join in one replacement.
 _REPLACE_INTERVAL: Final = 1.0
 
 

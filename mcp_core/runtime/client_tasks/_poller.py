@@ -62,12 +62,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PollWait", "TaskPoller", "TaskProgress"]
 
-_CANCELLED: Final = -32603  # as `tasks/result` of a cancelled task is answered
+_CANCELLED: Final = -32603  # the code of a `tasks/result` error for a cancelled task
 # Requests about a task that may fail in a row. With the delays below, a server that is restarted
 # has half a minute or more to come back.
 _MAX_FAILURES: Final = 5
 _MAX_RETRY_DELAY: Final = 30.0  # seconds, unless the server asks for a longer interval
-# Requests for input in a task's life. No user answers as many; their digests take 64 KiB.
+# Input requests in a task's life. No user answers so many; their digests take 64 KiB.
 _MAX_REQUESTS: Final = 1_000
 # A task that hasn't ended after two polls is worth a subscription.
 _POLLS_BEFORE_LISTENING: Final = 2
@@ -121,7 +121,7 @@ class TaskPoller:
         self._listener = TaskListener(subscriptions, clock)
         self._call = call
         self._log_error = log_error
-        # By id: those that a caller keeps or follows.
+        # By id: the tasks that a caller keeps or follows.
         self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
     def __repr__(self) -> str:
@@ -280,7 +280,7 @@ class TaskPoller:
     # -- Steps -----------------------------------------------------------------------------------
 
     def _repeatable_step(self, task: ClientTask) -> CallSteps[None]:
-        """Take a step; if it fails for a reason that may pass, wait, so that it is repeated."""
+        """Take a step. After a temporary failure, wait, so that the caller repeats the step."""
         self._status.require_alive()
         try:
             yield from self._step(task)
@@ -329,7 +329,7 @@ class TaskPoller:
         return PollWait(self, task, min(seconds, left))
 
     def _answer(self, task: ClientTask, requests: Mapping[str, t.InputRequest]) -> CallSteps[None]:
-        """Respond to the requests for input of a task of the extension, as far as they are new.
+        """Respond to the new input requests of a task (extension).
 
         Raises:
             RemoteProtocolError: a key was used before for another request, we did not declare a
@@ -369,8 +369,8 @@ class TaskPoller:
             task.responses = {}
 
     def _take_outcome(self, task: ClientTask) -> CallSteps[None]:
-        """Take the result or the error of an ended task of the extension."""
-        if task.latest is None:  # the end wasn't the result of `tasks/get`
+        """Take the result or the error of an ended task (extension)."""
+        if task.latest is None:  # the end wasn't learned from `tasks/get`
             yield from self.refresh(task)
         latest = task.latest
         if latest is None:
@@ -395,7 +395,7 @@ class TaskPoller:
                 else UntimedRequest("tasks/result", params, left if left is None else max(left, 0))
             )
         except PeerError as exc:
-            # It is the error of the call, or the task was cancelled, or the request itself failed.
+            # Either the call failed, or the task was cancelled, or this request itself failed.
             with suppress(PeerError):
                 yield from self.refresh(task)
             if task.status not in ("failed", "cancelled"):

@@ -25,14 +25,14 @@ __all__ = ["ClientTask", "InvalidTaskReference", "TaskReference", "TaskState", "
 
 _PREFIX: Final = "mcp-task:1:"
 _REFERENCE: Final = compile_on_first_use(re.escape(_PREFIX) + r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
-# Seconds. Servers that name no interval are asked once a second. One that asks for a shorter one
-# than 50 ms would keep both sides busy with asking.
+# Seconds. Servers that name no interval are polled once a second. An interval below 50 ms would
+# keep both sides busy with polling.
 _DEFAULT_INTERVAL: Final = 1.0
 _MIN_INTERVAL: Final = 0.05
 # A longer one is a mistake, such as nanoseconds for milliseconds. One request an hour costs
 # nothing.
 _MAX_INTERVAL: Final = 3600.0
-# A longer time to live is cut, for the sum with a clock: no client lives as long.
+# A longer time to live is cut, so that it can be added to a clock: no client lives as long.
 _MAX_TTL: Final = 1e9
 
 
@@ -70,7 +70,7 @@ class TaskReference(Struct, frozen=True):
             text: the reference.
 
         Raises:
-            InvalidTaskReference: it is none.
+            InvalidTaskReference: the text isn't a reference.
         """
         if not _REFERENCE.fullmatch(text):
             raise InvalidTaskReference(f"a reference of a task begins with {_PREFIX}")
@@ -170,9 +170,9 @@ class ClientTask:
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
         self.polls = 0
         self.failures = 0  # of requests about this task, in a row
-        # The last state with more than the status. Of the extension; None if it isn't known.
+        # The last full state, from `tasks/get` of the extension; None if it isn't known.
         self.latest: t.GetTaskResult | None = None
-        # Digests of the keys and of the requests for input that have a response.
+        # For each input request that has a response: the digest of its key, and its own digest.
         self.answered: dict[bytes, bytes] = {}
         self.responses: dict[str, Raw] = {}  # those that the server hasn't confirmed
         self._created = task.created_at
@@ -200,7 +200,7 @@ class ClientTask:
 
     @property
     def reference(self) -> str:
-        """A text by which `Client.task` finds the task on another connection, even tomorrow.
+        """A text that `Client.task` takes to find the task on another connection, even tomorrow.
 
         Keep it as private as the task's result.
 

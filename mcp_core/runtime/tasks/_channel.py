@@ -1,4 +1,4 @@
-"""The session in which a client has created a task: it gets progress and log messages of the task.
+"""A task's progress and log messages, for the session in which its client created the task.
 
 Only 2025-11-25 has that (basic/utilities/tasks, Task Progress Notifications). The service of the
 session is referenced weakly: a task may outlive it by hours.
@@ -69,7 +69,7 @@ class TaskChannel:
     def _waiting_result(self, service: Service) -> RequestId | None:
         """Return the request for the result that waits, None if the client doesn't wait.
 
-        Its response stream is read for sure. Other messages go to the session's stream.
+        The client certainly reads its response stream. Other messages go to the session's stream.
         """
         waiting = service.waiting_results
         return next((id for id, task in waiting.items() if task == self._task_id), None)

@@ -1,4 +1,4 @@
-"""The memory of the calls whose handlers run here as tasks: their arguments, in any store."""
+"""Limits on the memory that the calls of running tasks take in this process, with any store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HeldCalls:
     thread, holds its arguments longer than that.
 
     Args:
-        limits: upper bounds, of which `total`, `stored_bytes` and `client_share` hold here.
+        limits: upper bounds. Only `total`, `stored_bytes` and `client_share` apply here.
     """
 
     def __init__(self, limits: TaskLimits) -> None:
@@ -33,7 +33,7 @@ class HeldCalls:
     def find_excess(self, record: TaskRecord) -> TaskLimitName | None:
         """Return which limit refuses a new record's call, or None if it fits."""
         quota = self._limits.quota(record.quota_key, durable=False)
-        # As many again may be expired or cancelled, and not have ended yet.
+        # As many more may be expired or cancelled while their handlers still run.
         if len(self._calls) >= 2 * quota.total:
             return "total"
         if self._sizes.get(record.quota_key, 0) + record.size > quota.key_bytes:
@@ -48,7 +48,7 @@ class HeldCalls:
         self._size += size
 
     def release(self, task: TaskKey) -> None:
-        """Count the call of a task no more. Idempotent."""
+        """Stop counting the call of a task. Idempotent."""
         key, size = self._calls.pop(task, ("", -1))
         if size < 0:
             return
@@ -57,4 +57,4 @@ class HeldCalls:
         if left:
             self._sizes[key] = left
         else:
-            self._sizes.pop(key, None)  # others of the key may have no size: those of old files
+            self._sizes.pop(key, None)  # calls from old files count no bytes

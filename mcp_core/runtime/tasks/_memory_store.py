@@ -34,7 +34,7 @@ NOT_OPEN: Final = (
     "the task store is not open; pass it to a server, which opens it while it is served,"
     " or use it inside `async with store.opened(runtime)`"
 )
-# Superfluous entries of the queue below which rebuilding it isn't worthwhile.
+# The queue isn't rebuilt for fewer superfluous entries than this.
 _MIN_SUPERFLUOUS: Final = 64
 
 
@@ -51,7 +51,7 @@ class _Usage:
 class MemoryTaskStore:
     """A `TaskStore` in the process's memory: the default.
 
-    Tasks are lost with the process. They stay while no server is served, if it is served again.
+    Tasks are lost with the process. They stay if the server stops and is served again.
     """
 
     durable = False
@@ -65,7 +65,7 @@ class MemoryTaskStore:
         self._size = 0  # bytes of all records
         # A heap with the expiry of each record, and of some that are removed already.
         self._expiry_queue: list[tuple[float, TaskKey]] = []
-        # By worker: the tasks that have not ended, in order, and its lease.
+        # By worker: its tasks that haven't ended, in order.
         self._held: dict[str, dict[TaskKey, None]] = {}
         self._leases: dict[str, WorkerLease] = {}
         self._observer = LeaseObserver()
@@ -108,7 +108,7 @@ class MemoryTaskStore:
         return None
 
     def _find_excess(self, used: _Usage, more: int, limits: TaskQuota) -> TaskLimitName | None:
-        """Return which of `limits` is in the way of `more` bytes."""
+        """Return the limit that refuses `more` bytes, if one does."""
         if used.size + more > limits.key_bytes:
             return "key_bytes"
         return "total_bytes" if self._size + more > limits.total_bytes else None

@@ -28,8 +28,7 @@ __all__ = ["run_nested_task"]
 
 T = TypeVar("T")
 
-# Seconds between two polls. A client that wishes to be polled more often than ten times a second,
-# or less often than once a minute, isn't followed in that.
+# Seconds between two polls, if the client names no interval, and the limits of a client's interval.
 _INTERVAL: Final = 1.0
 _MIN_INTERVAL: Final = 0.1
 _MAX_INTERVAL: Final = 60.0
@@ -77,7 +76,7 @@ def _cancel(sender: NestedRequestSender, task_id: str) -> None:
 
 
 class _Pause(NestedRequests[None]):
-    """No request: the wait before the next poll."""
+    """The wait before the next poll, as `NestedRequests` without a request."""
 
     def __init__(self, sender: NestedRequestSender, seconds: float) -> None:
         super().__init__(sender)

@@ -58,14 +58,14 @@ class TaskNotifier:
         return f"<TaskNotifier of {len(self._observers)} tasks, {len(self._unsent)} unsent>"
 
     def follow(self, record: TaskRecord) -> None:
-        """Send each further state of a task whose present one the client has."""
+        """Send each later state of a task. The client already has the present state."""
         self._observe(record.key)
         self._seen[record.key] = (record.serial, _visible(record))
 
     def listen(self, keys: list[TaskKey]) -> None:
-        """Send the present state of tasks to which the client listens, and each further one.
+        """Send the present state of the tasks that the client listens to, and each later state.
 
-        The present one too: the client cannot know what has changed before it listened.
+        The present state is sent too, since the client missed all changes before it listened.
         """
         service = self._service()
         assert service is not None
@@ -103,7 +103,7 @@ class TaskNotifier:
         if unsent is not None and unsent.serial >= record.serial:
             return
         self._unsent[key] = record
-        # Later: a task that ends at once must not be told of before its `CreateTaskResult`.
+        # Not now: no state of a task that ends at once may arrive before its `CreateTaskResult`.
         service.runtime.call_soon(self._send)
 
     def _send(self) -> None:

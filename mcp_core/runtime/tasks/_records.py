@@ -1,4 +1,4 @@
-"""The records of one server's tasks: changes through the store, and a call when one has changed."""
+"""The records of one server's tasks: change them in the store, and call observers of a change."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ STORE: Final = "the store of tasks"  # its name in the log
 # or after a later one: compare the serial numbers. An observer must not wait.
 RecordObserver: TypeAlias = "Callable[[TaskRecord | None], object]"
 
-# How often a change is tried again because another worker was faster. As many workers would have to
-# change one task at the same moment.
+# How often a change is tried again because another worker was faster. It fails only if as many
+# workers change one task at the same moment.
 _MAX_TRIES: Final = 10
 # Seconds before a store whose `watch` has failed is watched again.
 _WATCH_AGAIN: Final = 1.0
@@ -83,7 +83,7 @@ class TaskRecords:
         return self.limits.quota(key, durable=self.store.durable)
 
     async def create(self, record: TaskRecord) -> TaskLimitName | None:
-        """Store a new record. Return which limit is in the way, None if it is stored."""
+        """Store a new record. Return the limit that refuses it, None if it is stored."""
         return await self.store.create(record, limits=self.quota(record.quota_key))
 
     async def get(self, key: TaskKey) -> TaskRecord | None:
@@ -201,7 +201,7 @@ class TaskRecords:
             self.start_soon(partial(self._read_observed, key))
 
     def start_soon(self, function: Callable[[], Awaitable[object]]) -> None:
-        """Run `function`, which uses the store, in a background task. Log why the store failed."""
+        """Run `function`, which uses the store, in a background task. Log the store's failures."""
         self._runtime.start_soon(partial(self._run_reported, function))
 
     async def _run_reported(self, function: Callable[[], Awaitable[object]]) -> None:

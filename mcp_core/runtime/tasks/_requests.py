@@ -1,8 +1,8 @@
 """Responses to the requests about tasks: `tasks/get`, `tasks/cancel`, `subscriptions/listen`.
 
-1. A task of another owner, or of another revision, doesn't exist: the error is that of an unknown
-   id (-32602). A task of one's own needs its tool's scopes, which are computed for each
-   request: a token without them gets the challenge of a call.
+1. A task of another owner, or of another revision, doesn't exist: the error is the same as for an
+   unknown id (-32602). The owner needs the scopes of the task's tool, which are computed for each
+   request: a token without them gets the same challenge as for a call.
 2. In 2025-11-25 `tasks/result` waits until the task has ended. Meanwhile the task's input requests
    are sent to the client as requests of their own, related to it.
 
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 __all__ = ["TASK_METHODS", "TaskQuestion", "TaskRequestJob"]
 
 _RESULT: Final = "tasks/result"
-# Seconds between two attempts to ask what the client is asked already, by a response that it may
-# read no more.
+# Seconds between two attempts to take over a question that another `tasks/result` is asking, whose
+# response stream the client may have stopped reading.
 _CLAIM_INTERVAL: Final = 5.0
 _CANCELLED: Final = "The task was cancelled by request."
-_PAGE_SIZE: Final = 100  # entries of a page of `tasks/list`: those of one owner, by default
+_PAGE_SIZE: Final = 100  # entries of a `tasks/list` page: as many as an owner may have by default
 
 
 class TaskRequestJob(RequestJob):
@@ -273,7 +273,7 @@ class TaskRequestJob(RequestJob):
 
 
 def _is_of(record: TaskRecord, dialect: Dialect) -> bool:
-    """Return True if a task was created in a revision: its result is in the form of that one."""
+    """Return True if a task was created in this revision, which decides its result's form."""
     return DIALECTS.get(record.revision) is dialect
 
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["RunningTask", "TaskCallJob", "TaskHost", "TaskJob"]
 
 _CALL_TOOL: Final = "tools/call"
-# Seconds before an outcome is stored again that a store did not take: at first, and at most.
+# Seconds before storing an outcome is tried again: the first delay, and the longest.
 _FIRST_RETRY: Final = 0.5
 _LAST_RETRY: Final = 30.0
 # The response to an input request whose handler doesn't wait for it any more.
@@ -71,7 +71,7 @@ _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The reques
 
 
 class TaskHost:
-    """A `RequestHost` without a conversation: a handler that runs as a task has this one."""
+    """The `RequestHost` of a handler that runs as a task: it has no conversation."""
 
     def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any, principal: str) -> None:
         self.server = server
@@ -99,9 +99,9 @@ class RunningTask:
         job: runs the handler.
         record: the record, as it was created.
 
-    `runs_again` is True if another worker may run the handler again. The request that created the
-    task has `revision` and calls `tool`. `channel` is where its client gets messages while the
-    handler runs, None if it gets none.
+    `runs_again` is True if another worker may run the handler again. `revision` and `tool` are from
+    the request that created the task. `channel` sends messages to its client while the handler
+    runs; None if the client gets none.
     """
 
     def __init__(self, service: TaskService, job: TaskJob, record: TaskRecord) -> None:
@@ -276,7 +276,7 @@ class RunningTask:
 
         A store that fails is tried again, until the server shuts down.
         """
-        self._pending_message = None  # it was about the time before
+        self._pending_message = None  # it describes an earlier state
         self.stop_observing()
         action = _final_action(outcome, request, self._service.runtime)
         await self._store_end(partial(self._apply, action))
@@ -297,7 +297,7 @@ class RunningTask:
             seconds = min(seconds * 2, _LAST_RETRY)
 
     def stop_observing(self) -> None:
-        """Do not stop the handler any more when the task has ended. Idempotent."""
+        """Stop observing the record: the task's end no longer stops the handler. Idempotent."""
         self._records.stop_observing(self.key, self.on_record)
 
     async def _apply(self, *actions: TaskAction) -> tuple[TaskRecord, TaskRecord] | None:
@@ -313,7 +313,7 @@ def _final_action(outcome: Any, request: RequestReceived, runtime: TaskRuntime) 
         return Fail(outcome)
     dialect = request.peer.dialect
     try:
-        if isinstance(outcome, Raw):  # of a middleware, which may have made it of anything
+        if isinstance(outcome, Raw):  # from a middleware, which may have encoded anything
             encoded = bytes(outcome)
             check_object(encoded)
         else:
@@ -527,9 +527,9 @@ class TaskJob(RequestJob):
             self._call.context.enter_task(host)
 
     async def run(self) -> Any:
-        """Return the handler's result, or raise what it raised, unless it became a task.
+        """Return the handler's result, or raise what it raised.
 
-        Then store the outcome.
+        If the call has become a task, store the outcome instead.
         """
         self.is_running = True
         try:
@@ -600,10 +600,10 @@ class TaskJob(RequestJob):
             self.release()
 
     def release(self) -> None:
-        """Let go of the request, when the job is over. Idempotent.
+        """Drop the references to the request once the job is over. Idempotent.
 
-        The job is a part of cycles, which the garbage collector may leave for hundreds of further
-        calls. Arguments are long.
+        The job is part of reference cycles, which the garbage collector may leave for hundreds of
+        calls. Arguments may be long.
         """
         self.request = replace(self.request, params=None, raw=b"")
         self._call = None  # type: ignore[assignment] # the job is over

@@ -1,8 +1,9 @@
 """The tasks of one served `Server`: their creation, upkeep and end.
 
-1. A worker has one lease for all its tasks, and renews it before it looks for those of others. A
-   task whose worker is lost is run again if its tool wants that, and fails otherwise.
-2. A task that runs here is never lost here: neither a store that fails nor a clock says otherwise.
+1. A worker has one lease for all its tasks. It renews the lease before it looks for lost tasks of
+   other workers. A lost task is run again if its tool wants that, and fails otherwise.
+2. A worker never counts a task that it runs itself as lost, even if the store fails or a clock is
+   wrong.
 3. Nothing here decides what a task may do next: `mcp_core.tasks` does.
 """
 
@@ -47,16 +48,17 @@ __all__ = ["TaskService"]
 # Seconds between two searches for expired tasks. A record that is over its time to live is never
 # shown, so this is about memory only.
 _UPKEEP_INTERVAL: Final = 10.0
-# Seconds before a lease is renewed again that could not be: other workers count the silence.
+# Seconds before a failed renewal of the lease is tried again: other workers measure the silence.
 _RETRY_INTERVAL: Final = 1.0
 _WORKER_SIZE: Final = 8  # bytes of a worker's name: many start in the life of one task
 _REMOVED_AT_ONCE: Final = 100  # records of an owner
 _REMOVE_AGAIN: Final = 10.0  # seconds, after a store has failed
-# Pages of an owner's tasks in a row of which none could be removed, because others changed them.
+# How many pages of an owner's tasks may fail in a row, because others changed all of their records.
 _MOST_IN_VAIN: Final = 10
-# Records that one step of the upkeep touches at most: some milliseconds, between which calls run.
+# Records that one step of the upkeep touches at most. A step takes some milliseconds, and calls run
+# between the steps.
 _AT_ONCE: Final = 100
-# Records to remove that are remembered while the store fails. Others are there until they expire.
+# How many records to remove are remembered while the store fails. Others stay until they expire.
 _MAX_UNWANTED: Final = 1_000
 
 
@@ -81,7 +83,7 @@ class TaskService:
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._held = HeldCalls(self.records.limits)
         self._running: dict[TaskKey, RunningTask] = {}
-        # Those that a client is asked now, by task and key.
+        # The questions that a client is being asked, by task and key.
         self._questions: dict[tuple[TaskKey, str], TaskQuestion] = {}
         # Owners that don't exist any more, and whose tasks are being removed.
         self._ended_owners: dict[str, None] = {}
@@ -108,13 +110,13 @@ class TaskService:
     async def opened(self, grace: float = 0.0, *, warns: bool = True) -> AsyncIterator[TaskService]:
         """Open the store, and close it at the end.
 
-        Handlers that ignore their cancellation for `LAST_GRACE` seconds get a line in the log,
-        unless `warns` is False: a last deadline names them.
+        Handlers that ignore their cancellation for `LAST_GRACE` seconds get a line in the log. Pass
+        `warns=False` if a last deadline names them.
 
-        At the end, tasks in a durable store get `grace` seconds to end, and the others, which no
-        client can reach any more, none. After an exception or a cancellation there is no grace.
-        Then their handlers are cancelled. A task that is to be run again is left to another worker,
-        any other one fails.
+        At the end, tasks in a durable store get `grace` seconds to end. Other tasks get none, since
+        no client can reach them any more. After an exception or a cancellation there is no grace.
+        Then the handlers are cancelled. A task that is to be run again is left to another worker;
+        any other task fails.
         """
         self._warns = warns
         async with self._watched(), self._store.opened(self.runtime):
@@ -216,7 +218,7 @@ class TaskService:
         return None
 
     def claim_question(self, question: TaskQuestion) -> bool:
-        """Return True if the client isn't asked `question` yet, or not reachably. Then ask it."""
+        """Return True if the caller is to ask `question`: no reachable request is asking it."""
         place = question.task, question.key
         asked = self._questions.get(place)
         if asked is not None and asked.reachable:
@@ -236,7 +238,7 @@ class TaskService:
     # -- Running tasks -----------------------------------------------------------------------------
 
     async def create(self, record: TaskRecord, peer: Peer) -> None:
-        """Store `record`, that of a new task. An error is in the revision of `peer`.
+        """Store the `record` of a new task. Errors have the codes of the revision of `peer`.
 
         Raises:
             McpError: there are too many tasks, the server is shutting down, or the store failed.
@@ -251,12 +253,12 @@ class TaskService:
                 await self._hold_lease()
                 while True:
                     limit = await self.records.create(record)
-                    # What is expired counts no more, however long ago the last upkeep was.
+                    # Expired records don't count, however long ago the last upkeep was.
                     if limit is None or not await self.remove_expired():
                         break
             except BaseException as exc:
-                # The caller was cancelled, or the store failed: it may have the record all the
-                # same.
+                # The caller was cancelled, or the store failed. The store may have the record
+                # nevertheless.
                 self.discard_record(record)
                 if not isinstance(exc, TaskStoreError):
                     raise
@@ -289,7 +291,7 @@ class TaskService:
         return replace(record, worker=self.worker, call=call)
 
     def discard_record(self, record: TaskRecord) -> None:
-        """Remove `record`, whose client knows of no task. A store that fails is tried again.
+        """Remove a `record` whose task its client doesn't know. Retry if the store fails.
 
         `create` may have stored it, and its handler doesn't run.
         """
@@ -398,12 +400,12 @@ class TaskService:
 
     async def _keep_up(self) -> None:
         while not self._closed:
-            # At first too: what the last process left at its shutdown need not wait.
+            # Also at the start: tasks that the last process left at its shutdown need not wait.
             renewed = await self._try(self._renew_lease)
             steps: list[Callable[[], Awaitable[object]]]
             steps = [self._remove_unwanted, self.remove_expired]
             if renewed and self._store.durable:
-                # Never before: what looks like the silence of others may be the store's.
+                # Only after a renewal: while the store fails, all workers seem to be silent.
                 steps.append(self._recover_lost)
             for step in steps:
                 if self._is_shut_down:
@@ -446,7 +448,7 @@ class TaskService:
             await self._discard_record(record)
 
     async def remove_expired(self) -> bool:
-        """Remove records that are over their time to live, until none is left. True if any were.
+        """Remove all records that are over their time to live. Return True if there were any.
 
         Other tasks run in between, unless the store is immediate.
         """
@@ -473,7 +475,7 @@ class TaskService:
             await self._hold_lease()
 
     async def _recover_all(self, records: Sequence[TaskRecord]) -> bool:
-        """Recover tasks side by side: a store may write them at once. Return False for none."""
+        """Recover tasks side by side: a store may write them at once. Return True if any were."""
         recovered = 0
         left = len(records)
         ended = self.runtime.new_event()
@@ -503,7 +505,7 @@ class TaskService:
         if record.call is None:
             text = "the process that ran this task is gone"
             error = Fail(ErrorData(INTERNAL_ERROR, text))
-            # Of this very record: a slow worker may have changed it meanwhile.
+            # Change only this version of the record: a slow worker may have written a later one.
             try:
                 failed = transition(record, error, self.runtime.wall_time(), self.records.limits)
             except TaskExpired:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskWatch"]
 
-# A reader that is this far behind reads everything again, which costs no more than so many keys.
+# A reader that is this far behind reads everything again, which costs no more than reading so many
+# keys one by one.
 _MAX_KEYS: Final = 1_000
 
 
