@@ -2,7 +2,7 @@
 
 1. If the server runs the call as a task, the command follows that to its end. Ctrl+C cancels it.
 2. With `--detach` the command ends when the server has created the task, and prints its reference.
-   Whether it creates one is the server's decision in 2026-07-28; a result is then printed as ever.
+   In 2026-07-28 the server may answer with a result instead, which is printed as usual.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def call(
 def _may_become_task(tool: Tool, client: Client) -> bool:
     """Return True if the server may run a call of `tool` as a task.
 
-    In 2025-11-25 the client requests that, and does so for tools that run in no other way.
+    In 2025-11-25 the client has to request a task. It does so only for tools that require one.
     """
     tasks = client.peer.dialect.tasks
     required = tool.execution is not None and tool.execution.task_support == "required"

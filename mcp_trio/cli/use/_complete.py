@@ -1,4 +1,4 @@
-"""`mcp-trio complete`: print the values that a server suggests for an argument, one a line.
+"""`mcp-trio complete`: print the values that a server suggests for an argument, one per line.
 
 The prompt or template and its argument must be listed by the server. A server answers a request
 for an unknown argument with no values, so a mistyped name would go unnoticed.

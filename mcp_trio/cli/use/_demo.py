@@ -92,9 +92,9 @@ def demo() -> int:
         target = Target(
             server=(sys.executable, "-m", _MODULE),
             # The directory from which this package was imported: `python -m` searches the current
-            # directory first, and the user's may have modules with the same names.
+            # directory first, which may have modules with the same names.
             cwd=Path(mcp_trio.__file__).parents[1],
-            # What this package needs may be installed elsewhere.
+            # The packages that this one needs may be installed elsewhere.
             env=tuple((name, os.environ[name]) for name in ("PYTHONPATH",) if name in os.environ),
             versions=(version,),
             timeout=_TIMEOUT,
@@ -158,7 +158,7 @@ class _Transcript:
         self.cancelled = trio.Event()
 
     def chapter(self, version: str, text: str) -> None:
-        """Print the heading of a revision, and the line that connects."""
+        """Print a revision's heading, and the line of Python that connects."""
         self.cancelled = trio.Event()
         self._screen.write_line()
         self._screen.write_line((f"Revision {version}", "bold underline"))

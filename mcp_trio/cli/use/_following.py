@@ -1,7 +1,7 @@
 """Tasks that a command follows to their end, cancels, or leaves at the server.
 
 A task that the command has started itself is cancelled when the command fails or is interrupted, as
-an ordinary call would be. One that it found by a reference goes on.
+an ordinary call would be. A task that it found by a reference goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKNOWN_TASK", "follow_own_task", "follow_task", "leave_task", "task_document"]
 
-UNKNOWN_TASK: Final = -32602  # the code of 2025-11-25 and 2026-07-28 for no such task
+UNKNOWN_TASK: Final = -32602  # an unknown task, in 2025-11-25 and 2026-07-28
 _CANCEL_TIMEOUT: Final = 2.0  # seconds; a user who has pressed Ctrl+C waits no longer
 
 
@@ -93,14 +93,14 @@ async def _cancel(task: ClientTask, stderr: Screen) -> None:
         stderr.write_line(f"mcp-trio: {name} could not be cancelled; its reference:")
         stderr.write_text(task.reference)
     else:
-        # In 2026-07-28 the server confirms the request, and not its outcome. In 2025-11-25 the
+        # In 2026-07-28 the server confirms the request, but not its outcome. In 2025-11-25 the
         # task may have ended before.
         status = task.status if task.ended else "cancelled"
         stderr.write_line(f"mcp-trio: {name} is {status}")
 
 
 def leave_task(task: ClientTask, client: Client, target: Target) -> None:
-    """Note a task for `tasks list`, and print why it may end with the command."""
+    """Store a task's reference for `tasks list`, and print why it may end with the command."""
     stderr = target.stderr
     try:
         NotedTasks(target).add(TaskReference.parse(task.reference))

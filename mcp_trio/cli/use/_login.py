@@ -1,7 +1,7 @@
 """`mcp-trio login`: the user authorizes this command at a server, and the tokens are stored.
 
-1. The address of the login page is printed too, for systems on which no browser opens. Nothing
-   else of the login is printed. With `--no-browser` it is only printed.
+1. The address of the login page is printed too, for systems where no browser opens. With
+   `--no-browser` the command doesn't open one. Nothing else about the login is printed.
 2. Tokens are stored where the library stores them. Other commands use them, and so does
    `connect(url, auth=True)`. With `--keychain` that is the keychain, for commands with that option
    and for `LoginConfig(storage=KeyringStorage())`.
@@ -42,8 +42,8 @@ class _NewLoginStorage(LockableStorage):
     """The user's storage, without the tokens stored before this login.
 
     The login therefore asks the user again, who may use another account. The old tokens stay in
-    place until it has succeeded. Other entries are read as usual: to which authorization server a
-    `client_id` belongs must not be decided again by the MCP server.
+    place until it has succeeded. Other entries are read as usual: the MCP server must not decide
+    again which authorization server a `client_id` belongs to.
     """
 
     def __init__(self, storage: LockableStorage) -> None:
@@ -57,8 +57,8 @@ class _NewLoginStorage(LockableStorage):
     def load(self, key: str) -> bytes | None:
         if not key.startswith("tokens:") or key in self._new_keys:
             return self._storage.load(key)
-        # They are read all the same: a locked keychain is reported before the user logs in. A file
-        # that cannot be read is replaced by the login.
+        # Read the old tokens nevertheless: a locked keychain is reported before the user logs in.
+        # The login replaces a file that cannot be read.
         with suppress(OSError):
             self._storage.load(key)
         return None

@@ -1,6 +1,6 @@
 """The options of `mcp-trio login`.
 
-They are apart from `_login.py`, which imports the OAuth client: `mcp-trio login --help` doesn't.
+They aren't in `_login.py`, because `mcp-trio login --help` shouldn't import the OAuth client.
 """
 
 from __future__ import annotations

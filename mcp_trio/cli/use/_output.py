@@ -3,9 +3,8 @@
 1. FILE is replaced as a whole, as by curl: a reader sees the old file or the new one, and a failure
    leaves the old one. Its mode stays; a symbolic link stays, too, and its target is replaced. A
    device or a FIFO is written to.
-2. Several contents get numbered names. A server never chooses a name: in a directory they begin
-   with a word of the command line, and end as the media type says. A link with such a name is
-   replaced.
+2. Several contents get numbered names. A server never chooses a name: in a directory, a name is a
+   word of the command line with a suffix for the media type. A link with such a name is replaced.
 3. `-` is stdout.
 """
 
@@ -88,8 +87,8 @@ def _decode(base64: str, name: str) -> bytes:
 def write_files(output: Path, contents: Sequence[FileContent], stem: str, stderr: Screen) -> None:
     """Write each content to a file, and names that the user did not choose to `stderr`.
 
-    One content goes to `output`. For several, `shot.png` becomes `shot-1.png` and so on. If it is a
-    directory, the names begin with `stem`.
+    One content goes to `output`. For several, `shot.png` becomes `shot-1.png` and so on. If
+    `output` is a directory, the names begin with `stem`.
 
     Raises:
         CliError: a file cannot be written.

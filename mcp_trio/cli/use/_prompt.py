@@ -88,7 +88,7 @@ async def find_prompt(name: str, client: Client, timeout: float) -> Prompt:
 
 
 def text_schema(names: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the JSON Schema for arguments that are all strings, as those of a prompt are."""
+    """Return the JSON Schema for arguments that are all strings, such as a prompt's."""
     return {
         "properties": {name: {"type": "string"} for name in names},
         "required": [*required],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["short_id", "show_task"]
 
-_ID_LENGTH: Final = 8  # characters, as git shows of a commit; enough to tell a user's tasks apart
+_ID_LENGTH: Final = 8  # characters, like git's short ids; enough to tell a user's tasks apart
 _MAX_MESSAGE: Final = 200  # characters; the terminal shows as many as fit on the line
 
 

@@ -1,6 +1,6 @@
 """`mcp-trio tasks`: find the tasks of a server again, by the reference of each.
 
-1. A reference holds its revision, and the command connects in that one.
+1. A reference names a revision, and the command connects in this revision.
 2. A server of 2025-11-25 lists its user's tasks. Otherwise the tasks are those that commands
    on this machine have noted, and each is looked up at the server.
 """
@@ -112,12 +112,12 @@ def tasks(
         if action == "cancel":
             return await _cancel(task, target, as_json=as_json)
         result = await _follow(task, target)
-        # A task that `tasks/list` has found doesn't say of which tool it is.
+        # A task that `tasks/list` has found doesn't name its tool.
         tool = task.tool or "task"
         return write_tool_result(result, tool, target.stderr, output=output, as_json=as_json)
 
-    # A server that speaks only older revisions is better named by its revision than by an error of
-    # the negotiation.
+    # Offer older revisions too: for a server that speaks only these, an error that names its
+    # revision says more than a failed negotiation.
     versions = target.versions[target.versions.index(reference.revision) :]
     return run_session(replace(target, versions=versions), body)
 
@@ -249,7 +249,7 @@ async def _listed(
             raise
         return None
     version = client.peer.dialect.version
-    # The server doesn't say of which tool a task is.
+    # The server doesn't name a task's tool.
     notes = {each.id: each for each in _of_connection(noted, client)}
     found = []
     for each in listed:

@@ -2,8 +2,8 @@
 
 1. Text content is printed unchanged, so that it can be piped.
 2. Structured content is printed unless a text block is the same value.
-3. `--output` takes images, sounds and embedded resources, and the rest is printed. If there are
-   none, it takes what would be printed.
+3. `--output` writes images, sounds and embedded resources to files, and the rest is printed. If
+   there are none, it writes the text that would be printed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _write_result(
         write_files(output, files, tool, stderr)
         _print_result(rest, stdout)
     elif stdout.terminal:
-        _print_result(result, stdout)  # a terminal gets no bytes of a server
+        _print_result(result, stdout)  # a server's bytes never go to a terminal
     else:
         stdout.write_bytes(b"".join(content.data for content in files))
         _print_result(rest, stderr)
