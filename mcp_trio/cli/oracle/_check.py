@@ -1,7 +1,7 @@
 """`mcp-trio check FILE`: judge a recorded conversation by the specification's rules.
 
-1. Findings of the verdict "fail" decide the exit status. What is inconclusive is shown, and never
-   counts as a fault. A side that says nothing wasn't judged, so it hasn't passed.
+1. Findings with the verdict "fail" decide the exit status. Inconclusive findings are shown, and
+   never count as faults. A side that says nothing wasn't judged, so it hasn't passed.
 2. The file is read piece by piece, and the number of findings that are kept is bounded.
 """
 
@@ -52,9 +52,9 @@ CheckSide: TypeAlias = Literal["client", "server", "both"]
 FOUND: Final = 1
 RECORD_AGAIN: Final = "record a conversation in which both sides speak"
 _CHUNK: Final = 64 * 1024  # bytes
-# On a row, from the best to the worst. A finding is left out by the user's options.
+# The verdicts on a row, from the best to the worst. The user's options leave findings out.
 _VERDICTS: Final = ("left out", "inconclusive", "fail")
-_MAX_FINDINGS: Final = 10_000  # that are kept; more are counted
+_MAX_FINDINGS: Final = 10_000  # findings that are kept; further ones are only counted
 
 
 def check(
@@ -76,7 +76,7 @@ def check(
         as_json: print one JSON document.
         junit: write a report in the format of JUnit to this file.
         baseline: a document of `as_json`: its findings are known, and are left out.
-        rows: print every row with what became of it.
+        rows: print every row with its verdict.
 
     Returns:
         0 if nothing was found, 1 if something was, 4 if there was nothing to judge.
@@ -186,7 +186,7 @@ class CheckReport:
         self.unread = ""
         self._first_damage = ""
         self.opportunities: Counter[str] | dict[str, int] = {}
-        # The worst verdict on each row that has a finding, those that are left out included.
+        # The worst verdict on each row that has a finding, even one that is left out.
         self._verdicts: dict[str, str] = {}
         self._known = known
         self._side = side
@@ -229,7 +229,7 @@ class CheckReport:
 
     @property
     def unjudged(self) -> str:
-        """Why there was nothing to judge of a side that is wanted; empty if there was something."""
+        """Why a wanted side, or the whole trace, wasn't judged; empty if all were judged."""
         if self.unread:
             return self.unread
         sides: tuple[Literal["client", "server"], ...] = ("client", "server")
@@ -347,11 +347,11 @@ def junit_suite(name: str, cases: str, total: int, failed: int, error: str = "")
     """Return a report in the format of JUnit.
 
     Args:
-        name: of the suite.
+        name: the suite's name.
         cases: its test cases.
         total: how many there are.
         failed: how many of them have failed.
-        error: why they aren't all that was to be judged, which is a test case of its own.
+        error: why not everything was judged. It becomes a test case of its own.
     """
     if error:
         case = f"<error message={_attribute(error)}/>"

@@ -1,6 +1,6 @@
 """The options of `mcp-trio check`.
 
-They are apart from `_check.py`, which imports the rules: `mcp-trio check --help` doesn't.
+They aren't in `_check.py`, because `mcp-trio check --help` shouldn't import the rules.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def _change(value: ChangedValue) -> str:
 
 
 def _common(old: str, new: str) -> int:
-    """Return the number of characters with which both texts begin."""
+    """Return the length of the texts' common beginning."""
     pairs = enumerate(zip(old, new, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(old), len(new)))
 

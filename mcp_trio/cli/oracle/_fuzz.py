@@ -61,7 +61,7 @@ __all__ = ["FuzzOptions", "fuzz", "parse"]
 FOUND: Final = 1
 LOST: Final = NO_CONNECTION
 DEFAULT_SECONDS: Final = 60.0
-DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # that of `find_faults`, too
+DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # the same as for `find_faults`
 DEFAULT_RATE: Final = 20.0  # requests a second to another machine
 # Seconds after Ctrl+C in which another one is ignored: processes are ended, and files written.
 STOP_TIME: Final = 10.0
@@ -145,7 +145,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
         return _fuzz_client.parse(words)
     parser = new_parser("fuzz", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
-    # What the parser of servers reads, and this command has no option for.
+    # Values that `parse_server_command` reads, and that this command has no options for.
     parser.set_defaults(
         takes=NO_WORDS,
         positions=[],
@@ -295,7 +295,7 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
 
 
 def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
-    """Return how the tests start the target as the run does, without secrets."""
+    """Return the arguments that make written tests start the target like the run. No secrets."""
     from mcp_trio.oracle.fuzz._report import FromEnvironment, hidden_header, hidden_variable
 
     headers: dict[str, Any] = {
@@ -317,7 +317,7 @@ def _test_arguments(found: argparse.Namespace) -> dict[str, Any]:
 
 
 def _configured_arguments(launch: ConfiguredLaunch) -> dict[str, Any]:
-    """Return the same for a server of the configuration files: what it has from there."""
+    """Return the same arguments for a configured server, taken from its entry."""
     from mcp_trio.oracle.fuzz._report import hidden_header, hidden_variable
 
     return {
@@ -509,7 +509,7 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
 
 
 def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> CliError:
-    """Return the error of a run that cannot begin. A report of an earlier run must not stay."""
+    """Return the error of a run that cannot begin. Replace an earlier run's report with it."""
     from mcp_trio.oracle.fuzz._report import failed_junit_report
 
     if options.junit is not None:
@@ -579,10 +579,10 @@ def write(
     """Write the files of a run, and print its report or summary.
 
     Args:
-        options: of the run.
+        options: the run's options.
         campaign: the run.
-        offers: of the target.
-        stdout, stderr: of this process.
+        offers: what the target offers.
+        stdout, stderr: this process's screens.
 
     Raises:
         CliError: a file cannot be written.
@@ -596,7 +596,7 @@ def write(
 
     arguments = {**options.test_arguments}
     if campaign.target.kind != "http":
-        root = Path.cwd()  # that of the run, not of the tests
+        root = Path.cwd()  # the run's directory, not the tests'
         path = root / arguments.get("cwd", "")
         arguments["cwd"] = RunDirectory(path, options.output, root)
     if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
@@ -644,7 +644,7 @@ class Display:
         self._as_json = as_json
 
     def show_finding(self, finding: FuzzFinding) -> None:
-        """Print a finding. It has its number again if another case shows it more often."""
+        """Print a finding. It is printed again if another case shows it more often."""
         if self._as_json:
             return
         fault = finding.fault

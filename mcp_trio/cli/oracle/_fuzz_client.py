@@ -1,4 +1,4 @@
-"""`mcp-trio fuzz --client -- COMMAND`: be a client's server, follow scripts, and judge it.
+"""`mcp-trio fuzz --client -- COMMAND`: play a client's server by scripts, and judge the client.
 
 The output, the files and the exit statuses are those of `mcp-trio fuzz`.
 """

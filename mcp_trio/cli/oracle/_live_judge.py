@@ -1,9 +1,9 @@
-"""The judge of a conversation that is going on: findings are printed as they are found.
+"""A judge for a conversation that is still going on: it prints findings as it makes them.
 
 1. It runs in a thread of its own, after the recorder has written a line: neither the conversation
    nor its trace waits for it.
-2. What waits for it is bounded. Lines above the bound are left out and counted, and what they could
-   show is inconclusive.
+2. The queue of lines is bounded. Lines above the bound are left out and counted, and findings that
+   depend on them are inconclusive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = logging.getLogger("mcp_trio")
 
 
 class LiveJudge:
-    """A judge whose `receive` gets each line of a trace, in order, and which prints what it finds.
+    """A judge that gets each line of a trace in order, by `receive`, and prints its findings.
 
     Call `start` before the first line, and `finish` after the last one.
 

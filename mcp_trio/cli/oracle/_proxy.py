@@ -4,8 +4,8 @@
    them in the server's log.
 2. A proxy keeps the transport: stdio in front of a command, HTTP in front of a URL. A bridge
    between the two would have to speak MCP by itself, and could not pass bytes unchanged.
-3. Clients wait for the start of a server, so what only HTTP, a recording or the judge needs is
-   imported on first use.
+3. A client waits for its server to start, so modules that only HTTP, a recording or the judge needs
+   are imported on first use.
 """
 
 from __future__ import annotations
@@ -334,7 +334,7 @@ async def _observe(
         status = await run(recorder)
     if judge is None:
         return status
-    # In the loop, which has nothing else to do any more: a signal then ends this command at once.
+    # This blocks the event loop, which has nothing else to do: a signal ends this command at once.
     verdict = judge.finish(is_complete=recorder.is_closed)
-    # What the server says about its own end counts more than that there was nothing to judge.
+    # The server's exit status counts more than "nothing to judge", and less than other verdicts.
     return status or verdict if verdict == NOTHING_JUDGED else verdict or status

@@ -244,10 +244,10 @@ def _read_target(
 def _require_consent(
     url: str, headers: Sequence[tuple[str, str]], found: argparse.Namespace
 ) -> None:
-    """Check that the user allows to repeat the conversation with a server elsewhere.
+    """Check that the user allows a replay to another machine.
 
     Raises:
-        CliError: they have not, or a secret would be sent unencrypted.
+        CliError: the user doesn't, or a secret would be sent unencrypted.
     """
     from mcp_core.http import Url, find_cleartext_error
     from mcp_core.urls import is_local_host
@@ -373,7 +373,7 @@ async def _serve_http(server: ReplayServer, host: str, port: int, path: str, std
         url = address_of(listeners[0], host, "/mcp", "http").url
         stderr.write_line("Replaying ", (path, "bold"), " at ", (url, "bold cyan"))
         await serve_over_http(http, listeners, stop)
-    # Ctrl+C is the only end of a server, and says nothing about the requests.
+    # Only a signal ends a server, so it says nothing about the requests.
     return 0 if server.missing_count else signal.exit_code
 
 

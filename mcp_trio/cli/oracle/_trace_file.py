@@ -1,4 +1,4 @@
-"""A trace file as messages of sessions, for subcommands that need all of it."""
+"""Load a whole trace file as the messages of its sessions."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """`mcp-trio install FILE --client CLIENT`: register a server file with a program that starts it.
 
 1. The server is started once as the client will start it, so that a fault is seen here and not in
-   a log of the client.
-2. A new entry is written by the client's own command, if it has one. Otherwise its file is changed,
-   and only the entry in it.
+   the client's log.
+2. A new entry is written by the client's own command, if it has one. Otherwise the entry is written
+   to the client's file, and the rest of the file stays as it is.
 3. The change is shown and confirmed before anything is written. Values of environment variables
-   are never shown, and one that comes from the environment never stands on a command line, which
+   are never shown. A value that comes from the environment is never put on a command line, which
    other users of the machine can see.
 """
 
@@ -224,7 +224,7 @@ def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:
 
 
 def _name_for_clients(own_name: str, file: str) -> str:
-    """Return the name of a server, or else of its file, with - for what clients don't accept."""
+    """Return the server's name, or else its file's name, with - for characters clients reject."""
     stem = Path(file.rpartition(":")[0] or file).stem
     for text in own_name, stem:
         found = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
@@ -234,7 +234,7 @@ def _name_for_clients(own_name: str, file: str) -> str:
 
 
 class _Installation(ConfigUpdate):
-    """One server on its way into the file of one client."""
+    """The registration of one server with one client."""
 
     def __init__(
         self,

@@ -2,10 +2,10 @@
 
 1. This process keeps what the clients are connected to: stdin and stdout, or the sockets that
    listen. A child process serves. `ReloadRelay` decides which messages pass between them.
-2. The file and the modules that it has imported from its directory are watched, by looking at the
-   times of their last changes. After an import that failed, all Python files beside it are, too:
-   the module that doesn't compile isn't among the imported ones.
-3. The server's environment is the whole one, as without `--reload`: it is the user's own file.
+2. This process checks the modification times of the file, and of the modules that it has imported
+   from its directory. After a failed import it checks all Python files in the directory: a module
+   that doesn't compile isn't among the imported ones.
+3. The server inherits the whole environment, as without `--reload`: it is the user's own file.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch", "run_reloading"]
 
-_INTERVAL: Final = 0.5  # seconds between two looks at the files
-# Seconds after a change: editors write several files, or one in several steps. More than
-# `_CLOCK_STEP`: the next process begins after the change.
+_INTERVAL: Final = 0.5  # seconds between two checks of the files
+# Seconds to wait after a change: editors write several files, or one in several steps. Longer than
+# `_CLOCK_STEP`, so that the next process begins after the change.
 _SETTLE_TIME: Final = 0.05
-_CLOCK_STEP: Final = 10_000_000  # nanoseconds by which file systems round the time of a change
+_CLOCK_STEP: Final = 10_000_000  # nanoseconds by which file systems round modification times
 _GRACE: Final = Grace(stdin=1.0, terminate=2.0)  # the user waits for the new server
-# `_reload_child.py` begins an orderly end when stdin is closed. Exchanges that last are cut off.
+# `_reload_child.py` begins an orderly end when stdin is closed. Long exchanges are cut off.
 _HTTP_GRACE: Final = Grace(stdin=3.0, terminate=1.0)
 # Seconds for the last responses, after the client has closed stdin: as long as a server takes.
 _LAST_RESPONSES: Final = 2.0
@@ -66,8 +66,8 @@ def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | N
     with ExitStack() as opened:
         directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
         report = Path(directory, "modules.json")
-        # -B: bytecode would be taken for that of a file which was changed again within a second,
-        # and has the same size. -P: the current directory may have modules with the same names.
+        # -B: Python would use old bytecode for a file that was changed again within a second and
+        # has the same size. -P: the current directory may have modules with the same names.
         child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
         words = [*child, str(path.resolve().parent), "run", target, *options]
         watch = Watch(path, report)
@@ -110,7 +110,7 @@ def _listen(host: str, port: int) -> list[socket.socket]:
 
 
 class Watch:
-    """A server's files, with the times of their changes when it read them.
+    """A server's files, with their modification times when the server read them.
 
     Args:
         file: the server's file.
@@ -147,11 +147,11 @@ class Watch:
                 self._times[Path(name)] = 0 if recent else seen
         if self._neighbours:
             for path in self._file.parent.glob("*.py"):
-                self._times.setdefault(path, 0)  # it is new
+                self._times.setdefault(path, 0)  # a new file counts as changed
         return next((path for path, seen in self._times.items() if _time_of(path) != seen), None)
 
     async def changed(self) -> Path:
-        """Wait for a change, and a moment for those that come with it. Return the file."""
+        """Wait for a change, and a moment for further changes. Return the changed file."""
         while (path := self.find_change()) is None:  # noqa: ASYNC110  no event of the system
             await trio.sleep(_INTERVAL)
         await trio.sleep(_SETTLE_TIME)
@@ -253,11 +253,11 @@ class _StdioReloader:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 if data := self._relay.data_for_client():
                     await self._client.send_all(data)
-        # While it is being stopped, the lock may be held by a task that writes to it.
+        # While the child is being stopped, a task that writes to it may hold the lock.
         while (child := self._child) is not None:
             async with self._writing_to_server:
                 data = self._relay.data_for_server() if self._child is child else b""
-                # Without a reader, the end of its stdout is about to be read.
+                # If the child no longer reads, the end of its stdout will be read soon.
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     if data:
                         await child.stream.send_all(data)

@@ -20,7 +20,7 @@ from typing import Final
 
 __all__ = ["Report"]
 
-_INTERVAL: Final = 0.2  # seconds between two looks at the imported modules
+_INTERVAL: Final = 0.2  # seconds between two checks of the imported modules
 
 
 class Report:

@@ -2,9 +2,9 @@
 
 1. If the import fails, the user sees a traceback of their file only, without the frames of this
    command and of the import system.
-2. With `--http [HOST:]PORT`, stderr has the URL of the server, and one line for each exchange when
-   it ends. An event stream is one exchange.
-3. That log has no secrets: of a request target only the path, and no headers.
+2. With `--http [HOST:]PORT`, stderr shows the server's URL, and one line for each exchange when it
+   ends. An event stream is one exchange.
+3. These lines have no secrets: they show the path without its query, and no headers.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def load(target: str) -> Server:
 
 
 def is_of_served_file(error: BaseException) -> bool:
-    """Return True if code of the file that `load` has imported, or of a module beside it, raised.
+    """Return True if the error passed through the served file, or a module in its directory.
 
-    That of installed packages doesn't count.
+    Installed packages don't count.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(map(is_of_served_file, error.exceptions))
@@ -149,9 +149,9 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _print_traceback(exc: Exception, location: Path) -> None:
-    """Print the traceback from the user's file on.
+    """Print the traceback, beginning at the user's file.
 
-    That of an invalid declaration ends before the registry's frames.
+    For an invalid declaration it ends before the registry's frames.
     """
     shown = traceback.TracebackException.from_exception(exc)
     frames = shown.stack[:]

@@ -1,6 +1,6 @@
 """The options of `mcp-trio run`.
 
-They are apart from `_run.py`, as `mcp-trio run FILE` has none and imports no argparse.
+They aren't in `_run.py`, because `mcp-trio run FILE` uses none of them and imports no argparse.
 """
 
 from __future__ import annotations
