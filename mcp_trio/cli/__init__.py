@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_of_served_file(error: BaseException) -> bool:
-    """Return True if code of the user's file has raised, which only `mcp-trio run` imports."""
+    """Return True if the user's file raised the error. Only `mcp-trio run` imports such a file."""
     module = sys.modules.get("mcp_trio.cli.run._run")
     return module is not None and bool(module.is_of_served_file(error))
 

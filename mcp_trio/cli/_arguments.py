@@ -47,7 +47,7 @@ _TYPE_NAMES: Final = {
 }
 NO_MATCH: Final = object()
 _MAX_REFERENCES: Final = 16  # references may form a cycle
-_MAX_NESTING: Final = 4  # arrays in arrays, as far as they are described
+_MAX_NESTING: Final = 4  # arrays in arrays that a description names
 _MAX_EXAMPLES: Final = 10
 _EXAMPLES: Final = {
     "integer": "3",
@@ -135,8 +135,8 @@ def parse_object(word: str) -> dict[str, Any]:
 
 def _parse_argument(key: str, text: str, schema: _Schema, owner: str) -> Any:
     properties = as_mapping(schema.get("properties"))
-    # A schema that lists properties and doesn't mention others allows these. Here, another name is
-    # more likely a mistake.
+    # By JSON Schema, a schema that lists properties and doesn't mention others allows any. Here, a
+    # name that isn't listed is more likely a mistake.
     others = schema.get("additionalProperties", not properties)
     if key not in properties and others is False:
         raise unknown_argument(owner, key, list(properties))

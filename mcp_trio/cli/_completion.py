@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-SHELLS: Final = ("bash", "fish", "zsh")  # that tests run the script in
+SHELLS: Final = ("bash", "fish", "zsh")  # tests run the script in each of them
 # What completes an argument with this metavar.
 _PATHS: Final = {
     "DIRECTORY": "directory",
@@ -59,7 +59,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         full.add_argument("--version", action="version", help="print the version")
         _add_parsers(full, SUBCOMMANDS, found.shell)
         script = shtab.complete(full, found.shell)
-        # shtab lets zsh complete one of the words that may be repeated. They are any number.
+        # shtab lets zsh complete only one of the words that may be repeated.
         script = script.replace('"(*)::', '"*:') if found.shell == "zsh" else script
         Screen(sys.stdout).write_bytes(f"{script}\n".encode())
         return 0

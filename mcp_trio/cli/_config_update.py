@@ -87,7 +87,7 @@ class ConfigUpdate(abc.ABC):
         self, path: Path, *, private: bool, program: str, root: Path | None = None
     ) -> None:
         self.path = path
-        self._target = path  # which `path` leads to
+        self._target = path  # the file that `path` leads to
         self._root = root
         self._private = private
         self._program = program

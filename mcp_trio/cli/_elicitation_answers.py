@@ -44,7 +44,8 @@ class ElicitationAnswers:
         stderr: for questions and errors.
 
     `terminal` is the user's terminal, or None, and `at_terminal` is True if there is one. Set
-    `answers_later` to declare forms without one, for a task that another command will follow.
+    `answers_later` to declare forms without a terminal, for a task that another command will
+    follow.
     `answers_invalid` is True after a form for which `given` had no valid answer; the reason was
     written to `stderr`.
 

@@ -36,7 +36,7 @@ __all__ = [
 
 # An option of every parser. No command line can contain it: arguments have no NUL.
 READ_PARSER: Final = "-\0"
-# The default in which a parser with subcommands has their table.
+# The name of the default that holds a parser's table of subcommands.
 SUBCOMMANDS_OF_PARSER: Final = "subcommands"
 
 Command: TypeAlias = Callable[[], int]

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 QUOTE: Final = "| "  # before each line of a quoted text
-# The name that begins the command's own messages, and what looks like it.
+# The name that begins the command's own messages, and text that looks like it.
 _OWN_NAME: Final = re.compile("mcp.trio", re.IGNORECASE)
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
@@ -69,7 +69,7 @@ def encode_document(value: Any) -> bytes:
 
 
 def encode_json_line(value: Any) -> bytes:
-    """Encode one JSON document without line feeds, and one after it. As `encode_document`."""
+    """Encode one JSON document as `encode_document` does, on one line that ends in a line feed."""
     return _encode_visible(msgspec.json.encode(value))
 
 

@@ -140,9 +140,10 @@ class Target:
         allow_cleartext: whether they may be sent unencrypted to another machine.
         keychain: whether logins are stored in the keychain of the system instead of files.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
-        connect_timeout: seconds for connecting, None for those of `timeout`.
-        unexpanded: the words of `server` as a configuration file has them, if it is from there.
-        secrets: values of that file that must not be written, in addition to `known_secrets`.
+        connect_timeout: seconds for connecting; None to use `timeout`.
+        unexpanded: the words of `server` before their variables are expanded, if `server` is from a
+            configuration file.
+        secrets: values of that file that must not be written. `known_secrets` includes them.
         configured: the session with a server of configuration files, or None; `server` then has
             the unexpanded texts of its entry.
     """
@@ -429,7 +430,7 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
         except CliError as second:
             if guess_endpoint(target.server, second.__cause__) is None:
                 raise
-            raise exc from exc.__cause__  # the second isn't one either, and it is our guess
+            raise exc from exc.__cause__  # our guess isn't an endpoint either: keep the first error
 
 
 def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
@@ -441,7 +442,7 @@ def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -
 def guess_endpoint(
     server: str | tuple[str, ...], error: BaseException | None
 ) -> tuple[str, str] | None:
-    """Return the URL at which to try again, and the reason in some words.
+    """Return the URL at which to try again, and a short reason.
 
     None unless `server` is a URL without a path, and its response, which caused `error`, didn't
     come from an MCP endpoint. The origin is the same, so it may get the same headers.
@@ -498,7 +499,7 @@ async def _run_session(
 
 @asynccontextmanager
 async def _slow_notice(target: Target) -> AsyncIterator[Callable[[], object]]:
-    """Print a notice if the connection takes long. Yield what to call when it is there."""
+    """Print a notice if connecting takes long. Yield a function to call once it is connected."""
     scope = trio.CancelScope()
     async with open_quiet_nursery() as nursery:
         if target.auth is None:  # `mcp-trio login` waits for the user, and says so

@@ -71,7 +71,7 @@ SUBCOMMANDS: Final = {
     ),
 }
 
-# Those of `mcp-trio servers`.
+# The subcommands of `mcp-trio servers`.
 SERVERS_SUBCOMMANDS: Final = {
     "list": Subcommand(
         "show all servers, their states, and what has changed since it was approved",

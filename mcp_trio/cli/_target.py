@@ -53,7 +53,7 @@ _URL_WITHOUT_SCHEME: Final = re.compile(
     r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d+(?:/.*)?"
 )  # a URL without its scheme
 _MERGED_PREFIX: Final = "mcp__"
-# What a configured server's entry decides, so that no option may.
+# The options that aren't for configured servers, since a server's entry decides these.
 _UNCONFIGURED_OPTIONS: Final = (
     *("headers", "token_env", "allow_cleartext", "env", "inherit_env", "cwd"),
 )
