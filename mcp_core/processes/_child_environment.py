@@ -32,8 +32,8 @@ INHERITED_VARIABLES: Final[tuple[str, ...]] = (
     "TZ",
 )
 # On Windows these as well. The first twelve are what the official SDKs pass on. The others name
-# directories of the system too: programs start the shell by `COMSPEC`, and look for others and for
-# shared files in the rest.
+# directories of the system too: programs start the shell by `COMSPEC`, and use the rest to find
+# other programs and shared files.
 WINDOWS_VARIABLES: Final[tuple[str, ...]] = (
     "APPDATA",
     "HOMEDRIVE",
@@ -83,8 +83,8 @@ def child_environment(
     if inherit_env:
         found = dict(environ)
     else:
-        # A value that begins with "()" is a function that a shell has exported. A shell that finds
-        # it would define, and old ones would run, what it says.
+        # A value that begins with "()" is a function that a shell has exported. Another shell would
+        # define this function, and an old shell would also run commands after it.
         found = {
             name: environ[name]
             for name in inherited

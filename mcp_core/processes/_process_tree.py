@@ -5,7 +5,7 @@
    child's session or whose parent has exited.
 2. A process isn't found if its environment was cleared *and* its parent has exited, or if another
    user runs it.
-3. Ids of processes are used again. What was found has to be signalled at once.
+3. The system reuses process ids, so the processes that were found have to be signalled at once.
 
 Source: proc_pid_stat(5), proc_pid_environ(5).
 """

@@ -1,8 +1,8 @@
 """The relay between a client on stdio and a server process that is replaced when its files change.
 
 1. The client notices no new process. Its handshake, log level and subscriptions are repeated to the
-   new one, and the responses to that are dropped. Then it gets a notification of each list that
-   the server had declared as changing, and of all that it had subscribed to.
+   new process, and the responses to these are dropped. Then the client gets a notification of each
+   list that the server had declared as changing, and of each resource that it had subscribed to.
 2. A request that the old process did not answer gets an error: nothing is sent twice, because the
    first process may have run it.
 3. Without a process, as after a change that doesn't import, each request gets an error.
@@ -96,16 +96,17 @@ class ReloadRelay:
         self._pending: dict[RequestId, str] = {}  # the method of each request without a response
         self._replays: dict[RequestId, str] = {}  # the same for requests of the relay
         self._replay_count = 0
-        # By the id that the client knows: that of the server. A new process counts from the start.
+        # The server's id of each of its requests, by the id that the client knows. They differ
+        # because a new process counts from the start.
         self._server_requests: dict[RequestId, RequestId] = {}
-        # What a new process has to be sent.
+        # The state that is repeated to a new process.
         self._initialize: Envelope | None = None
         self._opened: dict[str, Any] | None = None  # the result of `initialize`
         self._initialized = False
         self._log_level: Raw | None = None
         self._subscribed: dict[str, Raw] = {}  # params of resources/subscribe, by URI
         self._listens: dict[RequestId, Envelope] = {}
-        self._filters: dict[RequestId, dict[str, Any]] = {}  # accepted of each listen
+        self._filters: dict[RequestId, dict[str, Any]] = {}  # accepted, by listen request
         self._unacknowledged: set[RequestId] = set()  # listens that were sent again
 
     def __repr__(self) -> str:
@@ -139,7 +140,7 @@ class ReloadRelay:
         self._replay(_INITIALIZE, self._initialize.params)
 
     def server_stopping(self) -> None:
-        """End with the process: answer its requests with an error. The next output is ignored."""
+        """Detach from the process: answer its requests with an error, and ignore its output."""
         self._end_process(_RELOADED, keep_opening=True)
         self._phase = _Phase.STOPPED
 
@@ -383,7 +384,7 @@ class ReloadRelay:
                 if id in self._unacknowledged:
                     self._unacknowledged.discard(id)
                     self._report_changes_on(id)
-                    return b""  # the client has had it
+                    return b""  # the client got it from an earlier process
                 self._filters[id] = accepted
         elif message.method == _CANCELLED:
             params = _object(message.params)

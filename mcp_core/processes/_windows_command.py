@@ -1,10 +1,10 @@
-"""The command line with which Windows starts a program that is named as in a configuration file.
+"""Make the command line that starts a program on Windows, as a configuration file names it.
 
 1. `npx` is `npx.cmd` there. The system itself would add only `.exe`, so the name is looked up here:
    in `PATH`, with endings of `PATHEXT`. The current directory isn't searched, unlike by the
    system: a program that lies there by chance, or by intent, must not be started.
-2. A batch file (`.cmd`, `.bat`) is run by `cmd.exe`, which reads its arguments as a line of a
-   program. Each is put in quotes; one that could end them is rejected.
+2. A batch file (`.cmd`, `.bat`) is run by `cmd.exe`, which reads arguments as part of a command.
+   Each argument is put in quotes. One that could end the quotes is rejected.
 
 Sources: CreateProcessW, and "Parsing C++ command-line arguments", in the documentation of Windows.
 """
@@ -93,6 +93,6 @@ def _candidates(program: str, environ: Mapping[str, str]) -> Iterator[str]:
 def _quoted(word: str) -> str:
     if _PLAIN.fullmatch(word) and not word.endswith("\\"):
         return word
-    # The program reads a backslash before a quote as part of the argument's text.
+    # Double the backslashes at the end: the program would read one before a quote as an escape.
     backslashes = len(word) - len(word.rstrip("\\"))
     return f'"{word}{chr(92) * backslashes}"'
