@@ -105,7 +105,7 @@ def _read_line(text: str) -> str | None:
     if match and _COMMENT_OR_NOTHING.fullmatch(text, match.end()):
         return _unescape(match["value"], quote)
     if len(value) > 1 and value.endswith(quote):
-        # Such as "C:\directory\", where the last quote is escaped only by appearance.
+        # Such as "C:\directory\", whose last quote only looks escaped.
         return _unescape(value[1:-1], quote)
     return value if match else None
 
@@ -120,7 +120,7 @@ def _before_comment(text: str) -> str:
 def _read_lines(first: str, lines: list[str], number: int, file: str, name: str) -> tuple[str, int]:
     """Return a quoted value that ends on a later line, and the number of that line.
 
-    `first` is its beginning with the quote, and `number` the line of that, counted from 1.
+    `first` is the value's first line from the quote on. `number` is its line, counted from 1.
     """
     quote = first[0]
     parts = [first[1:]]

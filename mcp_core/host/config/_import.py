@@ -5,7 +5,7 @@
 2. A literal value that looks like a secret is copied, or replaced by a variable: the user decides.
 3. What cannot be translated is refused, or named in a note if the server works without it.
 
-Sources: those of `read_config`.
+Sources: as for `read_config`.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ def import_servers(config: ConfigFile, names: Sequence[str]) -> list[ImportedSer
 
 
 class _VariableNames:
-    """Names for variables: one name for one value, in all servers of an import."""
+    """Names for variables: a value has the same name in all servers of an import."""
 
     def __init__(self) -> None:
         self._values: dict[str, Hashable] = {}
 
     def take(self, value: Hashable, *wanted: str) -> str:
-        """Return the first wanted name that no other value has, or the last one with a number."""
+        """Return the first wanted name that is free, or the last one with a number appended."""
         last = wanted[-1]
         numbered = (f"{last}_{n}" for n in range(2, len(self._values) + 3))
         for name in (*wanted, *numbered):

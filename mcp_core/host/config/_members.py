@@ -16,10 +16,10 @@ from ._tree import ConfigTree, MemberPath
 
 __all__ = ["MemberReader"]
 
-# No program, header or path can have them: half of a surrogate pair has no UTF-8, and NUL ends a
-# text of the operating system.
+# No program, header or path can have these characters: half of a surrogate pair has no UTF-8 form,
+# and NUL ends a string of the operating system.
 _IMPOSSIBLE: Final = re.compile("[\x00\ud800-\udfff]")
-# Files of people have about five levels. Programs that compare or encode such a member add some.
+# Files that people write have about five levels. Programs that compare or encode a member add some.
 _MAX_DEPTH: Final = 100
 
 
@@ -52,7 +52,7 @@ class MemberReader:
         self._server = server
         self.rest = dict(value)
         self.wrong: set[str | int] = set()  # the members that have a problem
-        # Where texts are that may have variables, which are expanded later.
+        # The places of texts that may have variables, which are expanded later.
         self.places: dict[tuple[str | int, ...], ConfigPlace] = {}
         self._check_repeated(())
 

@@ -58,7 +58,7 @@ _PROGRAM_SUFFIX: Final = re.compile(r"\.(?:exe|cmd|bat|com|ps1|sh)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntry:
-    """One entry of a list of servers. Exactly one of the three first fields is set.
+    """One entry of a list of servers. Exactly one of the first three fields is set.
 
     Args:
         name: a server's name, compared as it is.

@@ -41,10 +41,10 @@ _SERVER_MEMBERS: Final = tuple(dict.fromkeys(each.servers for each in CLIENT_FOR
 
 
 class _Dialect(NamedTuple):
-    """How one format names the members of a server, where formats differ.
+    """How one format names a server's members, where formats differ.
 
-    `urls` has the transport of each member with an address. The timeouts are members with the
-    number of their units in a second.
+    `urls` maps each member that has an address to its transport. The timeouts map each member to
+    the number of its units in a second.
     """
 
     variables: VariableSyntax
@@ -98,12 +98,12 @@ _FORMAT_OF_FILE: Final = (
     (re.compile(r"(^|[/\\])\.mcp(\.local)?\.json$|(^|[/\\])\.claude\.json$"), "claude-code"),
 )
 _CLAUDE_FILE: Final = re.compile(r"(^|[/\\])\.claude\.json$")
-# For a file whose name says nothing: all that any of the programs reads.
+# For a file whose path names no format: the syntax that at least one program reads.
 _ANY_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 
 
 def find_config_format(file: str) -> str | None:
-    """Return the name of the format that a file has by its path, or None if the path says nothing.
+    """Return the name of the format that a file's path implies, or None if it implies none.
 
     Args:
         file: a path, with the separators of any system.
@@ -122,8 +122,8 @@ def read_config(
     Args:
         data: the file's content. An empty file has no servers.
         file: its path, for places and to find the format.
-        format: the name of its format in `CLIENT_FORMATS`. Without it the path decides, and else
-            the content: JSON with `servers` is that of VS Code, other JSON that of Claude Code.
+        format: the name of its format in `CLIENT_FORMATS`. Without it the path decides, or else
+            the content: JSON with `servers` is VS Code's, other JSON is Claude Code's.
         max_size: the largest size, in bytes; 4 MiB by default. A MiB takes a second or more.
 
     Raises:

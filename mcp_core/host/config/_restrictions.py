@@ -1,8 +1,8 @@
-"""Members of a server's entry that restrict it: lists of tools, and what isn't understood.
+"""Members of a server's entry that restrict it: lists of tools, and unknown members.
 
-1. What loosens, such as `autoApprove` and `trust`, is for other programs, and is left alone.
-2. A member whose name restricts, and that isn't read, is found by its words, at any depth. Its
-   author relies on it, so the server isn't used without it.
+1. Members that loosen, such as `autoApprove` and `trust`, are for other programs. They are ignored.
+2. An unknown member that restricts is recognized by the words of its name, at any depth. Its author
+   relies on it, so the server isn't used without it.
 3. Lists have names of tools as the server has them, compared exactly. A pattern, a merged name or
    arguments after a name would match no tool, and a list that denies would be silently empty.
 
@@ -30,7 +30,7 @@ OWN_TOOL_LISTS: Final = ("allowedTools", "deniedTools")
 
 # `readOnlyTools`, `read_only_tools` and `read-only-tools` have the same words.
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# Words of a member that says no to something, and of one that says what alone may be used.
+# Words in the name of a member that denies something, and of one that lists all that is allowed.
 _DENYING: Final = frozenset(
     """
     deny denied denies denylist disable disabled disables disallow disallowed exclude excluded
@@ -56,9 +56,10 @@ _ALLOWING_TOOLS: Final = frozenset(
     "available expose exposed filter filters filtered limit limited only select selected".split()
 )
 _ASKING: Final = frozenset("approval approvals confirm confirmation consent ask asks".split())
-# They turn the others into what saves a question, such as `alwaysAllow` and `autoApprove`.
+# With one of these words, a member saves the user a question: `alwaysAllow`, `autoApprove`.
 _LOOSENING: Final = frozenset("always auto automatic automatically trust trusted".split())
-# Without these the server can do no less: `disableTelemetry`, `readOnlyHint`.
+# Members with one of these words don't limit what the server can do: `disableTelemetry`,
+# `readOnlyHint`.
 _HARMLESS: Final = frozenset(
     """
     analytics cache caching color colors debug hint log logging logs progress reconnect restart
@@ -68,7 +69,7 @@ _HARMLESS: Final = frozenset(
 _TOOLS: Final = frozenset("tool tools toolset toolsets".split())
 _FILLING: Final = frozenset("default is list lists mode name names".split())
 _VERBS: Final = _DENYING | _ALLOWING | _DENYING_TOOLS | _ALLOWING_TOOLS | _TOOLS | _FILLING
-# Values of a member about questions with which no more is asked than a host does by itself.
+# Values of a member about questions that require no more questions than a host asks by itself.
 _UNASKED: Final = ("never", "none", "auto", "approve", "approved", "allow", "default")
 _MAX_DEPTH: Final = 100  # deeper ones are a problem of their own
 # A text that looks like more than one tool, or has a variable, which isn't replaced in lists.
@@ -107,7 +108,7 @@ def read_tool_list(reader: MemberReader, member: str, server: str) -> tuple[str,
 def asks_always(extra: Mapping[str, Any]) -> bool:
     """Return True if Codex is to ask before each call of a tool of a server.
 
-    It can have that for some tools only. Here it counts for all: no fewer questions are asked.
+    Codex can limit this to some tools. Here it applies to all tools, so that no question is lost.
 
     Args:
         extra: the members of the entry that `ServerConfig` has no field for.

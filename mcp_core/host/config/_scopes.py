@@ -1,4 +1,4 @@
-"""Join the files of all scopes to the servers that count."""
+"""Merge the files of all scopes into the servers that count."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class MergedServers:
 def merge_servers(
     files: Iterable[tuple[ServerScope, ConfigFile]], policy: ServerPolicy | None = None
 ) -> MergedServers:
-    """Return the servers that count: of each name that of the highest scope, if it is allowed.
+    """Return the servers that count: for each name the highest scope's server, if it is allowed.
 
     The scopes are, from the highest: managed, local, project, user. In one scope the first file
     counts. If a managed file has the member for servers, even an empty one, only its servers count.
@@ -121,8 +121,8 @@ def merge_servers(
             isn't replaced by one of the same name in a lower scope.
 
     Raises:
-        InvalidConfig: a managed file has a problem that isn't one of a single server. Without its
-            servers others would count that it means to exclude.
+        InvalidConfig: a managed file has a problem that isn't limited to one server. Without the
+            file, servers would count that it means to exclude.
     """
     ordered = sorted(files, key=lambda each: _PRECEDENCE.index(each[0]))
     managed = [file for scope, file in ordered if scope == "managed"]

@@ -51,15 +51,15 @@ class ServerConfig:
         cwd: the program's directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
-        header_variables: headers whose values are those of environment variables, by name.
+        header_variables: names of environment variables with headers' values, by header name.
         bearer_variable: the name of the environment variable with a bearer token, or None.
         connect_timeout: seconds that the server may take until it is connected; None if not set.
         call_timeout: seconds that a call may take; None if not set.
         disabled: whether the file says that the server is not to be used.
         allowed_tools: the tools that may be used; None for all, and an empty list for none.
         denied_tools: the tools that may not be used, allowed ones included.
-        asks_always: whether the file says that each call is asked about, even if the server says
-            about its tool.
+        asks_always: whether the file says that the user is asked about each call, regardless of the
+            server's hints about its tool.
         extra: the members that aren't listed here, as they were read. Do not change them.
         places: where texts with `$`, and names of variables, stand in the file: by field, and by
             index or name in it.
@@ -91,7 +91,7 @@ class ServerConfig:
     )
 
     def place_of(self, *path: str | int) -> ConfigPlace:
-        """Return the place of a text, or that of the server if it isn't known.
+        """Return the place of a text, or the server's place if that isn't known.
 
         Args:
             path: the field, and the index or name in it.
@@ -105,7 +105,7 @@ class ServerConfig:
 
     @property
     def tool_lists_place(self) -> ConfigPlace:
-        """Where the file says so; the first one of two lists."""
+        """The place of the list of allowed tools, or else of the denied ones."""
         return self.place_of("denied_tools" if self.allowed_tools is None else "allowed_tools")
 
     def find_tool_denial(self, tool: str) -> str | None:

@@ -17,8 +17,8 @@ from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, member_text
 
 __all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "decode_file", "parse_tree"]
 
-# Bytes. Files of people have some KiB; `~/.claude.json`, which has more than servers, has a few MiB
-# after years. Measured: a MiB of servers takes about a second to read, one of numbers five.
+# Bytes. Files that people write have some KiB; `~/.claude.json`, which has more than servers, has a
+# few MiB after years. Measured: a MiB of servers takes about a second to read, one of numbers five.
 MAX_CONFIG_SIZE: Final = 4 * 1024 * 1024
 
 MemberPath = Sequence[str | int]
@@ -41,7 +41,7 @@ class ConfigTree(abc.ABC):
             self._line_starts[0] = 1
 
     def place(self, path: MemberPath = ()) -> ConfigPlace:
-        """Return the place of a member, or that of the nearest member around it that has one.
+        """Return the place of a member, or of the nearest member around it that has one.
 
         `path` has the names and indexes from the outermost object to the member.
         """
@@ -142,7 +142,7 @@ def decode_file(data: bytes, file: str) -> str:
     """Return the text of a file in UTF-8.
 
     Raises:
-        InvalidConfig: it isn't UTF-8. The place is that of the first wrong byte.
+        InvalidConfig: it isn't UTF-8. The problem's place is the first wrong byte.
     """
     try:
         return data.decode()

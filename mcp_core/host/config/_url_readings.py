@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 __all__ = ["plain_host", "read_host", "read_target"]
 
-# A longer address, or one that can be read in more ways, isn't compared. Those of servers have
+# A longer address, or one that can be read in more ways, isn't compared. A server's address has
 # about 100 characters and one reading.
 _MAX_LENGTH: Final = 4096
 _MAX_READINGS: Final = 64
@@ -107,9 +107,9 @@ def _embedded_address(host: str) -> str | None:
 def read_target(target: str) -> frozenset[str] | None:
     """Return the readings of a path with a query, or None if there are too many.
 
-    The readings of a path are those of programs that decode it again, take `\\` for `/`, leave out
-    parameters after `;`, empty segments, or white space, and those that resolve `.` and `..`. The
-    query of each is as it was, and decoded.
+    Programs may decode a path again, take `\\` for `/`, leave out parameters after `;`, empty
+    segments or white space, or resolve `.` and `..`. Each of these gives another reading. A query
+    is read as it is, and decoded.
 
     Args:
         target: the path and the query, as a request has it.
@@ -125,7 +125,7 @@ def read_target(target: str) -> frozenset[str] | None:
 
 
 def _closure(text: str, *, is_path: bool = True) -> set[str] | None:
-    """Return what all steps make of a text, in any order, or None above the limit."""
+    """Return all texts that the steps make of a text, in any order, or None above the limit."""
     found = {text}
     waiting = [text]
     while waiting:

@@ -237,7 +237,7 @@ def expand_server(
     variables: ConfigVariables,
     inputs: Mapping[str, ConfigInput] | None = None,
 ) -> ExpandedServer:
-    """Return a server with its variables expanded. It isn't asked whether it may be used.
+    """Return a server with its variables expanded. No policy is asked about it.
 
     Args:
         server: the server.
@@ -349,8 +349,8 @@ class _Expansion:
     ) -> None:
         """Add what is wrong with the texts now that they are complete."""
         for path, text in texts.items():
-            # Halves of surrogate pairs stay in commands: Python has bytes of the environment that
-            # aren't UTF-8 as such.
+            # Halves of surrogate pairs stay in commands: Python decodes bytes of the environment
+            # that aren't UTF-8 to them.
             if "\x00" in text and path[0] != "headers":
                 self._add(path, "has a NUL character")
             elif not text and path[0] in ("command", "cwd", "env_file"):

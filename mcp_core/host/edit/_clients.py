@@ -1,7 +1,7 @@
 """The programs in which servers are registered, as data: their files, members and commands.
 
 The files and commands of Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried in November
-2026. Those of the others are as documented: vscode-docs `agent-customization/mcp-servers.md`,
+2026. The others' are as documented: vscode-docs `agent-customization/mcp-servers.md`,
 cursor.com/docs/context/mcp, and the quick start of modelcontextprotocol.io for Claude Desktop.
 """
 
@@ -51,7 +51,7 @@ class ServerEntry:
         args: its arguments.
         env: variables that the server gets, with their values.
         forwarded: variables whose values the client takes from its own environment.
-        cwd: the program's directory; None for that of the client.
+        cwd: the program's directory; None for the client's.
         url: the address of a remote server, else empty.
         headers: headers of each HTTP request. `${NAME}` in a value stands for a variable of the
             client's environment.
@@ -82,8 +82,8 @@ class ClientFormat:
         servers: the member of the file that holds the servers.
         syntax: the JSON that the client can read; None for TOML.
         user: where its file for all projects is, by `sys.platform`.
-        user_variable: the environment variable with the directory in which that file is instead,
-            and the path of the file in it.
+        user_variable: an environment variable that names another directory for that file, and the
+            file's path in this directory.
         project: the path of its file in a project's directory; None if it has none.
         members: constant members of an entry with a command.
         remote: the members of an entry with an address, by transport. Others aren't supported.

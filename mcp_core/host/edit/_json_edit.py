@@ -321,7 +321,7 @@ class _Style:
         return self._line_start(position) > 0 and not before.strip(" \t")
 
     def _indent_at(self, position: int) -> str:
-        """Return the white space with which the line of a position begins."""
+        """Return the indentation of the line that has a position."""
         line = self._text[self._line_start(position) : position].lstrip(_BYTE_ORDER_MARK)
         return line[: len(line) - len(line.lstrip(" \t"))]
 

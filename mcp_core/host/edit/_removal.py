@@ -91,7 +91,7 @@ def _comma_after(text: str, parent: JsonNode, position: int) -> int | None:
 
 
 def _remove_span(text: str, start: int, end: int) -> TextEdit:
-    """Return the edit that removes a span, with its line if that has nothing else."""
+    """Return the edit that removes a span, and its line if nothing else is on the line."""
     line_start = text.rfind("\n", 0, start) + 1
     rest = _REST_OF_LINE.match(text, end)
     if not text[line_start:start].strip(" \t"):
@@ -135,7 +135,7 @@ def remove_toml_member(text: str, path: Sequence[str]) -> str:
 
 
 def _find_spans(text: str, path: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Return the spans of statements at `path` or below, joined where no other is between."""
+    """Return the spans of statements at `path` or below it. Spans of neighbours are joined."""
     spans: list[tuple[int, int]] = []
     was_inside = False
     for statement in find_toml_statements(text):
@@ -162,7 +162,7 @@ def _cut_lines(text: str, start: int, end: int) -> str:
 def _has_all_others(
     text: str, old: dict[str, Any], path: Sequence[str], others: dict[str, Any]
 ) -> bool:
-    """True if `text` has the values of `old` but for that at `path`.
+    """Return True if `text` has all values of `old` but the one at `path`.
 
     A table around it that has become empty may be there or not.
     """

@@ -3,7 +3,7 @@
 1. Reading needs the standard library only. Writing needs tomlkit, which keeps comments, order and
    white space; only this module imports it, on first use.
 2. A change is proved before it is returned: the text is read again and compared with what was
-   meant, and all old lines must still be there, but for those of the changed table.
+   meant, and all old lines outside the changed table must still be there.
 
 Source: TOML 1.0.
 """

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 __all__ = ["TomlStatement", "find_toml_places", "find_toml_statements"]
 
-# A string on one line. Those over several lines have no pattern of their own: Python before 3.11.5
-# matches possessive groups of alternatives wrongly (gh-106052), and others take memory by length.
+# A string on one line. Strings over several lines have no pattern: Python before 3.11.5 matches
+# possessive groups of alternatives wrongly (gh-106052), and other groups take memory by length.
 _STRING: Final = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"' + r"|'[^'\n]*+'"
 # The ends of strings over several lines, by their beginnings. An escape may hide a quote.
 _STRING_ENDS: Final = {
