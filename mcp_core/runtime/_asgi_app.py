@@ -1,10 +1,10 @@
 """An ASGI application for any runtime: what it serves, and the lifespan protocol.
 
 An application mounted in another one may never see a `lifespan` scope. Unless the outer one enters
-`lifespan`, the inner one starts with the first request and ends with the run. A run keeps nothing
-for the next one, so an application may be served again. Clients look for a protected resource's
-metadata at the root of the host. A mounted application gets no requests there, so the metadata has
-its own application.
+`lifespan`, the inner one starts with the first request and ends with the event loop. A lifespan
+keeps nothing for the next one, so an application may be served again. Clients look for a protected
+resource's metadata at the host's root. A mounted application gets no requests there, so the
+metadata has its own application.
 
 Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
 """
@@ -84,7 +84,7 @@ class AsgiApplication(abc.ABC):
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
         """Run an application that is mounted in another one, while this context is entered.
 
-        Frameworks don't pass the `lifespan` scope on to what is mounted. Give them this method,
+        Frameworks don't pass the `lifespan` scope on to mounted apps. Give them this method,
         as in `FastAPI(lifespan=app.lifespan)`, or enter it in your own lifespan. Without it, the
         application starts with the first request and ends with the event loop.
 

@@ -504,7 +504,7 @@ class AbstractClient(abc.ABC):
         Args:
             ref: a prompt's name, or the text of a template: a text with `{` or `://` in it counts
                 as a template. A reference of `mcp_core.types` names the kind.
-            argument: the name of the argument or variable.
+            argument: the argument's or variable's name.
             value: what the user has typed so far.
             arguments: the arguments that are settled already. Revisions before 2025-06-18 don't
                 send them.
@@ -690,7 +690,7 @@ class AbstractClient(abc.ABC):
     def _send_with_input(
         self, method: str, params: Params, asked: InputRequested
     ) -> CallSteps[Any]:
-        """Send a request again with what its result asked for, until there is a final result."""
+        """Send a request again with the input that its result asked for, until that is final."""
         config = self._conn.config
         round_trips = ClientRoundTrips(method, params, self.peer, config.capabilities)
         result: Any = asked

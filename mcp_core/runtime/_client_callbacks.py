@@ -350,7 +350,7 @@ class ServerInitiatedRequests:
         self._conn.send_error(event.id, self._internal_error(event, error))
 
     def _error_of(self, event: RequestReceived, error: BaseException | None) -> t.ErrorData | None:
-        """Return the JSON-RPC error for what a callback raised, None if it raised nothing."""
+        """Return the JSON-RPC error for a callback's exception, None without an exception."""
         if error is None:
             return None
         if isinstance(error, McpError):

@@ -380,7 +380,7 @@ class HttpRequestJob(Job):
 
     Attributes:
         answered: whether anything of a response to the last attempt has arrived.
-        keep_alive: seconds for which the server keeps the connection, None if it doesn't say so.
+        keep_alive: seconds for which the server keeps the connection, None if it names no time.
         unauthorized: whether the response demands another access token; the client doesn't get
             such a response.
         record: the recording of the last attempt, None if it isn't recorded.

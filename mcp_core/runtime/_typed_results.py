@@ -1,7 +1,7 @@
 """Tool results whose data is decoded to a type of the caller: `call_tool(..., returns=Weather)`.
 
-1. The data is `structuredContent`. In older revisions there is none, and the only text block is the
-   JSON of the data (server/tools, Structured Content).
+1. The data is `structuredContent`. Older revisions don't have this: there, the only text block is
+   the JSON of the data (server/tools, Structured Content).
 2. Data that isn't an object is often sent as `{"result": value}`: until 2025-11-25 structured
    content has to be an object. It is unwrapped if the type doesn't describe an object.
 """

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 __all__ = ["PollWait", "TaskPoller", "TaskProgress"]
 
 _CANCELLED: Final = -32603  # the code of a `tasks/result` error for a cancelled task
-# Requests about a task that may fail in a row. With the delays below, a server that is restarted
-# has half a minute or more to come back.
+# Requests about a task that may fail in a row. With the delays below, a server has half a minute or
+# more to restart.
 _MAX_FAILURES: Final = 5
 _MAX_RETRY_DELAY: Final = 30.0  # seconds, unless the server asks for a longer interval
 # Input requests in a task's life. No user answers so many; their digests take 64 KiB.

@@ -35,7 +35,7 @@ _MAX_INTERVAL: Final = 60.0
 
 
 async def run_nested_task(request: SingleRequest[T], runtime: Runtime) -> T:
-    """Send a request that asks for a task, and return what `request` reads of the response.
+    """Send a request that asks for a task, and return the value that `request` reads.
 
     If this is cancelled, so is the task.
     """

@@ -69,7 +69,7 @@ class TaskNotifier:
         """
         service = self._service()
         assert service is not None
-        for key in list(self._observers):  # those of listen requests that have ended
+        for key in list(self._observers):  # the listen requests of some have ended
             if not service.conn.is_subscribed_to_task(key.id):
                 self._discard(key)
         for key in keys:

@@ -193,7 +193,7 @@ class RunningTask:
             self._records.reports.failed(STORE, exc)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Set the status message from what a handler has reported as its progress.
+        """Set the status message from the progress that a handler has reported.
 
         In 2025-11-25 the client also gets a progress notification.
         """
@@ -497,7 +497,7 @@ class TaskJob(RequestJob):
         )
 
     def _become_task(self, record: TaskRecord) -> None:
-        """Answer the request with the task, and let go of the conversation."""
+        """Answer the request with the task, and drop the references to the conversation."""
         service = self._service
         assert service is not None
         assert self.options is not None

@@ -23,7 +23,7 @@ class TaskWatch:
     """An iterator of changed keys, each once until it is read. Only one task may read it.
 
     Args:
-        runtime: what waits.
+        runtime: waits for the next key.
         poll: called while nothing changes, every `interval` seconds; it may call `add`.
         interval: None never to call `poll`.
     """
