@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "WINDOWS_VARIABLES", "child_environment"]
 
-# The first six are what the official SDKs pass on. The others have no
-# secrets either: without them a server would read text files in the wrong encoding, show times in
-# the wrong zone, or put its temporary files where other users can see their names.
+# The first six are what the official SDKs pass on. The others have no secrets either: without them
+# a server would read text files in the wrong encoding, show times in the wrong zone, or put its
+# temporary files where other users can see their names.
 INHERITED_VARIABLES: Final[tuple[str, ...]] = (
     "HOME",
     "LOGNAME",
@@ -68,7 +68,7 @@ def child_environment(
 
     Args:
         environ: this process's environment.
-        env: variables that the child gets as well; they replace those of the same name.
+        env: variables that the child gets as well; they replace inherited ones of the same name.
         inherit_env: whether it gets all of `environ`, in place of `INHERITED_VARIABLES`.
         mark: random text without a colon, for `MARK_VARIABLE`. If this process is itself such a
             child, its own marks precede it.

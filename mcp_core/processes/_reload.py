@@ -128,7 +128,7 @@ class ReloadRelay:
     # -- What happens to the process ------------------------------------------------------------
 
     def server_started(self) -> None:
-        """Begin with a new process: repeat the handshake, then pass on what waits."""
+        """Begin with a new process: repeat the handshake, then pass on the waiting lines."""
         self._generation += 1
         self._server_lines = LineBuffer(self._limits.message)
         if self._initialize is None or self._opened is None:
@@ -218,7 +218,7 @@ class ReloadRelay:
             self._to_client.append(encode_notification(UPDATED, encode({"uri": uri})))
 
     def _run(self) -> None:
-        """Pass on messages from now on, first subscriptions again and then what has waited."""
+        """Repeat the subscriptions, pass on the waiting lines, and pass on messages from now on."""
         self._phase = _Phase.RUNNING
         for id, envelope in self._listens.items():
             self._send_to_server(envelope)

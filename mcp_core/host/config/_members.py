@@ -35,7 +35,7 @@ class MemberReader:
         path: the path of the object in it.
         value: the object.
         problems: where problems are added.
-        server: the name of the server that cannot be used if there is a problem.
+        server: the server that cannot be used if there is a problem, by name.
     """
 
     def __init__(

@@ -24,8 +24,7 @@ from ._members import MemberReader
 
 __all__ = ["OWN_TOOL_LISTS", "asks_always", "check_restrictions", "read_tool_list"]
 
-# The members with the tools that may be used, and with those that may not, in formats whose own
-# program has no such members.
+# The members that list allowed and denied tools, in formats whose own program has no such members.
 OWN_TOOL_LISTS: Final = ("allowedTools", "deniedTools")
 
 # `readOnlyTools`, `read_only_tools` and `read-only-tools` have the same words.

@@ -86,7 +86,7 @@ class MergedServers:
         variables: ConfigVariables,
         file_variables: Iterable[str] | None = None,
     ) -> ExpandedServer:
-        """Return a server with its variables expanded, after the policy was asked about it.
+        """Return a server with its variables expanded, if the policy allows it.
 
         Args:
             name: the name of a server that counts.

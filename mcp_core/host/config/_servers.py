@@ -39,7 +39,7 @@ class ServerConfig:
     transport, such as headers of a stdio server, stay as they are.
 
     Args:
-        name: the name of the server in the file.
+        name: the server's name in the file.
         transport: how its messages travel.
         place: where it stands in the file.
         variables: how its texts write variables.
@@ -52,7 +52,7 @@ class ServerConfig:
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
         header_variables: names of environment variables with headers' values, by header name.
-        bearer_variable: the name of the environment variable with a bearer token, or None.
+        bearer_variable: the environment variable with a bearer token, by name; or None.
         connect_timeout: seconds that the server may take until it is connected; None if not set.
         call_timeout: seconds that a call may take; None if not set.
         disabled: whether the file says that the server is not to be used.
@@ -112,7 +112,7 @@ class ServerConfig:
         """Return why the file doesn't let a tool be used, as a phrase for people, or None.
 
         Args:
-            tool: the name of the tool at the server.
+            tool: the tool's name at the server.
         """
         if tool in self.denied_tools:
             return f"its file denies it ({self.place_of('denied_tools')})"
@@ -128,7 +128,7 @@ class ConfigInput:
     Source: VS Code, "Input variables for sensitive data".
 
     Args:
-        id: the name of the input.
+        id: the input's name.
         type: `promptString`, `pickString` or another type of VS Code.
         place: where it stands in the file.
         description: the question to the user; empty if the file has no description.

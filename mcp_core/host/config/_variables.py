@@ -123,9 +123,9 @@ class ExpandedServer:
         cwd: its directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
-        secrets: values that must not be shown: those of secret inputs, of variables in the address
-            and the headers, of other variables unless they are common words, paths and the like,
-            and those that names of variables, headers and options show to be secrets.
+        secrets: values that must not be shown: secret inputs; variables in the address and the
+            headers; other variables, unless they are common words, paths and the like; and values
+            of variables, headers and options whose names suggest a secret.
     """
 
     config: ServerConfig
@@ -206,7 +206,7 @@ def _named_variables(server: ServerConfig) -> Iterator[tuple[tuple[str, ...], st
 
 
 def variable_pattern(syntax: VariableSyntax) -> re.Pattern[str]:
-    """Return the pattern of what is replaced in a text. `parse_variable` reads its matches."""
+    """Return the pattern that finds variables in a text. `parse_variable` reads its matches."""
     if syntax == "none":
         return _NOTHING
     return _BRACES if syntax == "braces" else _BRACES_OR_DOLLAR

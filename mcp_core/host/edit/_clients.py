@@ -77,7 +77,7 @@ class ClientFormat:
     """How one client keeps its servers.
 
     Args:
-        name: the name of the client on our command line.
+        name: the client's name on our command line.
         title: its name for people.
         servers: the member of the file that holds the servers.
         syntax: the JSON that the client can read; None for TOML.
@@ -89,14 +89,14 @@ class ClientFormat:
         remote: the members of an entry with an address, by transport. Others aren't supported.
         headers: the member with the headers of requests.
         has_cwd: whether an entry can have a directory.
-        tool_lists: the members of an entry with the tools that may be used, and with those that may
-            not; None if the client has no such members.
+        tool_lists: the members of an entry that list allowed and denied tools; None if the client
+            has no such members.
         disabling: what turns a server off: a member `disabled` or `enabled` of its entry, or the
             list `mcp.excluded` of the file; None if it isn't in the file.
         reference: a value that the client replaces by the variable `NAME`; None if it has none.
         forwarded: the member that lists variables to pass on, in place of references.
         replaces: what the client replaces in a value, as a regular expression; None for nothing.
-        program: the name of the client's own command; None if it has none.
+        program: the client's own command; None if it has none.
         add_command: its arguments that register a server; None if they cannot express the entry.
         needs_restart: whether a running client doesn't notice that its file has changed.
     """
