@@ -227,7 +227,7 @@ def _to_rich_text(parts: Iterable[LinePart]) -> Text:
 def _isolate(text: str) -> str:
     """Isolate text with letters that are written from right to left (UAX 9).
 
-    Otherwise a terminal may move the numbers and words around it, such as those of a prompt.
+    Otherwise a terminal may move the numbers and words around it, such as a prompt's.
     """
     if text.isascii() or not any(unicodedata.bidirectional(c) in ("R", "AL") for c in text):
         return text

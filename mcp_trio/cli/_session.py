@@ -413,7 +413,7 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     Raises:
         CliError: the connection failed, or a call in `body` failed.
     """
-    if target.configured is not None:  # its URL is what the file says
+    if target.configured is not None:  # the file decides its URL: guess none
         return trio.run(_run_session, target, body, lambda client: None)
     try:
         return _connect_and_run(target, body)

@@ -168,7 +168,7 @@ class CheckReport:
         findings: those that were kept.
         failed, inconclusive, known: how many there are of each kind.
         damaged: how many lines cannot be read.
-        messages: how many were judged; `messages_from` has those of each side.
+        messages: how many were judged; `messages_from` counts the messages from each side.
         unread: why the trace wasn't read; empty if it was.
     """
 

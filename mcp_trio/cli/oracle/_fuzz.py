@@ -272,7 +272,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
-    """Return the options of a run, `more` beside those of `add_run_options`."""
+    """Return the options of a run. `more` has fields that `add_run_options` has no options for."""
     seconds = found.seconds
     if seconds is None and found.cases is None:
         seconds = DEFAULT_SECONDS

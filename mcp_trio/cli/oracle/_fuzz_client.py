@@ -1,6 +1,6 @@
 """`mcp-trio fuzz --client -- COMMAND`: play a client's server by scripts, and judge the client.
 
-The output, the files and the exit statuses are those of `mcp-trio fuzz`.
+The output, the files and the exit statuses are the same as for `mcp-trio fuzz`.
 """
 
 from __future__ import annotations

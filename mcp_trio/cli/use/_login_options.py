@@ -159,7 +159,7 @@ def _check_deviations(found: argparse.Namespace) -> None:
     """Check the options that drop a requirement of the specification, as `ClientProfile` does.
 
     Raises:
-        CliError: they are for no authorization server in particular, or no scope says what the
+        CliError: no authorization server is named that they are for, or no scope says what the
             token is for.
     """
     given = {
