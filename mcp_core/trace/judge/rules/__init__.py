@@ -1,4 +1,7 @@
-"""The judge's rules, by subject. Importing this package fills the table of rules."""
+"""The judge's rules, by subject. Importing this package fills the table of rules.
+
+In a rule, `return None  # RPC-3` says that the rule for the row RPC-3 judges this case.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ __all__ = [
     "rules_for_message",
 ]
 
-# Judged by the `Judge` itself, line by line.
+# Rows that the `Judge` itself judges, line by line.
 OF_LINES: Final = frozenset(
     {
         "STDIO-1",

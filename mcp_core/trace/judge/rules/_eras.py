@@ -1,4 +1,4 @@
-"""Rules for a revision's choice, the detection of the era, and the end of a process."""
+"""Rules for choosing a revision, detecting the era, and ending a process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _BEFORE_THE_FIRST: Final = "2024-10-07"  # a draft that some SDKs still speak
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
-_PROMPTLY: Final = 10.0  # seconds in which a process ends by itself
+_PROMPTLY: Final = 10.0  # seconds within which a process exits by itself
 _KILLED: Final = (-9, -15)
 
 
 def is_revision(text: Any) -> bool | None:
-    """Return True for a revision, False for what cannot be one, and None for a later or a draft."""
+    """Return True for a revision, None for a later one or a draft, False for anything else."""
     if not isinstance(text, str):
         return False
     if is_known(text):
@@ -82,7 +82,7 @@ def rejected_version_is_not_used_again(message: SeenMessage, state: Conversation
     if known is None:
         return True
     line, time, supported = known
-    # Requests cross the error, and each of several callers has its own.
+    # Requests can cross the error on the wire, one from each concurrent caller.
     if named in supported or message.time - time < _REACTION:
         return None
     return RuleFailure(f"the version {show(named)} again, which the server rejected", (line,))
@@ -94,7 +94,7 @@ def modern_server_names_its_versions(message: SeenMessage, state: ConversationSt
     if not state.negotiation.has_served_modern or state.negotiation.handshake_answered:
         return None
     found = set(_DATE.findall(f"{message.error.get('message')} {message.error.get('data')}"))
-    # It may serve other clients with a handshake, and reject this one for another reason.
+    # The server may serve other clients with a handshake, and reject this one for another reason.
     is_modern_only = bool(state.negotiation.server_versions) and all(
         map(is_modern, state.negotiation.server_versions)
     )
@@ -116,7 +116,7 @@ def client_of_both_eras_probes(message: SeenMessage, state: ConversationState) -
         or state.negotiation.initialize is not None
     ):
         return None
-    # It can know the era of the server from an earlier process.
+    # The client may know the server's era from an earlier process.
     return state.first_method == "server/discover" or RuleFailure(
         f"a client of both eras begins with {state.first_method}",
         (state.first_line,),
@@ -133,7 +133,7 @@ def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationS
         return True
     if not message.is_modern or message.method == "server/discover":
         return None
-    # It may know no other era.
+    # The client may not know the other era.
     return RuleFailure(
         f"{message.method} after the error {show(probe.code)} of server/discover",
         (probe.line,),
@@ -148,7 +148,7 @@ def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> O
         return None
     if message.method != "initialize":
         return True if message.is_modern else None
-    # The error can cross the handshake if it comes late.
+    # A late error can cross the handshake on the wire.
     return RuleFailure(
         f"initialize after the error {probe.code} of server/discover",
         (probe.line,),
@@ -166,8 +166,8 @@ def client_closes_stdin_first(state: ConversationState) -> Outcome:
     if CLIENT in state.end_times:
         return True
     if state.exit[0] not in _KILLED:
-        return None  # it ended by itself
-    # The signal can be of its user.
+        return None  # the process exited by itself
+    # The user may have sent the signal.
     return RuleFailure(
         "the server was ended by a signal before its stdin was closed", is_certain=False
     )

@@ -1,7 +1,7 @@
 """Rules for errors: their codes, and which error belongs to which fault of a request.
 
-A code can also be of a check that comes before the one that a rule thinks of, such as a limit. A
-rule is certain only where another check has no reason.
+Another check, such as a limit, can come first and decide the code. So a rule is certain only where
+no other check explains the code.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _HEADERS: Final = -32020
 _CAPABILITY: Final = -32021
 _VERSION: Final = -32022
 _REMOVED: Final = (-32002, -32042)
-# Codes that no limit and no failure of a server has a reason for. 0 is that of an exception that
-# has no code.
+# Codes that neither a limit nor a failure of the server explains. An exception without a code
+# becomes 0.
 _WRONG: Final = (_INVALID_REQUEST, _NOT_FOUND, 0)
 _SHORT: Final = 500  # characters of a message that is below every limit
-_MAX_LINES: Final = 3  # of one concise sentence
+_MAX_LINES: Final = 3  # lines; one concise sentence has fewer
 
 
 def _code(message: SeenMessage) -> int | None:
@@ -81,7 +81,7 @@ def parse_error_is_of_what_has_no_id(message: SeenMessage, state: ConversationSt
         return None
     if code != _PARSE_ERROR or not message.request.is_well_formed:
         return True
-    # Of a message over its limit a receiver can have read the beginning only.
+    # A receiver may have read only the beginning of a message over its limit.
     return RuleFailure(
         "a request whose id was read has the code of a parse error",
         (message.request.line,),
@@ -150,7 +150,7 @@ def legacy_codes_are_not_used(message: SeenMessage, state: ConversationState) ->
     code = _code(message)
     if code is None or code in _REMOVED:
         return None
-    # It can be a code of an implementation from before the rule.
+    # The implementation may be older than the rule.
     return not -32019 <= code <= -32000 or RuleFailure(
         f"the error has the code {code}, and its range is closed", is_certain=False
     )
@@ -215,7 +215,7 @@ def _unknown(
         return None  # the error can be about the message itself
     has_revision = META + "protocolVersion" in message.request.meta
     if not has_revision and not state.negotiation.handshake_answered:
-        return None  # or about the handshake that is missing
+        return None  # or about the missing handshake
     if message.code == codes[0]:
         return True
     return RuleFailure(
@@ -234,7 +234,7 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
     if state.lists.is_given_cursor(request.method, cursor):
         return None
     if request.method not in state.lists.complete and request.method not in state.lists.cursors:
-        return None  # the list itself can be at fault
+        return None  # the error can be about the list itself
     return _unknown(message, state, f"the unknown cursor {show(cursor)}", (_INVALID_PARAMS,))
 
 
@@ -292,7 +292,7 @@ def unknown_resource_is_not_empty(message: SeenMessage, state: ConversationState
         return None
     if message.result is None or lookup(message.result, "contents") != []:
         return True
-    # It can be one that the server doesn't list.
+    # The resource may exist without being listed.
     return RuleFailure(
         "the contents of an unknown resource are empty", (request.line,), is_certain=False
     )
@@ -386,7 +386,7 @@ def failure_of_a_tool_is_in_its_result(message: SeenMessage, state: Conversation
         return None
     if code != _INTERNAL and -32768 <= code <= -32000:
         return None
-    # The dispatch of the call can have failed.
+    # The server may have failed before it reached the tool.
     return RuleFailure(
         f"the call of a known tool has an error with the code {code}",
         (request.line,),

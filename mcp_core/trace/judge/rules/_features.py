@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _MAX_COMPILED: Final = 100
-_MAX_REMEMBERED: Final = 16_384  # characters of a schema that is remembered
-_NOTIFIED: Final = 1.0  # seconds in which a notification follows a change
+_MAX_REMEMBERED: Final = 16_384  # characters; a longer schema isn't cached
+_NOTIFIED: Final = 1.0  # seconds within which a notification follows a change
 _KNOWN_SCHEMES: Final = ("http", "https", "file", "git")
 _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
@@ -119,7 +119,7 @@ def compile_schema(schema: dict[str, Any], state: ConversationState) -> Untruste
 
 
 def _compile(schema: dict[str, Any]) -> UntrustedSchema:
-    """Return a compiled schema, which can have been compiled for another conversation.
+    """Return the compiled schema. All conversations share the compiled schemas in a cache.
 
     Raises:
         InvalidSchema: the schema cannot be used.
@@ -128,7 +128,7 @@ def _compile(schema: dict[str, Any]) -> UntrustedSchema:
     compiled = _compile_remembered(text) if len(text) <= _MAX_REMEMBERED else _compile_text(text)
     if isinstance(compiled, UntrustedSchema):
         return compiled
-    raise type(compiled)(*compiled.args)  # an exception keeps the frames that it was raised in
+    raise type(compiled)(*compiled.args)  # a copy: an exception keeps its frames alive
 
 
 def _compile_text(text: str) -> UntrustedSchema | InvalidSchema:
@@ -139,12 +139,12 @@ def _compile_text(text: str) -> UntrustedSchema | InvalidSchema:
 
 
 # Compiling takes milliseconds, and all conversations with a server list the same tools. Judges in
-# two threads that share a schema count their steps together, and at worst both find no error.
+# two threads may share a schema and its count of steps: at worst both miss an error.
 _compile_remembered = functools.lru_cache(maxsize=256)(_compile_text)
 
 
 def is_complete(message: SeenMessage) -> bool:
-    """True if it is the result of the call itself, not a task or a round."""
+    """Return True for the call's own result, not for a task or a request for input."""
     assert message.result is not None
     request = message.request
     if message.facts.requested_tasks and request is not None and "task" in request.params:
@@ -172,15 +172,15 @@ def unknown_tool_is_invalid_params(message: SeenMessage, state: ConversationStat
     if state.lists.tools is None or not isinstance(name, str) or name in state.lists.tools:
         return None
     if message.error is not None and message.code != -32602:
-        # The code of another error, such as a missing header or a limit, can come first.
+        # Another error, such as a missing header or a limit, can come first.
         return RuleFailure(
             f"the error for the unknown tool {show(name)} has the code {show(message.code)}",
             (request.line,),
-            # The code of a tool that is new, and no task.
+            # -32601 is about the tool, unless the call asks for a task.
             is_certain=message.code == -32601 and "task" not in request.params,
         )
     if message.result is not None and not message.result.get("isError"):
-        return None  # the tool can be new, or hidden
+        return None  # the tool may be newer than the list, or unlisted
     return (
         True
         if message.error is not None
@@ -198,7 +198,7 @@ def schemas_are_valid(message: SeenMessage, state: ConversationState) -> Outcome
     checked = False
     for tool in objects(message.result.get("tools")):
         if tool == (state.lists.tools or {}).get(str(tool.get("name"))):
-            continue  # it was checked before
+            continue  # already checked
         for key in ("inputSchema", "outputSchema"):
             schema = tool.get(key)
             if not isinstance(schema, dict):
@@ -217,7 +217,7 @@ def _find_schema_error(schema: dict[str, Any]) -> str | None:
     except SchemaTooComplex:
         return None
     except InvalidSchema as exc:
-        # A dialect that we don't have, or a reference to the outside or without end, isn't a fault.
+        # An unsupported dialect, an external reference or an endless one isn't a fault.
         return str(exc) if str(exc).startswith("not a valid JSON Schema") else None
     return ""
 
@@ -228,7 +228,7 @@ def order_of_tools_stays(message: SeenMessage, state: ConversationState) -> Outc
     if before is None or now is None or set(before.names) != set(now.names):
         return None
     if state.lists.changed.get("tools/list", 0) > before.asked:
-        return None  # one can have gone and come again
+        return None  # a tool may have been removed and added again
     return before.names == now.names or RuleFailure(
         "the same tools are listed in another order", (before.line,)
     )
@@ -279,7 +279,7 @@ def updates_go_to_subscribers(message: SeenMessage, state: ConversationState) ->
     if not state.is_ordered:
         return None
     if state.ever_subscribed:
-        return True  # it can be of a part of the resource that was subscribed to
+        return True  # the update can be for a part of the subscribed resource
     return "an update although the client never subscribed"
 
 
@@ -327,7 +327,7 @@ def sampling_requests(message: SeenMessage) -> Iterator[Mapping[str, Any]]:
 
 
 def _asked(message: SeenMessage, method: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the params of the requests to the client in a message of the server."""
+    """Yield the params of the requests to the client that a server's message contains."""
     if message.kind == "request" and message.method == method:
         yield message.params
     for holder in (message.result, message.params):
@@ -520,7 +520,7 @@ def roots_are_files(message: SeenMessage, state: ConversationState) -> Outcome:
     return True if wrong is None else f"a root has the URI {show(wrong)}"
 
 
-# -- What a client answers, and is asked for -------------------------------------------------------
+# -- What a client answers, and what it is asked for -----------------------------------------------
 
 
 def _tool_choice(params: Any, result: Any) -> Outcome:
@@ -531,7 +531,7 @@ def _tool_choice(params: Any, result: Any) -> Outcome:
     uses_tools = any(block.get("type") == "tool_use" for block in _blocks(result))
     if mode == "none":
         return not uses_tools or "a tool is used, and the toolChoice is none"
-    # A model can be stopped before it has used one.
+    # The model may have been stopped before it used a tool.
     return uses_tools or RuleFailure(
         "no tool is used, and the toolChoice is required",
         is_certain=result.get("stopReason") != "maxTokens",
@@ -562,12 +562,12 @@ def unbalanced_messages_are_rejected(message: SeenMessage, state: ConversationSt
     if request is None or not request.has_all_params or not _is_unbalanced(request.params):
         return None
     if message.result is None:
-        return True if message.code == -32602 else None  # the user can have said no
+        return True if message.code == -32602 else None  # the user may have declined
     return RuleFailure("messages that lack tool_results are sampled", (request.line,))
 
 
 def _is_unbalanced(params: Mapping[str, Any]) -> bool:
-    """Return True if a user message mixes tool_results, or a tool_use isn't answered."""
+    """Return True if a message mixes tool_results with others, or a tool_use isn't answered."""
     entries = list(objects(params.get("messages")))
     for index, entry in enumerate(entries):
         kinds = {str(block.get("type")) for block in _blocks(entry)}
@@ -589,7 +589,7 @@ def declared_elicitation_has_a_mode(message: SeenMessage, state: ConversationSta
         found = lookup(message.meta.get(META + "clientCapabilities"), "elicitation")
     if not isinstance(found, dict):
         return None
-    # It may still support one.
+    # Such a client may still support a mode.
     return (
         not found
         or "form" in found
@@ -622,7 +622,7 @@ def urls_have_no_credentials(message: SeenMessage, state: ConversationState) -> 
             continue
         found = _USER_INFO.match(url)
         if found is not None:
-            # A name alone need not be that of the user.
+            # A name without a password may not be the user's.
             has_password = ":" in found.group().partition("://")[2]
             return RuleFailure("the URL of an elicitation has user info", is_certain=has_password)
         outcome = True

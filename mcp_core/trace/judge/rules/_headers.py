@@ -39,7 +39,7 @@ _MISMATCH: Final = -32020
 
 
 class _Annotation(NamedTuple):
-    """A property that a header repeats: the names that lead to it, and the name of the header."""
+    """A property that a header repeats: the path of names to it, and the header's name."""
 
     path: tuple[str, ...]
     header: str
@@ -48,7 +48,7 @@ class _Annotation(NamedTuple):
 def _annotated(
     schema: Any, path: tuple[str, ...] | None, depth: int = 0
 ) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Yield the schemas with an annotation, and their paths: None where no property leads."""
+    """Yield each annotated schema with its path, or None if more than properties leads to it."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return
     if _ANNOTATION in schema:
@@ -68,7 +68,7 @@ def _annotated(
 
 
 def _read(schema: Any) -> tuple[list[_Annotation], str]:
-    """Return the annotations of a tool's schema, and what is wrong with one; empty if nothing."""
+    """Return the annotations of a tool's schema, and the first error in them, or an empty text."""
     found: list[_Annotation] = []
     names: set[str] = set()
     for path, node in _annotated(schema, ()):
@@ -89,7 +89,7 @@ def _read(schema: Any) -> tuple[list[_Annotation], str]:
 def _annotations(
     exchange: SeenExchange, state: ConversationState
 ) -> tuple[list[_Annotation], str] | None:
-    """Return the annotations of the tool that an exchange calls, or None if it is unknown."""
+    """Return the annotations of the tool that an exchange calls, or None if the tool is unknown."""
     request = exchange.request
     if request is None or request.method != "tools/call" or request.redacted:
         return None
@@ -106,7 +106,7 @@ def _annotations(
 
 
 def _expected(value: Any) -> str | None:
-    """Return the text of an argument in its header, or None if it cannot have one."""
+    """Return an argument as text for its header, or None if the argument cannot be in one."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -127,9 +127,9 @@ def _is_equal(found: str, wanted: str, value: Any) -> bool:
 
 
 def _faults(exchange: SeenExchange, state: ConversationState) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the headers of a call: "missing", "other" or "more", and a text.
+    """Yield a kind of fault and a text for each header that repeats an argument of a call.
 
-    Yields "right" for a header that is as it should be.
+    The kind is "missing", "other" or "more", or "right" for a correct header.
     """
     found = _annotations(exchange, state)
     request = exchange.request
@@ -224,7 +224,7 @@ def task_is_named(exchange: SeenExchange, state: ConversationState) -> Outcome:
     request = exchange.request
     if request is None or request.method not in ("tasks/get", "tasks/update", "tasks/cancel"):
         return None
-    # The id can be a pseudonym in one of the two places.
+    # Only that the header is there: one of the two ids can be a pseudonym in the trace.
     return "mcp-name" in exchange.headers or f"{request.method} has no `Mcp-Name`"
 
 

@@ -1,7 +1,7 @@
 """Rules for Streamable HTTP: heads, status, sessions and mirrored headers.
 
-They are judged at a request's head, and at its response's head. What an intermediary can
-answer in place of the server, such as a status without a JSON-RPC body, accuses no server.
+They are judged at a request's head, and at its response's head. They don't blame the server for a
+response that an intermediary may have sent, such as a status without a JSON-RPC body.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["decode_header", "mirrored_name"]
 _VERSION: Final = "mcp-protocol-version"
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
-# The member of the params that `Mcp-Name` repeats. Ids of tasks are replaced in a trace.
+# The member of the params that `Mcp-Name` repeats. Task ids are left out: a trace replaces them.
 _NAMES: Final = {
     "tools/call": "name",
     "prompts/get": "name",
@@ -61,7 +61,7 @@ def post_accepts_json_and_events(exchange: SeenExchange, state: ConversationStat
 
 
 def _is_of_endpoint(exchange: SeenExchange, state: ConversationState) -> bool:
-    """True if a GET or DELETE is for the endpoint: only such requests name a session."""
+    """Return True if a GET or DELETE is for the endpoint: only such requests name a session."""
     return exchange.headers.get(SESSION) is not None
 
 
@@ -70,10 +70,10 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
     if state.http.session is None or not _is_post(exchange) or _is_initialize(exchange):
         return None
     if all(message.kind == "response" for message in exchange.messages):
-        return None  # it can answer a request of the session before
+        return None  # it can answer a request of the previous session
     sent = exchange.headers.get(SESSION)
     if sent in state.http.former_sessions:
-        return None  # it can have been on its way, or be of another client
+        return None  # it may have been on its way, or come from another client
     return sent == state.http.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None
@@ -174,7 +174,7 @@ def request_is_answered_in_a_known_type(
         key = id_key(exchange.request.id)
         request = None if key is None else state.requests.open[CLIENT].get(key)
         if (request is not None and request.cancelled) or _ends_session(exchange, state):
-            return None  # there is no response that could be of a type
+            return None  # there is no response whose type could be judged
         return RuleFailure(
             f"a request is answered with the status {exchange.status}",
             is_certain=is_certain,
@@ -184,7 +184,7 @@ def request_is_answered_in_a_known_type(
 
 
 def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
-    """True if the client has ended an exchange's session, or is about to."""
+    """Return True if the client has ended an exchange's session, or is about to."""
     session = exchange.headers.get(SESSION)
     return session is not None and any(
         each.method == "DELETE" and each.headers.get(SESSION) == session
@@ -195,7 +195,7 @@ def _ends_session(exchange: SeenExchange, state: ConversationState) -> bool:
 @rule("HTTP-9", on="http_response", needs_history=True)
 def notification_is_accepted_with_202(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if state.http.has_endpoint:
-        return None  # of the HTTP+SSE transport, which names no status
+        return None  # the HTTP+SSE transport specifies no status
     kinds = {message.kind for message in exchange.messages}
     if not kinds or not kinds <= {"notification", "response"} or exchange.status >= 300:
         return None
@@ -263,9 +263,9 @@ def error_keeps_the_id(exchange: SeenExchange, state: ConversationState) -> Outc
         return None
     found = response.id
     if found is None and exchange.status not in _AFTER_BODY:
-        return None  # it can be decided by the head, before the body is read
+        return None  # the server can reject the head before it reads the body
     if found is None and response.code == _PARSE_ERROR:
-        return None  # parsers differ, in escapes of lone surrogates for example
+        return None  # parsers differ, for example on escaped lone surrogates
     return found == request.id or f"the error has the id {show(found)}, not {show(request.id)}"
 
 
@@ -310,7 +310,7 @@ def buffering_is_switched_off(exchange: SeenExchange, state: ConversationState) 
     if exchange.request is None or exchange.status != 200 or _content_type(exchange) != _EVENTS:
         return None
     found = exchange.response_headers.get("x-accel-buffering")
-    # It is for nginx, which doesn't pass it on, and need not show itself.
+    # The header is for nginx, which removes it. The response need not show that nginx was there.
     host = _PORT.sub("", exchange.headers.get("host", ""))
     is_near = state.observer == SERVER or host in _LOCAL
     is_passed = "via" in exchange.response_headers

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
-# The names of capabilities that the core has other names for.
+# Wire names of the capabilities that have another name in the core.
 _WIRE_NAMES: Final = {"list_changed": "listChanged", "create_message": "createMessage"}
 _LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates", "contents")
 
 
 def declares(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-    """Return True if a capability is declared. Presence counts, and a boolean its value."""
+    """Return True if a capability is declared: if it is present, and neither false nor null."""
     value: Any = capabilities
     for key in path:
         name = _WIRE_NAMES.get(key, key)
@@ -100,7 +100,7 @@ def server_waits_for_initialized(message: SeenMessage, state: ConversationState)
     if state.requests.open[CLIENT] and any(
         request.method != "initialize" for request in state.requests.open[CLIENT].values()
     ):
-        return None  # part of a request of the client, which shows that it is ready
+        return None  # part of a client's request, which shows that the client is ready
     return f"{message.method or 'a request'} comes before notifications/initialized"
 
 
@@ -130,7 +130,7 @@ def method_exists_in_revision(message: SeenMessage, state: ConversationState) ->
     return f"the negotiated revision has no {message.method}"
 
 
-# In the first two revisions it is a SHOULD, which has rows of its own.
+# In the first two revisions this is a SHOULD, with rows of its own.
 @rule("LIFE-13", "LIFE-15", "CAP-3", on="request", needs_history=True)
 def needed_capability_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     row = message.row
@@ -196,7 +196,7 @@ def feature_of_server_is_declared(
         return None
     assert message.request is not None
     assert message.result is not None
-    # A framework can answer what the server doesn't support: nothing is there.
+    # A framework can answer for a feature that the server doesn't have, with an empty result.
     is_nothing = message.result.get("isError") is True or any(
         message.result.get(key) == [] for key in _LISTS
     )
@@ -285,7 +285,7 @@ def unsupported_version_names_versions(message: SeenMessage, state: Conversation
 
 
 def names_two_versions(named: Any, state: ConversationState) -> bool:
-    """True if the header of the exchange names another version than `named`, that of the body."""
+    """Return True if the exchange's header names another version than `named`, the body's."""
     if state.http.exchange is None:
         return False
     header = state.http.exchange.headers.get("mcp-protocol-version")
@@ -361,7 +361,7 @@ def ping_is_answered(message: SeenMessage, state: ConversationState) -> Outcome:
         return True
     if not message.request.is_well_formed:
         return None
-    # Another code can be of a limit of the receiver.
+    # Another code can come from one of the receiver's limits.
     return RuleFailure(
         f"ping has an error with the code {show(message.code)}",
         (message.request.line,),

@@ -1,4 +1,4 @@
-"""Rules for the outline of messages, ids, the pairing of requests and responses, and `_meta`."""
+"""Rules for the form of messages, ids, the pairing of requests and responses, and `_meta`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._registry import Outcome
 
 
-# What cannot be parsed need not be a line of the trace: it can be endless.
+# A message that cannot be parsed may not be in the trace: it can be endless.
 _PARSE_ERROR: Final = -32700
 
 
@@ -69,14 +69,14 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
     if is_repeated and first is not None and _is_rejected(first):
         return None
     if stream is not None and (stream.is_resumption or is_repeated):
-        return None  # a message of a broken stream; or SHL-15
+        return None  # repeated after the stream broke; or SHL-15
     return RuleFailure(
         f"the id {show(message.id)} was used before", (earlier.line,) if earlier else ()
     )
 
 
 def _is_rejected(exchange: SeenExchange) -> bool:
-    """True if a request was lost, or rejected for example without a token: it is sent again."""
+    """Return True if a request was lost or rejected, for example without a token: it is resent."""
     if exchange.status in (0, 401, 403):
         return True
     response = exchange.response
@@ -101,7 +101,7 @@ def id_is_not_in_use(message: SeenMessage, state: ConversationState) -> Outcome:
     if earlier is None:
         return True
     if earlier.cancelled or not state.is_ordered:
-        return None  # over, for its sender; over HTTP the end of an exchange is the end
+        return None  # cancelled; or over HTTP, where the request ends with its exchange
     return RuleFailure(f"the id {show(message.id)} is that of an open request", (earlier.line,))
 
 
@@ -114,7 +114,7 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
         return None  # RPC-8 and RPC-14, or the id of a message that could not be read
     other = other_side(message.sender)
     if message.error is not None and key in state.invalid_ids[other]:
-        return None  # the error of an invalid message can have no id
+        return None  # an error can repeat an invalid message's id
     twin = _other_type(key)
     if (
         twin is not None
@@ -132,9 +132,9 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
         and state.http.exchange is not None
         and state.http.exchange.is_resumption
     ):
-        return None  # a message of a broken stream
+        return None  # repeated after the stream broke
     if answered is not None:
-        # Over HTTP a stream that is resumed can repeat messages.
+        # Over HTTP a resumed stream can repeat messages.
         return RuleFailure(
             f"the request with the id {show(message.id)} was answered before",
             (answered.line, answered.answered),
@@ -146,7 +146,7 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
             is_certain=state.is_ordered,
         )
     if not state.requests.used[other].is_complete or state.unreadable[other]:
-        return None  # what one parser cannot read, another one can
+        return None  # the peer's parser may read what the judge's couldn't
     return f"no request has the id {show(message.id)}"
 
 
@@ -162,7 +162,7 @@ def every_request_is_answered(state: ConversationState) -> Outcome:
         if request.cancelled or not request.is_well_formed or request.earlier is not None:
             continue
         if request.method == "subscriptions/listen":
-            continue  # it can end without its result, SUB-4
+            continue  # it can end without its result: see SUB-4
         found = _missing_response(request, state)
         if found is not None and found.is_certain:
             return found
@@ -171,20 +171,20 @@ def every_request_is_answered(state: ConversationState) -> Outcome:
 
 
 def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFailure | None:
-    """Return a failure if the trace shows that a request can get no response any more."""
+    """Return a failure if the trace shows that a request can no longer get a response."""
     what = f"{request.method} has no response, and "
     if not request.exchange:
         if state.ended_by != SERVER:
-            return None  # its client left, or the trace ends before the conversation
-        # It may shut down at any time; a process can also be ended by its user.
+            return None  # the client left, or the trace ends before the conversation
+        # The server may shut down at any time, and a user may end its process.
         what += "the server ended the conversation"
         return RuleFailure(what, (request.line,), is_certain=False, side=SERVER)
     exchange = state.http.exchanges.get(request.exchange)
     if exchange is None or exchange.end != "complete" or exchange.ended_by != SERVER:
         return None
     if not 200 <= exchange.status < 300 or exchange.response is not None:
-        return None  # an error of HTTP, or a response with another id
-    is_certain = not exchange.has_body  # a body that isn't a message can be of an intermediary
+        return None  # an HTTP error, or a response with another id
+    is_certain = not exchange.has_body  # an intermediary can send a body that isn't a message
     if exchange.is_event_stream:
         if exchange.has_event_ids:
             return None  # the client can resume it
@@ -201,7 +201,7 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
     ):
         return None  # on the HTTP+SSE transport the response comes on another stream
     elif exchange.headers.get("mcp-session-id") is None:
-        # It may be one.
+        # This may be the HTTP+SSE transport.
         is_certain = request.is_modern and state.negotiation.answers_modern(None) and is_certain
     return RuleFailure(
         what + f"the HTTP response with the status {exchange.status} is complete",
@@ -212,7 +212,7 @@ def _missing_response(request: SeenRequest, state: ConversationState) -> RuleFai
 
 
 def _serves_on(request: SeenRequest, state: ConversationState) -> bool:
-    """True if the server has answered later on what had begun before a request's stream ended."""
+    """Return True if the server later answered a request sent before this one's stream ended."""
     end = state.http.exchanges[request.exchange]
     return any(
         each.line < end.end_line < each.response_line and 200 <= each.status < 300
@@ -352,7 +352,7 @@ def result_type_is_known(message: SeenMessage, state: ConversationState) -> Outc
     if found == "task":
         return None  # TX-2
     if extensions:
-        return None  # it can be of an extension
+        return None  # an extension can define it
     return f"`resultType` is {show(found)}"
 
 
@@ -369,7 +369,7 @@ def meta_keys_follow_grammar(message: SeenMessage, state: ConversationState) -> 
     return True if wrong is None else f"`_meta` has the key {show(wrong)}"
 
 
-# Keys of the specification and of its extensions, and the first of their labels.
+# How the keys of the specification and of its extensions begin.
 _OFFICIAL: Final = ("io.modelcontextprotocol/", "io.modelcontextprotocol.")
 _RESERVED_LABELS: Final = ("modelcontextprotocol", "mcp")
 
@@ -394,7 +394,7 @@ def reserved_prefixes_are_left_alone(message: SeenMessage, state: ConversationSt
 
 @rule("META-7", on="request", sender=CLIENT)
 def client_names_itself(message: SeenMessage, state: ConversationState) -> Outcome:
-    # A client can be configured not to.
+    # A client can be configured not to name itself.
     return META + "clientInfo" in message.meta or RuleFailure(
         f'`_meta["{META}clientInfo"]` is missing', is_certain=False
     )
@@ -437,7 +437,7 @@ def request_without_version_is_rejected(message: SeenMessage, state: Conversatio
     if request is None or request.method == "ping":
         return None
     if not state.is_ordered and META + "protocolVersion" not in request.meta:
-        return None  # a server can read it as a request of a client of another revision
+        return None  # a server can take it for a request of another revision
     if not request.has_all_params:
         return None
     missing = [

@@ -32,7 +32,7 @@ class RuleFailure(NamedTuple):
 
     Attributes:
         text: a clause that names the fault, such as `the id is null`.
-        lines: of the trace, beside that of the message itself.
+        lines: further lines of the trace that show it, beside the message's own.
         is_certain: False if what the trace shows can have another cause: the verdict is then
             inconclusive.
         side: the side at fault, if it isn't the message's sender.
@@ -73,16 +73,18 @@ class Rule(Struct, frozen=True, kw_only=True):
         judge: what to call: `check`, with the `args` of `rule` after its other arguments.
         rows: the ids of the rows that it judges. Each revision has at most one of them.
         on: what it is called for.
-        methods: of the request or notification, or of the request that is answered. Empty for all.
-        sender: of the message; None for both sides.
-        needs_history: without all messages before this one a failure is inconclusive.
-        in_doubt: it holds if the message can be of a revision of the row, not only if it must be.
-        any_revision: it holds for messages of every revision, such as a request of an earlier one
+        methods: the methods of the requests or notifications that it judges, or of the requests
+            whose responses it judges. Empty for all.
+        sender: the side whose messages it judges; None for both.
+        needs_history: a failure is inconclusive if earlier messages may be missing.
+        in_doubt: it applies if the message can be of one of the row's revisions, even if it can
+            also be of another revision.
+        any_revision: it applies to messages of every revision, such as a request of an earlier one
             that a server of the newest one rejects.
     """
 
     check: Callable[..., Outcome]
-    # A field, not a method: each message is judged by some twenty rules.
+    # A field, not a method, for speed: some twenty rules judge each message.
     judge: Callable[..., Outcome]
     rows: tuple[str, ...]
     on: On
@@ -93,7 +95,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     any_revision: bool = False
 
     def row_for(self, candidates: Revisions) -> str | None:
-        """Return the row that holds in the revisions `candidates`, in all of them, or None."""
+        """Return the row that applies in all revisions of `candidates`, or None."""
         if self.any_revision:
             return self.rows[0]
         if not candidates:
@@ -121,7 +123,7 @@ def rule(
     """Return a decorator that adds a rule to `RULES`. See `Rule` for the arguments.
 
     A function can have several rules, which are judged from the first to the last. It gets a rule's
-    `args` after its other arguments, so that rules that differ in a word share a function.
+    `args` after its other arguments, so rules that differ in a word can share a function.
     """
 
     def add(check: F) -> F:
@@ -156,7 +158,7 @@ def _with_args(
 
 @cache
 def rules_for(on: On, revisions: Revisions) -> list[tuple[Rule, Requirement]]:
-    """Return the rules for heads or for ends, with the row that each judges."""
+    """Return the rules for heads or for a conversation's end, with the row that each judges."""
     rows = [(rule, rule.row_for(revisions)) for rule in RULES if rule.on == on]
     return [(rule, ROWS[row]) for rule, row in rows if row is not None]
 

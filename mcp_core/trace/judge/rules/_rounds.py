@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = ("tools/call", "prompts/get", "resources/read")
 _SUBSCRIPTION: Final = META + "subscriptionId"
-# What a client may be asked for, and the capability that it declares for it.
+# What a server may ask for, and the capability that the client declares for it.
 _ASKED: Final = {
     "elicitation/create": "elicitation",
     "sampling/createMessage": "sampling",
@@ -125,7 +125,7 @@ def state_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     found = message.params.get("requestState")
     if not isinstance(found, str):
         return None
-    # A client can keep it, and go on in a conversation that isn't in the trace.
+    # A client can have kept the state from a conversation that isn't in the trace.
     return found in state.rounds.given or RuleFailure(
         "the requestState is none that the server has given",
         is_certain=state.rounds.given.is_complete,
@@ -138,7 +138,7 @@ def unknown_state_is_rejected(message: SeenMessage, state: ConversationState) ->
     found = request.params.get("requestState") if request is not None else None
     if request is None or not isinstance(found, str) or found in state.rounds.given:
         return None
-    # It can be of a conversation before the trace, and some states need no protection.
+    # The state can come from a conversation before the trace, and some states need no protection.
     return message.result is None or RuleFailure(
         "a requestState that the server has not given is accepted",
         (request.line,),
@@ -166,7 +166,7 @@ def _subscription(message: SeenMessage, state: ConversationState) -> SeenRequest
         request = state.requests.find(CLIENT, key)
     if request is None or request.method != "subscriptions/listen":
         return None
-    return request if request.earlier is None else None  # it can be of either
+    return request if request.earlier is None else None  # the notification can be of either
 
 
 _OF_SUBSCRIPTION: Final = (*_FILTERS, "notifications/subscriptions/acknowledged")
@@ -189,7 +189,7 @@ def notification_names_its_subscription(message: SeenMessage, state: Conversatio
     ):
         return None
     if state.unreadable[CLIENT]:
-        return None  # what one parser cannot read, another one can
+        return None  # the peer's parser may read what the judge's couldn't
     return f"the subscription id {show(found)} is of no request subscriptions/listen"
 
 
@@ -206,7 +206,7 @@ def notification_was_requested(message: SeenMessage, state: ConversationState) -
         return RuleFailure(f"a change of the task {show(task)} was not requested", (request.line,))
     if message.method == "notifications/resources/updated":
         if isinstance(asked, list) and asked:
-            return True  # it can be of a part of a resource
+            return True  # the update can be for a part of a resource
     elif asked is True:
         return True
     return RuleFailure(f"{message.method} was not requested", (request.line,))

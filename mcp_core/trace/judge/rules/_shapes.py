@@ -1,4 +1,4 @@
-"""The rows that say what params, results and content look like, by the place of the error.
+"""The rows that say what params, results and content look like, by the error's place.
 
 One rule checks all shapes: the official schema of the revision decides. This table only gives the
 finding its row.
@@ -22,7 +22,7 @@ __all__ = ["META_ROWS", "SHAPE_ROWS", "find_message_error", "row_of_shape", "sha
 _CAPABILITIES: Final = (r"/(capabilities|_meta/[^/]*clientCapabilities)(/.*)?", ("CAP-1", "CAP-2"))
 _ICON: Final = (r".*/icons(/.*)?", ("META-19",))
 
-# By the name of a shape: patterns of JSON pointers with their rows. The first row that the revision
+# By shape name: patterns of JSON pointers with their rows. The first row that the revision
 # has counts. Every entry ends with the rows for the rest of the shape.
 SHAPE_ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
     ">initialize": (_CAPABILITIES, _ICON, (".*", ("LIFE-1",))),
@@ -121,7 +121,7 @@ SHAPE_ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
     ),
     "CreateTaskResult": ((".*", ("TSK-7", "TX-9")),),
 }
-# Of the `_meta` of every request, result and notification.
+# The rows for `_meta` in every request, result and notification.
 META_ROWS: Final = (
     (r"/_meta/progressToken", ("META-14",)),
     (r"/_meta/[^/]*clientCapabilities/.*", ("CAP-2",)),
@@ -198,7 +198,7 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
     return row_of_shape(name, error.pointer, revision), error
 
 
-# Requests that cannot be without params.
+# Requests that must have params.
 _NEED_PARAMS: Final = frozenset(
     {
         ">initialize",

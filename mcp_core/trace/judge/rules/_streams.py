@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
-_SLACK: Final = 0.9  # of a time that a peer asks for
+_SLACK: Final = 0.9  # this part of the time that a peer asks for is enough
 _LINGER: Final = 5.0  # seconds that a stream can stay open after its response
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
-_LIFE_OF_TOKEN: Final = 10.0  # seconds; a shorter one makes no sense
+_LIFE_OF_TOKEN: Final = 10.0  # seconds; every token is valid for longer
 _SESSION: Final = "mcp-session-id"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _PORT: Final = re.compile(r":[0-9]*$")
@@ -42,18 +42,18 @@ def _request_of_progress(message: SeenMessage, state: ConversationState) -> Seen
     request = None if key is None else state.requests.tokens[CLIENT].get(key)
     if request is None or not request.exchange:
         return None
-    # Messages of a task come on any stream.
+    # A task's messages can come on any stream.
     is_open = request.shares_token or request.task or "task" in request.params
     return None if is_open else request
 
 
 def _has_ends(state: ConversationState) -> bool:
-    """True if the recorder writes where responses end, which not every tool does."""
+    """Return True if the trace shows where responses end. Some recorders don't write it."""
     return any(each.end for each in state.http.exchanges.values())
 
 
 def _stream(state: ConversationState) -> SeenExchange | None:
-    """Return the event stream of the message that is judged, None without one."""
+    """Return the event stream that carried the message being judged, or None."""
     found = state.http.exchange
     return found if found is not None and found.is_event_stream else None
 
@@ -153,7 +153,7 @@ def client_waits_before_it_reconnects(exchange: SeenExchange, state: Conversatio
     known = state.http.events.get(text_key(exchange.headers.get("last-event-id", "")))
     if exchange.method != "GET" or known is None:
         return None
-    # The stream itself, or the last that went on with it.
+    # The stream itself, or a later exchange that resumed it.
     ended = [
         each
         for number, each in state.http.exchanges.items()
@@ -198,20 +198,20 @@ def lost_session_is_left(exchange: SeenExchange, state: ConversationState) -> Ou
         return True if request is not None and request.method == "initialize" else None
     line, time = known
     if exchange.time - time < _REACTION:
-        return None  # it can cross the response
+        return None  # the request can cross the response
     return RuleFailure("a request of a session that was not found before", (line,))
 
 
 @rule("AT-1", on="http_request", needs_history=True)
 def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if "access_token=" in exchange.target.partition("?")[2]:
-        # It can be a part of the URL that the user gave.
+        # The token can be part of the URL that the user gave.
         return RuleFailure("an access token is in the query of the URL", is_certain=False)
     if "authorization" in exchange.headers:
         return True
     if exchange.path not in state.http.is_authorized or exchange.method == "OPTIONS":
         return None
-    # A client whose token has expired has none.
+    # A client whose token has expired has none to send.
     return RuleFailure(
         "a request without `Authorization` follows requests with it",
         is_certain=exchange.time - state.http.is_authorized[exchange.path] < _LIFE_OF_TOKEN,
@@ -225,7 +225,7 @@ def messages_go_to_the_endpoint(exchange: SeenExchange, state: ConversationState
     wanted = state.http.endpoint.partition("?")[0]
     if "://" in wanted:
         wanted = "/" + wanted.partition("://")[2].partition("/")[2]
-    # A relative reference is relative to the stream's own URL, and a proxy can add a prefix.
+    # A relative reference is resolved against the stream's URL, and a proxy can add a prefix.
     return exchange.path.endswith(wanted.lstrip("./")) or (
         f"a message is sent to {show(exchange.path)}, the endpoint is {show(wanted)}"
     )
@@ -240,7 +240,7 @@ def responses_come_as_events(exchange: SeenExchange, state: ConversationState) -
         return None
     if not 200 <= exchange.status < 300:
         return None
-    # The endpoint can be that of both transports.
+    # Both transports can share the endpoint.
     return exchange.response is None or RuleFailure(
         "a message in the response to a POST of the HTTP+SSE transport", is_certain=False
     )
@@ -253,7 +253,7 @@ def foreign_origins_are_rejected(exchange: SeenExchange, state: ConversationStat
         return None
     if exchange.status >= 400:
         return True
-    # A server can be configured to allow an origin, but none whose name is never given to a host.
+    # A server can be configured to allow an origin, but not one whose domain is reserved.
     return RuleFailure(
         f"a request of the origin {show(exchange.headers['origin'])} is served",
         is_certain=host.rpartition(".")[2] in ("invalid", "example"),
@@ -273,7 +273,7 @@ def foreign_origins_are_forbidden(exchange: SeenExchange, state: ConversationSta
 
 
 def _foreign_host(exchange: SeenExchange) -> str | None:
-    """Return the host of an origin that isn't that of the server, or None."""
+    """Return the host in `Origin` if it isn't the server's, or None."""
     origin, host = exchange.headers.get("origin", "").lower(), exchange.headers.get("host", "")
     scheme, _, found = origin.partition("://")
     if not found or not host or exchange.method == "OPTIONS":
@@ -289,7 +289,7 @@ def missing_session_is_a_bad_request(exchange: SeenExchange, state: Conversation
     if state.http.session is None or request is None or request.method == "initialize":
         return None
     if exchange.headers.get(_SESSION) is not None or exchange.status < 400:
-        return None  # the server may do without
+        return None  # the server may not need a session
     return exchange.status == 400 or RuleFailure(
         f"a request without a session has the status {exchange.status}", is_certain=False
     )
@@ -299,7 +299,7 @@ def missing_session_is_a_bad_request(exchange: SeenExchange, state: Conversation
 def challenge_names_the_metadata(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if exchange.status != 401 or exchange.request is None:
         return None
-    # It can stand at its well-known address, or the server has another kind of authorization.
+    # The metadata can be at its well-known URL, or the server uses another kind of authorization.
     return "resource_metadata" in exchange.response_headers.get("www-authenticate", "") or (
         RuleFailure("`WWW-Authenticate` names no resource_metadata", is_certain=False)
     )
@@ -311,7 +311,7 @@ def missing_scope_is_named(exchange: SeenExchange, state: ConversationState) -> 
     if exchange.status != 403 or "insufficient_scope" not in challenge:
         return None
     missing = [key for key in ("scope", "resource_metadata") if f"{key}=" not in challenge]
-    # A server with tokens of its own has no metadata.
+    # A server that issues its own tokens can have no metadata.
     return not missing or RuleFailure(
         f"the challenge insufficient_scope has no {missing[0]}", is_certain="scope" in missing
     )
@@ -333,7 +333,7 @@ def each_request_is_authorized(exchange: SeenExchange, state: ConversationState)
         return None
     if "authorization" in exchange.headers or "access_token=" in exchange.target:
         return None
-    # It can have credentials of another kind: a cookie, a key, a certificate.
+    # The request can have other credentials: a cookie, a key, a certificate.
     return exchange.status >= 400 or RuleFailure(
         f"{request.method} without `Authorization` is served, and was denied before",
         is_certain=False,
@@ -347,7 +347,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
         return None
     if "authorization" in exchange.headers:
         return None
-    # The server can serve the request to everyone.
+    # The server may serve this request without a token.
     return exchange.status >= 400 or RuleFailure(
         "a request with an access token in its URL is served",
         is_certain=request.method in state.http.denied and "cookie" not in exchange.headers,
@@ -416,7 +416,7 @@ def subscription_ends_with_its_result(state: ConversationState) -> Outcome:
         if stream.answered:
             outcome = True
         elif stream.status == 200 and stream.end == "complete" and stream.ended_by == SERVER:
-            # An intermediary can have ended it.
+            # An intermediary can have ended the stream.
             return RuleFailure(
                 "the stream of a subscription ends without its result",
                 (stream.line, stream.end_line),

@@ -33,11 +33,11 @@ _AUGMENTED: Final = {
     "sampling/createMessage": ("tasks", "requests", "sampling", "createMessage"),
     "elicitation/create": ("tasks", "requests", "elicitation", "create"),
 }
-_SLACK: Final = 0.9  # of a time that a peer asks for
+_SLACK: Final = 0.9  # this part of a time that a peer names counts as all of it
 _DELAY: Final = 1.0  # seconds that a message can be late
 _POLLS: Final = 2
 _CREDENTIALS: Final = ("authorization", "cookie")
-_MIN_BITS: Final = 32.0  # of an id that cannot be guessed
+_MIN_BITS: Final = 32.0  # bits; an id with fewer can be guessed
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)?"
 )
@@ -96,7 +96,7 @@ def accepted_task_is_the_only_result(message: SeenMessage, state: ConversationSt
         return None  # TSK-8
     is_certain = True
     if request.method == "tools/call":
-        # A tool without support for tasks can be served all the same (TSK-4).
+        # A tool without task support can be called all the same (TSK-4).
         tool = state.lists.tool_of(request)
         is_certain = lookup(tool, "execution", "taskSupport") in ("optional", "required")
     return isinstance(result.get("task"), dict) or RuleFailure(
@@ -175,7 +175,7 @@ def times_of_task_are_iso(message: SeenMessage, state: ConversationState) -> Out
         return None
     for key in ("createdAt", "lastUpdatedAt"):
         if not isinstance(view.get(key), str):
-            return None  # the shape
+            return None  # the rule for shapes judges it
         if _TIME.fullmatch(view[key]) is None:
             return f"`{key}` is {show(view[key])}, which is no ISO 8601 time"
     return True
@@ -271,7 +271,7 @@ def keys_are_not_used_again(message: SeenMessage, state: ConversationState) -> O
         return None
     if not state.follows(message, max(task.line, task.update_line)):
         return None
-    # A response is processed some time after it was sent, so that its key can be seen once more.
+    # The server processes a response some time after it was sent, so its key can appear once more.
     again = sorted(requests.keys() & task.answered)
     once_gone = sorted(requests.keys() & task.gone)
     return not again or RuleFailure(
@@ -288,7 +288,7 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
     id = request.params.get("taskId")
     if state.tasks.named_by(request) is None:
         return None
-    # It can have expired.
+    # The task can have expired.
     return RuleFailure(
         f"cancelling the task {show(id)} has an error", (request.line,), is_certain=False
     )
@@ -307,7 +307,7 @@ def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -
     waited = message.time - task.polled
     if waited >= _SLACK * task.interval:
         return True
-    # On its way a message can be delayed, the one before more than this one.
+    # A message can be delayed on its way, and the one before more than this one.
     is_certain = state.observer == message.sender or task.interval - waited > _DELAY
     return RuleFailure(
         f"polled after {waited:.3g} s, the {task.owner} asked for {task.interval:.3g} s",
@@ -323,7 +323,7 @@ def input_is_fetched(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     if task.result_asked:
         return True
-    # The first poll can cross the view.
+    # The first poll can cross the message that shows the status.
     if task.input_polls < _POLLS:
         return None
     return RuleFailure("a task that needs input is polled, and not tasks/result", (task.line,))
@@ -392,7 +392,7 @@ def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -
     if not isinstance(id, str) or request is None or request.method in _VIEWS:
         return None
     stream = state.http.exchange
-    # With an authorization the id alone opens nothing.
+    # If requests carry credentials, the id alone isn't enough to reach the task.
     is_bound = stream is not None and any(
         key in stream.headers for key in (*_CREDENTIALS, "mcp-session-id", "x-api-key")
     )
@@ -405,7 +405,7 @@ def task_ids_cannot_be_guessed(message: SeenMessage, state: ConversationState) -
 
 
 def _split(id: str) -> tuple[str, int | None]:
-    """Return what is before the last digits of an id, and the number that they are."""
+    """Return what precedes an id's last digits, and those digits as a number, or None."""
     digits = re.search(r"[0-9]{1,18}$", id)
     if digits is None:
         return id, None
@@ -423,7 +423,7 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
     before, now = (each.headers.get("authorization") for each in (created, stream))
     if before is None or before == now:
         return None
-    # It can be a new token of the same user.
+    # The token can be a new one of the same user.
     return RuleFailure(
         "a task is shown to a request with another `Authorization`",
         (created.line,),
@@ -432,7 +432,7 @@ def task_is_for_its_owner(message: SeenMessage, state: ConversationState) -> Out
 
 
 def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
-    """True if the exchange can be of another user than the one that created a task."""
+    """Return True if the exchange can be from another user than the task's creator."""
     created, stream = state.http.exchanges.get(task.request.exchange), state.http.exchange
     if stream is None:
         return False
@@ -450,7 +450,7 @@ def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome
     if message.result is not None:
         return True
     if request is None or find_shape_error(message.revisions[-1], ">tasks/get", request.params):
-        return None  # the error can be about the request
+        return None  # the error can be about the request itself
     if _is_of_another(task, state):
         return None  # TX-23
     age = message.time - task.created_time

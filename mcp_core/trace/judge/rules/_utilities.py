@@ -61,11 +61,11 @@ def cancellation_names_own_request(message: SeenMessage, state: ConversationStat
     key = id_key(message.params.get("requestId"))
     if key is None:
         return None
-    # A request that was answered meanwhile is the race that the specification describes.
+    # The request may have been answered meanwhile: the specification allows this race.
     if key in state.requests.used[message.sender]:
         return True
     if not state.requests.used[message.sender].is_complete or state.unreadable[message.sender]:
-        return None  # what one parser cannot read, another one can
+        return None  # the peer's parser may read what the judge's couldn't
     return f"it cancels {show(message.params['requestId'])}, which the {message.sender} never sent"
 
 
@@ -95,7 +95,7 @@ def task_is_not_cancelled_by_notification(
     request = state.requests.answered[message.sender].get(key)
     if request is None or request.task is None:
         return key in state.requests.open[message.sender] or None
-    # The response can have crossed the cancellation, unless its sender has used the task's id.
+    # The cancellation can have crossed the response, unless its sender has used the task's id.
     task = state.tasks.find(other_side(request.sender), request.task)
     knows = task is not None and task.line > request.answered
     return RuleFailure(
@@ -198,7 +198,7 @@ def token_is_known(message: SeenMessage, state: ConversationState) -> Outcome:
     if id_key(token) in state.requests.tokens[other_side(message.sender)]:
         return True
     if state.unreadable[other_side(message.sender)] or not state.requests.has_all_tokens:
-        return None  # what one parser cannot read, another one can
+        return None  # the peer's parser may read what the judge's couldn't
     return f"no request has the progress token {show(token)}"
 
 
@@ -210,7 +210,7 @@ def progress_increases(message: SeenMessage, state: ConversationState) -> Outcom
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not state.is_one_stream(message, request.progress_exchange):
-        return None  # a stream that is resumed can repeat messages
+        return None  # a resumed stream can repeat messages
     return value > request.progress or RuleFailure(
         f"the progress is {show(value)} after {show(request.progress)}",
         (request.line, request.progress_line),
@@ -322,7 +322,7 @@ def log_messages_are_requested(message: SeenMessage, state: ConversationState) -
     if any(_LOG_LEVEL in request.meta for request in state.requests.open[CLIENT].values()):
         return True
     if any(_LOG_LEVEL in request.meta for request in state.requests.answered[CLIENT].values()):
-        return None  # it can be a late one
+        return None  # the log message can be late
     return f'a log message, and no open request has `_meta["{_LOG_LEVEL}"]`'
 
 
@@ -364,7 +364,7 @@ def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
         return None
     if state.lists.is_given_cursor(message.method, cursor):
         return True
-    # A client of 2026-07-28 can have it from another connection.
+    # A client of 2026-07-28 can have the cursor from another connection.
     return RuleFailure(
         f"the cursor {show(cursor)} was not given out for {message.method}",
         is_certain=not message.is_modern and state.is_ordered,

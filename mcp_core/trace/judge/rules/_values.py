@@ -1,4 +1,4 @@
-"""Values of a peer in sentences about them."""
+"""A peer's values, as text for sentences."""
 
 from __future__ import annotations
 
