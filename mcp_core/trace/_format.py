@@ -1,7 +1,7 @@
-"""A trace's format: one header and then one line of JSON for each thing that happened.
+"""A trace's format: one header, and then one line of JSON for each event.
 
 1. A reader ignores unknown members and unknown values of `kind`. Later versions add both.
-2. One bad line isn't a bad trace: a reader yields a `DamagedLine` and goes on with the next line.
+2. One bad line doesn't end a trace: a reader yields a `DamagedLine` and reads the next line.
 3. Reading takes constant memory, for files and lines of any size.
 
 Documentation for other programs: docs/reference/trace-format.md.
@@ -66,13 +66,13 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
         format_version: the version of the format, the member `mcp-trace`.
         at: when `t` was 0, in UTC, as in RFC 3339: `2026-11-22T14:26:18.900000Z`.
         by: the program that recorded the trace.
-        observer: the side that recorded; `between` is a proxy.
+        observer: the side that recorded the trace; `between` for a proxy.
         transport: `stdio`, `stream`, `memory`, `http` or `websocket`; others are possible.
         target: the command or the URL of the server, without secrets. Empty if not known.
         redacted: what was hidden, as `header:authorization` or `pointer:/params/arguments/x`.
             Empty if the trace has everything, secrets included.
-        server_versions: revisions that the server is known to speak, where the trace itself may
-            not show it. Left out if there are none.
+        server_versions: revisions that the server is known to speak, even if the trace doesn't show
+            it. Left out if there are none.
     """
 
     format_version: int = field(name="mcp-trace")
@@ -90,9 +90,9 @@ class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     Attributes:
         version: `1.1` or `2`; empty if not known.
-        method: of a request.
-        target: of a request: path and query.
-        status: of a response; 0 for a request.
+        method: a request's method.
+        target: a request's path and query.
+        status: a response's status; 0 for a request.
         headers: names and values in their order, names in lower case.
     """
 
@@ -128,7 +128,7 @@ class WebSocketClose(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class TruncatedMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """The size and digest of a message that was cut: its line has only the beginning.
+    """The size and digest of a message whose line has only the beginning.
 
     Attributes:
         size: the number of bytes of the whole message.
@@ -143,8 +143,8 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     """One line of a trace after its header: something that was sent, or another event.
 
     Attributes:
-        t: seconds since the header, of a monotonic clock, with 6 digits. It never goes back.
-        conversation: its number, from 1.
+        t: seconds since the header, by a monotonic clock, with 6 decimal places.
+        conversation: the conversation's number, from 1.
         exchange: the number of the HTTP exchange in the trace, from 1; 0 for other transports.
         sender: the side that sent it: the member `from`. None if it wasn't sent.
         raw: a message exactly as it crossed, without its line break. A batch is one message.
@@ -156,12 +156,13 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         websocket: a close frame: the member `ws`.
         end: how a stream, or the body of an exchange, ended: `complete`, `reset`, `timeout` or
             `closed`; others are possible.
-        kind: of what wasn't sent: `spawn`, `exit`, `stderr`, `lost`, `note`; others are possible.
-        status: of an `exit`: the exit status, negative for a signal.
-        text: of a `stderr` or `note`, and the command of a `spawn`.
-        count: of a `lost`: the number of lines that were not written.
-        redacted: JSON pointers (RFC 6901) into the message of the values that were replaced by
-            another text. Pseudonyms don't count: equal values have equal pseudonyms.
+        kind: the kind of an event that wasn't sent: `spawn`, `exit`, `stderr`, `lost`, `note`;
+            others are possible.
+        status: for `exit`, the exit status, negative for a signal.
+        text: for `stderr` and `note`, the text; for `spawn`, the command.
+        count: for `lost`, the number of lines that were not written.
+        redacted: JSON pointers (RFC 6901) to the values in the message that another text replaces.
+            Values replaced by pseudonyms aren't listed: equal values have equal pseudonyms.
     """
 
     t: float
@@ -219,7 +220,7 @@ def read_header(data: bytes) -> TraceHeader:
     """Decode `data`, the first line of a trace, with or without its line feed.
 
     Raises:
-        InvalidTrace: it isn't the header of a trace, or of a later version of the format.
+        InvalidTrace: it isn't a trace's header, or has a later version of the format.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK).rstrip()
     if not data:
@@ -251,7 +252,7 @@ def read_line(data: bytes) -> TraceLine:
     """Decode `data`, a line after the header, with or without its line feed.
 
     Raises:
-        InvalidTrace: it isn't a line of a trace.
+        InvalidTrace: it isn't a trace's line.
     """
     try:
         return _decode_line(data)
@@ -262,17 +263,15 @@ def read_line(data: bytes) -> TraceLine:
 class TraceReader:
     """A reader of a trace that arrives in chunks.
 
-    A line over `max_line` bytes is a `DamagedLine`.
-
-    Call `feed` with each chunk, and with `b""` at the end of the file; after each, call `next_line`
-    until it returns None. Empty lines are skipped, and counted in the numbers of lines.
+    Call `feed` with each chunk, and with `b""` at the end of the file. After each call, call
+    `next_line` until it returns None. A line over `max_line` bytes is a `DamagedLine`. Empty lines
+    are skipped, but line numbers count them.
 
     Attributes:
         header: the header, or None before it has arrived.
         header_data: the header's bytes, without its line break.
-        line_number: the number in the file of the line that `next_line` returned last, from 1.
-        line_data: the bytes of that line, without its line break; of a line that is too long, the
-            beginning.
+        line_number: the number of the line that `next_line` returned last, from 1.
+        line_data: that line's bytes, without its line break; only the beginning if it is too long.
     """
 
     def __init__(self, max_line: int = MAX_TRACE_LINE) -> None:
@@ -345,7 +344,7 @@ class TraceReader:
 def read_trace(
     chunks: Iterable[bytes],
 ) -> tuple[TraceHeader, Iterator[tuple[int, TraceLine | DamagedLine]]]:
-    """Return a trace's header, and an iterator over the numbers and lines after it.
+    """Return a trace's header, and an iterator over the lines after it with their numbers.
 
     Args:
         chunks: the file's bytes, in any pieces: an open binary file is fine.

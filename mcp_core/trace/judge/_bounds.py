@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ENTRIES", "put"]
 
-MAX_ENTRIES: Final = 10_000  # tools, cursors, tasks and tokens, of each kind
+MAX_ENTRIES: Final = 10_000  # of each kind: tools, cursors, tasks and tokens
 
 
 def put(table: OrderedDict[Any, Any], key: Any, value: Any, limit: int) -> None:

@@ -1,10 +1,10 @@
 """The state of one conversation, as an observer of both sides sees it.
 
-1. The state follows what was sent and believes neither side. It says what is known, and `gap` says
-   why something may be missing. A rule that needs what is missing is inconclusive.
-2. The order of messages in a trace is the observer's. What one side had read when it sent a
-   message is known only if it had answered a later request: `Requests.has_read`.
-3. Everything that grows has a bound. What falls out of a bound is a gap.
+1. The state records what was sent, and trusts neither side. `gap` says why messages may be missing.
+   A rule that needs them is then inconclusive.
+2. A trace has the messages in the observer's order. That one side had read a message is known only
+   once it has answered that message or a later request: `Requests.has_read`.
+3. Everything that grows has a bound. Whenever an entry is dropped for it, that is a gap.
 """
 
 from __future__ import annotations
@@ -46,31 +46,32 @@ class ConversationState:
     Args:
         number: its number in the trace.
         observer: the side at which the trace was recorded, or "between".
-        is_from_start: the first message of the trace is known to be the first of the conversation.
+        is_from_start: the trace is known to begin with the conversation's first message.
         server_versions: see `Negotiation`.
         given_states: see `Rounds.given`.
 
     Attributes:
-        negotiation, requests, lists, tasks, rounds, http: the state of each subject.
+        negotiation, requests, lists, tasks, rounds, http: the state by subject.
         first_line: the line of its first message, 0 before that.
-        has_begun: it is known whether the trace has the beginning; `gap` says if it may not.
+        has_begun: it is known whether the trace has the conversation's beginning. If it may be
+            missing, that is a `gap`.
         is_ordered: each side reads what the other sends in one order, which HTTP doesn't promise.
         gap: why messages may be missing, empty if none are.
         unreadable: how many messages of each side could not be read or are invalid.
-        invalid_ids: the ids of invalid messages that have one: an error can repeat it.
+        invalid_ids: the ids of invalid messages, which an error can repeat.
         id_less_errors: how many errors without an id each side has sent, parse errors left out.
-        large: how many messages of each side can be over a limit of the other one.
+        large: how many messages of each side can be over a limit of the other side.
         last_kind: the kind of the last message of each side.
         last_time: the time of the last message.
         first_method: the method of the client's first request.
         work_requests: how many requests the client has sent after the handshake, pings left out.
         ever_subscribed: a subscription was requested.
-        log_level: the level of the last `logging/setLevel` and the line of its response, or None.
-        pieces: the last lines of each side that can be pieces of one message.
+        log_level: the last level of `logging/setLevel` and the line of the response, or None.
+        pieces: the last lines of each side that may together be one message.
         batches: the line of the last message of each side if that is a well-formed batch, else 0.
         ended_by: the side that was the first to end a byte stream, empty before that.
         end_times: when each side ended a byte stream.
-        exit: the status and the time of the end of the server's process, or None.
+        exit: the server process's exit status and time, or None.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class ConversationState:
         return f"<ConversationState {self.number} {' '.join(revisions)}>"
 
     def begins_session(self, message: SeenMessage) -> bool:
-        """Return True if a client asks for another session, not twice for the one that it has."""
+        """Return True if a message begins another session, not the current one a second time."""
         exchange = self.http.exchange
         if message.method != "initialize" or exchange is None:
             return False
@@ -127,7 +128,7 @@ class ConversationState:
         return sent is None or sent != self.http.session
 
     def next_session(self) -> ConversationState:
-        """Return the state of the session that the client begins in place of this one."""
+        """Return the state for the session with which the client replaces this one."""
         following = ConversationState(
             self.number,
             observer=self.observer,
@@ -162,13 +163,13 @@ class ConversationState:
             method, asked_by = message.method, sender
             is_of_server = sender == SERVER and META + "subscriptionId" not in message.meta
             if is_of_server and are_modern(revisions) and not self.negotiation.answers_modern(None):
-                revisions = STATEFUL + revisions  # the same as for its responses
+                revisions = STATEFUL + revisions  # as for the server's responses
         message.set_revisions(revisions)
         if method and revisions:
             message.row = find_method(revisions[-1], method, asked_by)
 
     def _begin(self, message: SeenMessage) -> None:
-        """Find out whether the first messages show that nothing was before them."""
+        """Find out whether the first messages show that they begin the conversation."""
         self.has_begun = True
         if self.is_from_start:
             return
@@ -188,14 +189,14 @@ class ConversationState:
                 if SESSION not in self.http.exchange.headers:
                     return
             elif self.observer != "between" and META + "protocolVersion" in message.meta:
-                return  # one of the two sides, which records its connection from the beginning
+                return  # one side recorded, and it records a connection from its beginning
         self.lose("the trace may begin within the conversation")
 
     def _revisions_of(self, message: SeenMessage) -> Revisions:
         version = message.meta.get(META + "protocolVersion")
         if isinstance(version, str) and message.sender == CLIENT:
             if message.method == "initialize" and message.kind == "request":
-                return STATEFUL + MODERN  # a server of both eras can serve it as of either
+                return STATEFUL + MODERN  # a server of both eras can choose either one
             return (version,) if is_modern(version) else ()
         if message.method == "initialize":
             return revisions_of_initialize(message.params)
@@ -212,10 +213,10 @@ class ConversationState:
                     return self.requests.open[CLIENT][key].revisions
         is_ping = message.method == "ping" and message.sender == CLIENT
         if is_ping and self.negotiation.initialize is None:
-            return STATEFUL + MODERN  # a server of all revisions can answer it as of an older one
+            return STATEFUL + MODERN  # a server of all revisions can choose an older one
         stream = self.http.exchange
         if message.sender == SERVER and stream is not None and len(stream.revisions) == 1:
-            return stream.revisions  # it comes with the response to a request of that revision
+            return stream.revisions  # the stream's request has that revision
         return self.negotiation.candidates(message.sender)
 
     def _revisions_of_response(
@@ -230,13 +231,13 @@ class ConversationState:
         if request is not None and request.earlier is not None:
             return ()  # it can be the response to any of them
         if are_modern(revisions) and not self.negotiation.answers_modern(message):
-            return STATEFUL + revisions  # of a server that may not know the revision
+            return STATEFUL + revisions  # the server may not know the revision
         return revisions
 
     # -- After a message was judged ----------------------------------------------------------------
 
     def receive(self, message: SeenMessage) -> None:
-        """Change the state by a message that was prepared."""
+        """Update the state from a prepared message."""
         if not message.is_well_formed:
             self.unreadable[message.sender] += 1
             key = id_key(message.id)
@@ -261,7 +262,7 @@ class ConversationState:
             self.batches[message.sender] = 0
 
     def receive_response_head(self, exchange: SeenExchange) -> None:
-        """Change the state by the head of an HTTP response that was judged."""
+        """Update the state from the head of a judged HTTP response."""
         request = exchange.request
         if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
             self.requests.drop(request)
@@ -273,7 +274,7 @@ class ConversationState:
         self.rounds.given.is_complete = False
 
     def add_unreadable(self, sender: Side) -> None:
-        """Record a text that isn't a message here. Another parser can read it."""
+        """Record a text that isn't a message for this parser. Another parser may read it."""
         self.unreadable[sender] += 1
         if sender == SERVER:
             self.rounds.given.is_complete = False
@@ -324,7 +325,7 @@ class ConversationState:
                 pass
 
     def _receive_response(self, message: SeenMessage) -> None:
-        # What a parser cannot read is a matter of the parser: another one can read it.
+        # A parse error depends on the parser: another one may have read the message.
         is_parse_error = message.code == -32700
         if message.error is not None and message.id is None and not is_parse_error:
             self.id_less_errors[message.sender] += 1
@@ -374,16 +375,16 @@ class ConversationState:
     # -- The order of messages ---------------------------------------------------------------------
 
     def is_one_stream(self, message: SeenMessage, exchange: int) -> bool:
-        """Return True if `message` comes in the same order as one that `exchange` carried before.
+        """Return True if `message` certainly follows an earlier message that `exchange` carried.
 
-        A stream that is resumed can repeat messages, but on another exchange.
+        A resumed stream can repeat messages, but on another exchange.
         """
         return self.is_ordered or message.exchange == exchange != 0
 
     def follows(self, message: SeenMessage, line: int) -> bool:
-        """Return True if what a message says is certainly newer than the line `line`.
+        """Return True if a message's content is certainly newer than the line `line`.
 
-        A response can say what was true when its request was read.
+        A response's content may be as old as its request.
         """
         if message.request is None:
             return self.is_ordered

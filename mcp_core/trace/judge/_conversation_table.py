@@ -1,4 +1,4 @@
-"""The conversations of a trace that are remembered, as many as fit in constant memory."""
+"""A trace's last conversations, as many as fit in constant memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["ConversationTable"]
 
 MAX_CONVERSATIONS: Final = 1_000
-MAX_KEPT_BYTES: Final = 32 * 1024 * 1024  # of lists that all conversations remember
+MAX_KEPT_BYTES: Final = 32 * 1024 * 1024  # of the lists in all conversations
 
 
 class ConversationTable:
-    """The last conversations of a trace.
+    """A trace's last conversations.
 
     Args:
         observer: the side at which the trace was recorded, or "between".
         is_from_start: the first message of each conversation is known to be in the trace.
-        server_versions: the revisions that the server is known to speak. All conversations add to
-            them.
-        given_states: the `requestState`s that were given out. All conversations add to them.
+        server_versions: the revisions that the server is known to speak. Each conversation adds its
+            own.
+        given_states: the `requestState`s that the server gave out. Each conversation adds its own.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ConversationTable:
         return self._states.get(number)
 
     def find(self, number: int) -> ConversationState:
-        """Return a conversation, a new one if it isn't remembered."""
+        """Return a conversation. Begin a new one if it isn't remembered."""
         state = self._states.get(number)
         if state is None:
             state = ConversationState(
@@ -73,13 +73,13 @@ class ConversationTable:
         return state
 
     def begin_session(self, state: ConversationState) -> ConversationState:
-        """Put the state of a client's next session in place of the one before, and return it."""
+        """Replace a session's state by the state for the client's next session, and return that."""
         following = self._states[state.number] = state.next_session()
         self._kept_bytes -= state.lists.kept_bytes
         return following
 
     def receive(self, message: SeenMessage, state: ConversationState) -> None:
-        """Change the state by a message that was judged. Forget others if lists take too much."""
+        """Update the state from a judged message. Forget conversations if lists take too much."""
         before = state.lists.kept_bytes
         state.receive(message)
         self._kept_bytes += state.lists.kept_bytes - before
@@ -92,7 +92,7 @@ class ConversationTable:
         self._spawned.add(number)
 
     def lose(self, reason: str) -> None:
-        """Record that lines of the trace are missing, of any conversation."""
+        """Record that lines are missing from the trace, of any conversation."""
         self._lost = reason
         for state in self._states.values():
             state.lose(reason)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ExchangeJudge"]
 
-MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that can be judged again
+MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that wait for a response
 
 
 class ExchangeJudge:
     """The judge of the HTTP exchanges of a trace.
 
     Args:
-        report: gets what is found.
+        report: gets the findings.
         messages: the judge of the exchanges' messages.
     """
 
@@ -44,7 +44,7 @@ class ExchangeJudge:
         self._large_bytes = 0
 
     def judge_line(self, line: TraceLine, number: int, state: ConversationState) -> None:
-        """Judge a head, an event or a message of an exchange. `number` is the line's."""
+        """Judge a head, an event or a message of an exchange. `number` is the line's number."""
         state.is_ordered = False
         exchange = state.http.exchanges.get(line.exchange)
         if line.http is not None and line.http.status == 0:
@@ -60,7 +60,7 @@ class ExchangeJudge:
         elif line.http is not None and not line.http.status and (line.raw or line.data):
             state.add_unreadable(CLIENT)
         elif line.sender == SERVER and (line.raw or line.data):
-            state.rounds.given.is_complete = False  # a client can read it all the same
+            state.rounds.given.is_complete = False  # the client may have found a state in it
         if exchange is not None and line.http is not None:
             if not line.http.status:
                 revisions = {message.revisions for message in exchange.messages}
@@ -73,7 +73,7 @@ class ExchangeJudge:
         state.http.exchange = None
 
     def _bound_exchanges(self, exchange: SeenExchange) -> None:
-        """Forget messages that were judged with their response, and the oldest large ones."""
+        """Forget the messages of an answered exchange, and the oldest large ones of the others."""
         if exchange.status:
             exchange.shrink()
         elif exchange.size > MAX_PARAMS:
@@ -93,7 +93,7 @@ class ExchangeJudge:
         if exchange.status:
             on, side, lines = "http_response", SERVER, (exchange.line,)
             if exchange.is_modern and not state.negotiation.answers_modern(exchange.response):
-                revisions = STATEFUL + revisions  # of a server that may not know the revision
+                revisions = STATEFUL + revisions  # the server may not know the revision
         for rule, row in rules_for(on, revisions):
             outcome = rule.judge(exchange, state)
             if outcome is None:
@@ -113,7 +113,7 @@ class ExchangeJudge:
         if fields.retry is not None:
             exchange.retry = fields.retry
         if fields == SseFields(retry=fields.retry) and line.raw is None and line.data is None:
-            return  # a reconnection time that came without an event
+            return  # a reconnection time without an event
         exchange.events += 1
         if fields.event == "endpoint":
             self._judge_endpoint(line, exchange, state)

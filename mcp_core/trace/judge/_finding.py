@@ -22,7 +22,7 @@ class Finding(Struct, frozen=True, kw_only=True):
         side: the side at fault.
         lines: the numbers of the trace's lines that show it, the last one first.
         conversation: the conversation's number.
-        sentence: what is wrong.
+        sentence: the fault, in one sentence.
         link: the URL of the specification's text.
         is_certain: True for the verdict "fail". False for "inconclusive": what the trace shows can
             have another cause, or a part of the conversation is missing.

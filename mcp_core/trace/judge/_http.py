@@ -1,4 +1,4 @@
-"""The HTTP exchanges of a conversation: sessions, authorization and ids of events."""
+"""A conversation's HTTP exchanges: sessions, authorization and event ids."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["SESSION", "HttpState", "SeenExchange"]
 
 SESSION: Final = "mcp-session-id"
 MAX_EXCHANGES: Final = 1_000  # of one conversation
-MAX_EVENTS: Final = 10_000  # ids of events of one conversation
-_MAX_MESSAGES: Final = 100  # of a request
+MAX_EVENTS: Final = 10_000  # event ids of one conversation
+_MAX_MESSAGES: Final = 100  # of one request
 _MAX_SESSIONS: Final = 1_000
 
 
@@ -31,17 +31,17 @@ class HttpState:
 
     Attributes:
         exchanges: the last exchanges by number.
-        exchange: that of the line being judged, or None.
-        has_endpoint, endpoint: an event has named an endpoint, so that the transport is HTTP+SSE;
-            and its URL.
+        exchange: the exchange of the line being judged, or None.
+        has_endpoint, endpoint: whether an event has named an endpoint, so the transport is
+            HTTP+SSE; and the endpoint's URL.
         session: the id of the session that the server has given, or None.
-        former_sessions: the ids of sessions that began before it.
-        ended_sessions: the ids of the sessions that the client has ended, with the line.
-        lost_sessions: ids of sessions that were not found, with the line and the time.
-        is_authorized: when a request with `Authorization` was served last, by path.
-        denied: methods of requests without it that got the status 401 and asked for a token.
-        events: the ids of the last events, with a hash of their message and the number of the
-            exchange that first carried their stream; `has_all_events` is False if some are missing.
+        former_sessions: the ids of earlier sessions.
+        ended_sessions: the ids of sessions that the client has ended, with the line.
+        lost_sessions: the ids of sessions that the server didn't find, with the line and the time.
+        is_authorized: when a request with `Authorization` was last served, by path.
+        denied: the methods of requests without it that got the status 401 and a Bearer challenge.
+        events: the last events by id: a hash of the message, and the number of the exchange that
+            first carried the stream. `has_all_events` is False if some are missing.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class HttpState:
         self.has_all_events = True
 
     def next_session(self) -> HttpState:
-        """Return the state of the session that the client begins in place of this one."""
+        """Return the state for the session with which the client replaces this one."""
         following = HttpState()
         following.exchanges, following.exchange = self.exchanges, self.exchange
         following.former_sessions = self.former_sessions
@@ -85,7 +85,7 @@ class HttpState:
             if len(self.is_authorized) < _MAX_SESSIONS or exchange.path in self.is_authorized:
                 self.is_authorized[exchange.path] = exchange.response_time
         elif is_authorized and exchange.status in (401, 403):
-            self.is_authorized.pop(exchange.path, None)  # the token isn't a good one any more
+            self.is_authorized.pop(exchange.path, None)  # the token is no longer valid
         challenge = exchange.response_headers.get("www-authenticate", "").lower()
         is_denied = exchange.status == 401 and not is_authorized and "bearer" in challenge
         if is_denied and request is not None and len(self.denied) < _MAX_SESSIONS:
@@ -95,7 +95,7 @@ class HttpState:
             return
         if exchange.status == 404 and len(self.lost_sessions) < _MAX_SESSIONS:
             self.lost_sessions.setdefault(sent, (exchange.response_line, exchange.response_time))
-        # 202: it will be ended.
+        # 202: the server will end the session later.
         has_ended = exchange.method == "DELETE" and exchange.status < 300 and exchange.status != 202
         if has_ended and len(self.ended_sessions) < _MAX_SESSIONS:
             self.ended_sessions.setdefault(sent, exchange.response_line)
@@ -105,9 +105,9 @@ class HttpState:
     def add_event(
         self, id: str, text: str | bytes | None, exchange: SeenExchange, number: int
     ) -> EarlierEvent:
-        """Add an event that has an id, and return what was known of the id.
+        """Add an event that has an id, and compare it with the earlier one of that id.
 
-        An event without a text isn't a message: it moves the place at which a client resumes.
+        An event without a text isn't a message. It only gives a client an id to resume from.
         """
         root = number
         if exchange.is_resumption:
@@ -131,9 +131,9 @@ class EarlierEvent(NamedTuple):
     """How an event compares with an earlier one of the same id.
 
     Attributes:
-        is_on_its_stream: the stream that is resumed is the one that had the id before; None if the
-            stream isn't resumed, or if that is unknown.
-        has_other_content: the earlier one had another message.
+        is_on_its_stream: the resumed stream is the one that had the id before. None if the stream
+            isn't resumed, or if that is unknown.
+        has_other_content: the earlier event had another message.
     """
 
     is_on_its_stream: bool | None
@@ -144,22 +144,22 @@ class SeenExchange:
     """An HTTP exchange in a trace.
 
     Attributes:
-        line, time, response_line, response_time: where its heads are in the trace, and the seconds.
-        method, target: of the request.
+        line, time, response_line, response_time: the lines and times of its two heads.
+        method, target: the request's method and target.
         headers, response_headers: by name in lower case, the values joined by commas.
         messages: the request's messages, at most a few.
-        request: the one request of a POST, or None. No receiver takes it for anything else.
-        status: of the response, 0 before it.
+        request: the one request in a POST, if every receiver reads it as a request, or None.
+        status: the response's status, 0 before it.
         response: the message of a response that isn't an event stream, or None.
-        has_body: such a response has a body.
-        has_event_ids: an event of the response had an id, with which a client can resume it.
+        has_body: a response that isn't an event stream has a body.
+        has_event_ids: an event of the response had an id, so a client can resume the stream.
         events: how many events the response had.
-        retry: the reconnection time of the last of them that had one, in milliseconds, or None.
-        answered, answered_time: how many of its requests were answered on it, and the last time.
-        ended_by, end, end_line, end_time: the side that ended the response, how, where and when;
-            empty and 0 before.
+        retry: the last reconnection time in the response, in milliseconds, or None.
+        answered, answered_time: how many of its requests were answered on it, and when last.
+        ended_by, end, end_line, end_time: the side that ended the response, how, on which line and
+            when; empty and 0 before.
         revisions: the revisions that it can be of; see `set_revisions`.
-        is_modern: all of them are without a handshake.
+        is_modern: none of them has a handshake.
     """
 
     __slots__ = (
@@ -227,7 +227,7 @@ class SeenExchange:
 
     @property
     def is_resumption(self) -> bool:
-        """True if it is a GET that goes on with a stream which was broken."""
+        """True if it is a GET that resumes a broken stream."""
         return self.method == "GET" and "last-event-id" in self.headers
 
     @property

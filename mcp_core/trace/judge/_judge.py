@@ -1,9 +1,10 @@
-"""The judge: hold a recorded conversation against the rows of the specification.
+"""The judge: compare a recorded conversation with the specification's rows.
 
-1. A false accusation is the worst fault. What the lines cannot show is inconclusive.
+1. A false accusation is the worst fault. If the lines don't prove a fault, the finding is
+   inconclusive.
 2. The judge reads one line at a time and takes constant memory, however long the trace is.
-3. It reads JSON with the standard library and has its own shapes, so that it doesn't repeat an
-   error of the code that it judges.
+3. It reads JSON with the standard library and has its own shapes, so it doesn't repeat an error of
+   the code that it judges.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ _LINES: Final = ("stdio",)
 class Judge:
     """A judge of the conversations of one trace.
 
-    Call `receive` with each line of the trace, and `close` at its end. Each returns what was found.
+    Call `receive` with each line of the trace, and `close` at its end. Both return findings.
 
     Args:
-        header: the trace's header. Without it nothing is known of the transport, nor of the
+        header: the trace's header. Without it, nothing is known about the transport and the
             server.
-        from_start: True if the first message of each conversation is known to be in the trace, as
-            it is for a judge that is there when the conversation begins.
+        from_start: True if the trace is known to have each conversation from its first message, as
+            for a judge that runs while the conversation is recorded.
         all_conversations: True if the client has had no other conversation with the server, not
-            even before the trace, as it is for a test that starts both. Only then it is certain
-            that the client has made up a `requestState` which isn't in the trace.
+            even before the trace, as in a test that starts both. Only then is it certain that the
+            client has made up a `requestState` that isn't in the trace.
 
     Attributes:
-        opportunities: how often each row was judged, findings included. A row that is missing had
-            nothing in the trace that could have shown a fault.
+        opportunities: how often each row was judged, findings included. If a row is missing, its
+            case didn't occur in the trace.
         messages_from: how many messages of each side were judged.
     """
 
@@ -86,11 +87,11 @@ class Judge:
 
     @property
     def messages(self) -> int:
-        """How many messages were judged."""
+        """The number of messages that were judged."""
         return self.messages_from.total()
 
     def receive(self, line: TraceLine | DamagedLine, number: int | None = None) -> list[Finding]:
-        """Judge the next line, and return what was found.
+        """Judge the next line, and return the findings.
 
         Args:
             line: the line.
@@ -111,9 +112,9 @@ class Judge:
         return self._report.take()
 
     def add_server_version(self, version: str) -> None:
-        """Take it as known that the server speaks a revision.
+        """Tell the judge that the server speaks a revision.
 
-        Without that, the judge knows it from what the server says in the trace alone.
+        Otherwise, the judge only knows what the server says in the trace.
 
         Args:
             version: such as "2026-07-28".
@@ -121,7 +122,7 @@ class Judge:
         self._server_versions.add(version)
 
     def close(self) -> list[Finding]:
-        """Judge the ends of all conversations, and return what was found."""
+        """Judge the ends of all conversations, and return the findings."""
         while (state := self._conversations.pop()) is not None:
             self._judge_close(state)
         return self._report.take()

@@ -1,4 +1,4 @@
-"""The lists of a conversation: their pages, the tools, cursors and changes."""
+"""A conversation's lists: their pages, the tools, cursors and changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CHANGES", "LISTS", "Lists", "SeenList"]
 
-MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of the pages of the last list of tools
-MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of the pages of a list whose names are remembered
-# The member of the result of each list, and the member that names an entry.
+MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of all pages of the last list of tools
+MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of all pages of a list whose names are remembered
+# By list: the result's member with the entries, and an entry's member with its name.
 LISTS: Final = {
     "tools/list": ("tools", "name"),
     "prompts/list": ("prompts", "name"),
@@ -28,7 +28,7 @@ LISTS: Final = {
     "roots/list": ("roots", "uri"),
     "tasks/list": ("tasks", "taskId"),
 }
-# Lists by the notification that they have changed.
+# Lists by the notification that reports their change.
 CHANGES: Final = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
@@ -38,19 +38,20 @@ CHANGES: Final = {
 
 
 class Lists:
-    """The lists of a conversation.
+    """A conversation's lists.
 
     Attributes:
-        tools, tools_line: the tools of the last complete list by name, None before such a list, and
-            the line of its last page.
-        compiled, annotations: schemas of the tools with what a rule has made of them, by identity.
+        tools, tools_line: the tools of the last complete list by name, or None before it; and the
+            line of the list's last page.
+        compiled, annotations: what rules have computed from the tools' schemas, by the schema's
+            identity.
         complete: the last complete lists, by method.
         changed: the line of the last notification that a list has changed, by the list's method.
-        silent_changes: two lines and a time, by method: two lists that differ without such a
-            notification between them or since.
+        silent_changes: two lists that differ, without such a notification between them or since, by
+            method: their lines, and the second one's time.
         cursors: the cursors that were given out, by method.
         cursor_scopes: the `cacheScope` of the page that gave a cursor, by method and cursor; None
-            if pages with different ones gave it.
+            if several pages gave it with different scopes.
         kept_bytes: about how many bytes of lists are remembered.
     """
 
@@ -82,11 +83,11 @@ class Lists:
         return self.tools.get(name) if self.tools is not None and isinstance(name, str) else None
 
     def tool_of(self, request: SeenRequest) -> Mapping[str, Any] | None:
-        """Return the tool of a call in a list that came before it, or None if that is unknown."""
+        """Return a call's tool from a list before the call, or None if it is unknown."""
         return self.tool(request.params.get("name")) if self.tools_line < request.line else None
 
     def completed_list(self, message: SeenMessage) -> SeenList | None:
-        """Return the list whose last page `message` is, or None if its other pages are unknown."""
+        """Return the list that `message` completes, or None if other pages are unknown."""
         request, result = message.request, message.result
         if request is None or result is None or request.method not in LISTS:
             return None
@@ -105,7 +106,7 @@ class Lists:
         return SeenList([*pages, *entries], key, message.line, asked)
 
     def expire(self, time: float) -> None:
-        """Forget the tools if another instance of the server can have other ones by now."""
+        """Forget the tools once another instance of the server may have other tools."""
         if time > self._tools_until:
             self.tools = None
 
@@ -141,7 +142,7 @@ class Lists:
         scope = result.get("cacheScope")
         is_one = following not in cursors or self.cursor_scopes[method, following] == scope
         cursors.add(following)
-        self.cursor_scopes[method, following] = scope if is_one else None  # of two listings
+        self.cursor_scopes[method, following] = scope if is_one else None  # two listings gave it
         return ""
 
     def _receive_list(
@@ -154,7 +155,7 @@ class Lists:
             self._pages.pop(method, None)
             self._page_bytes.pop(method, None)
             self.complete[method] = found
-            # The response that is under way when the list changes can be an old one.
+            # A response that was on its way when the list changed can have the old list.
             is_known = previous is not None and self.changed.get(method, 0) < previous.asked
             if previous is not None and is_known and set(previous.names) != set(found.names):
                 self.silent_changes[method] = previous.line, message.line, message.time
@@ -192,12 +193,12 @@ class Lists:
 
 
 class SeenList:
-    """The entries of a list of which all pages were seen, as far as rules need them.
+    """The entries of a list whose pages were all seen, as far as rules need them.
 
     Attributes:
-        names: of the entries, or their URIs, in their order.
+        names: the entries' names or URIs, in their order.
         required: the names of the required arguments of each prompt.
-        line, asked: of the last page, and of the request for the first one.
+        line, asked: the lines of the last page, and of the request for the first one.
     """
 
     __slots__ = ("asked", "line", "names", "required")

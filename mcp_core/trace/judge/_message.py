@@ -1,4 +1,4 @@
-"""A message of a trace, and what the judge remembers of a request once it has judged it."""
+"""A message of a trace, and what the judge remembers of a request after judging it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = [
     "seconds",
 ]
 
-# The codes of errors that only a server of a revision without a handshake sends.
+# Error codes that only a server of a revision without a handshake sends.
 MODERN_ERRORS: Final = (-32020, -32021, -32022)
 TASKS_EXTENSION: Final = META + "tasks"
 
 MAX_PARAMS: Final = 4_096  # bytes of a message whose params are remembered in full
-# Of larger params, what the rules for results need.
+# The members that are remembered of larger params: rules for results need them.
 _KEPT: Final = ("name", "uri", "cursor", "level", "taskId", "task", "_meta")
 
 _REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _NO_FACTS: Final = RevisionFacts()
-_HOLDS: Final = 60.0  # seconds for which what a server has declared is taken to be as it was
+_HOLDS: Final = 60.0  # seconds; a server's declarations are assumed unchanged for so long
 _LONG_ID: Final = 200  # characters
-_MAX_MEMBER: Final = 2_048  # characters of a member that is kept of large params
+_MAX_MEMBER: Final = 2_048  # characters; longer members of large params aren't kept
 _MAX_META: Final = 50  # members of their `_meta`
 
 
@@ -50,24 +50,25 @@ class SeenMessage:
     """One JSON-RPC message of a trace.
 
     Attributes:
-        line, time: where it is in the trace, and its seconds.
+        line, time: its line in the trace, and its time in seconds.
         sender: the side that sent it.
         kind: request, notification, response, or "invalid".
         members: the decoded message.
-        id, method: its members, None and "" if it has none.
+        id, method: the members of that name; None and "" if they are missing.
         params: its params, empty if they are missing or not an object.
         meta: the `_meta` of its params or of its result, empty if it has none.
         result: its result if that is an object, else None.
         error: its error if that is an object, else None.
         request: the request that a response answers, or None for other messages.
         revisions: the revisions that it can be of; see `set_revisions`.
-        is_modern: all of them are without a handshake.
-        revision, facts: its revision and that revision's facts; "" and no facts if it isn't known.
-        row: the row of its method, or of its request's method if it is a response; None if that is
+        is_modern: none of them has a handshake.
+        revision, facts: its revision and that revision's facts, or "" and no facts if the revision
+            isn't known.
+        row: the row of its method, or for a response, of its request's method. None if that is
             unknown.
         in_batch: it is a member of a batch.
         exchange: the HTTP exchange that carried it, 0 if none.
-        size: its bytes.
+        size: its size in bytes.
         redacted: JSON pointers of the values that the recorder replaced.
     """
 
@@ -137,7 +138,7 @@ class SeenMessage:
     def is_well_formed(self) -> bool:
         """True if a receiver can tell what kind of message it is, and has no reason to reject it.
 
-        Some receivers are strict: they reject a request with other members.
+        Strict receivers reject a request with unknown members.
         """
         if not self.has_one_kind or not isinstance(self.members.get("params", {}), dict):
             return False
@@ -156,7 +157,7 @@ class SeenMessage:
         return bool(self.method) and ("id" not in members or _is_plain_id(self.id))
 
     def shrink(self) -> None:
-        """Forget the contents of a large message that was judged, but not its id and method."""
+        """Forget the contents of a large message after judging, except its id and method."""
         if self.size <= MAX_PARAMS:
             return
         kept = ("jsonrpc", "id", "method")
@@ -187,7 +188,7 @@ def _known_of(revisions: Revisions) -> tuple[bool, str, RevisionFacts]:
 def _is_plain_id(id: Any) -> bool:
     """Return True if no receiver has a reason to call an id unreadable.
 
-    Legal ids can be too large for a receiver, and `1.0` is an integer to some.
+    A legal id can be too large for a receiver, and some receivers read `1.0` as an integer.
     """
     if isinstance(id, str):
         return len(id) <= _LONG_ID and id.isascii()
@@ -198,25 +199,25 @@ class SeenRequest:
     """A request in a trace.
 
     Attributes:
-        line, time: where it is in the trace, and its seconds.
+        line, time: its line in the trace, and its time in seconds.
         sender, id, method, params: of the request.
-        size: characters of the message.
-        has_all_params: False if the request is long: only some of its params are remembered.
+        size: the message's size in characters.
+        has_all_params: False if the request is so long that only some params are remembered.
         revisions: the revisions that it can be of.
-        is_modern: all of them are without a handshake.
+        is_modern: none of them has a handshake.
         is_well_formed, in_batch: see `SeenMessage`.
         earlier: an open request of its sender with the same id, or None.
         count: how many open requests have the id, the earlier ones included.
         exchange: the HTTP exchange that carried it, 0 if none.
         token: the key of its progress token, or None.
         shares_token: an earlier request without a response has the same one.
-        progress, progress_line: the last value that was reported, and where.
+        progress, progress_line: the last reported value, and its line.
         progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
-        is_redacted: the recorder replaced values of it.
+        is_redacted: the recorder replaced some of its values.
         is_error: the response is an error.
         result: the result if it is needed later: an `input_required` result.
-        task: the id of the task that it has become, or None.
+        task: the id of the task that it became, or None.
         acknowledged: the line of a subscription's acknowledgement; 0 before it arrives.
     """
 
@@ -291,7 +292,7 @@ class SeenRequest:
 
 
 def _small_members(value: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return the members of `keys` that are small, and the small ones of `_meta`."""
+    """Return the members in `keys` that are small, with only the small members of `_meta`."""
     found: dict[str, Any] = {}
     for key in keys:
         member = value.get(key)
@@ -311,10 +312,10 @@ def _is_small(value: Any) -> bool:
 
 
 def holds_until(message: SeenMessage) -> float:
-    """Return the time until which a list or the result of `server/discover` is as it was.
+    """Return the time until which a list or a `server/discover` result is assumed unchanged.
 
     Over HTTP without sessions, another instance of the server can handle a later request, such as
-    a newer one. So a result holds for its `ttlMs`, and for a minute at least.
+    a newer version. So a result holds for its `ttlMs`, and at least for a minute.
     """
     if not message.exchange or not message.is_modern or message.result is None:
         return math.inf

@@ -1,4 +1,4 @@
-"""The judge of texts: decode each, and judge its messages by the rules."""
+"""The judge of texts: decode each text, and judge its messages by the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageJudge"]
 
-_SMALL_BATCH: Final = 10  # messages, which no receiver has too low a limit for
+_SMALL_BATCH: Final = 10  # messages; every receiver's limit allows so many
 _JUDGED_METHODS: Final = frozenset(method for rule in RULES for method in rule.methods)
 
 
@@ -36,10 +36,10 @@ class MessageJudge:
     """The judge of the messages of a trace.
 
     Args:
-        report: gets what is found.
+        report: gets the findings.
         conversations: the conversations of the trace.
         observer: the side at which the trace was recorded, or "between".
-        is_stdio: each message is a line.
+        is_stdio: the transport is stdio, where each message is a line.
 
     Attributes:
         judged: how many messages of each side were judged.
@@ -71,7 +71,7 @@ class MessageJudge:
             state.add_unreadable(sender)
             if _hold("RPC-26", state.negotiation.candidates(sender)):
                 report.failed("RPC-26", state, sender, "the message is not UTF-8")
-            return  # else of a revision that doesn't name an encoding
+            return  # else a revision that doesn't specify an encoding
         report.passed("RPC-26")
         if not text or text.isspace():
             return  # an empty line is tolerated, and an event without data carries no message
@@ -139,7 +139,7 @@ class MessageJudge:
                 self._judge_message(message, state)
         state = self._conversations.get(line.conversation) or state
         is_clean = all(isinstance(each, dict) and "method" in each for each in members)
-        # A receiver can have a limit for them.
+        # A receiver can limit how many messages a batch has.
         is_small = 0 < len(members) <= _SMALL_BATCH
         state.batches[sender] = report.line if is_small and is_clean else 0
 
@@ -182,7 +182,7 @@ class MessageJudge:
             self._report.passed(row)
             return
         part = "result" if message.kind == "response" else "params"
-        # The pointers are into the message.
+        # The redacted pointers begin at the message.
         place = f"/{part}{error.pointer}"
         is_hidden = any(
             place.startswith(each) or each.startswith(place) for each in message.redacted
@@ -207,7 +207,7 @@ def _rules_for(message: SeenMessage) -> list[tuple[Rule, Requirement]]:
         elif message.error is not None:
             kind = "error"
         method = message.request.method if message.request is not None else ""
-    # One entry for all other methods, which are a peer's words.
+    # One cache entry for all other methods, because a peer can make up any number.
     known = method if method in _JUDGED_METHODS else ""
     return rules_for_message(kind, message.sender, known, message.revisions)
 
@@ -219,7 +219,7 @@ def _hold(row: str, revisions: Revisions) -> bool:
 
 
 def _is_alone(message: SeenMessage, exchange: SeenExchange, state: ConversationState) -> bool:
-    """Return True if what a client says of other messages came without a session."""
+    """Return True if a client's notification or response came without a session."""
     if message.sender != CLIENT or message.is_modern or message.kind == "request":
         return False
     begun = state.negotiation.initialize is not None or state.http.has_endpoint

@@ -37,7 +37,7 @@ def find_method(revision: str, name: str, sender: Side) -> Method | None:
 
 
 def needs_modern(name: str) -> bool:
-    """Return True if a client has the method only in revisions without a handshake."""
+    """Return True if a client sends the method only in revisions without a handshake."""
     return name in KNOWN_METHODS and not any(
         (revision, name, CLIENT) in _ROWS for revision in STATEFUL
     )

@@ -1,4 +1,4 @@
-"""The revisions and capabilities that a conversation shows of its two sides."""
+"""The revisions and capabilities of the two sides, as a conversation shows them."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Negotiation:
 
     Attributes:
         selected: the revision that a handshake selected, empty before.
-        modern: the revisions without a handshake that the client has sent requests of.
-        has_served_modern: the server has sent a result for one of them.
+        modern: the revisions without a handshake in which the client has sent requests.
+        has_served_modern: the server has sent a result in one of them.
         has_client_message: a message of the client was seen.
-        opened_otherwise: the first one wasn't a request of the revision without a handshake, by
-            which a server of both kinds can choose how it serves the conversation.
+        opened_otherwise: the client's first message wasn't a request of a revision without a
+            handshake. A server of both eras can choose an era by the first message.
         initialize: the request that began the handshake, or None.
         handshake_answered, initialized: the lines of its response and of `initialized`, 0 before.
         answered_version: the version that the server has selected in the handshake.
-        client_capabilities, server_capabilities: those of the handshake, None if unknown.
+        client_capabilities, server_capabilities: as declared in the handshake, None if unknown.
         discovered: the last result of `server/discover`, or None.
         probe_error: the error of the last `server/discover`, or None.
-        rejected: of each version that the server rejected: the line, the time and `data.supported`.
+        rejected: by version that the server rejected: the line, the time and `data.supported`.
         server_versions: the versions that this server is known to support, in all conversations.
     """
 
@@ -67,9 +67,10 @@ class Negotiation:
         return bool(self.modern)
 
     def candidates(self, sender: Side) -> Revisions:
-        """Return the revisions that a message without a sign of its own can be of.
+        """Return the revisions that a message can be of if it doesn't show its own.
 
-        A client that speaks a revision without a handshake may be asking whether the server does.
+        A client's request without a handshake may only be a test whether the server speaks that
+        revision.
         """
         is_modern = bool(self.modern) if sender == CLIENT else self.has_served_modern
         if self.modern and not is_modern and self.initialize is None:
@@ -84,9 +85,9 @@ class Negotiation:
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks a revision without a handshake.
 
-        A server of an earlier one can serve its requests, too: it ignores what it doesn't know.
-        A server of both can choose by how a client opens the conversation. `response` can show it
-        itself.
+        A server of an earlier revision can serve such requests, too: it ignores unknown members. A
+        server of both eras can choose by the client's first message. Some responses are proof by
+        themselves, so the caller passes `response`.
         """
         if self.has_served_modern:
             return True
@@ -100,7 +101,7 @@ class Negotiation:
         return needs_modern(asked) or isinstance(lookup(response.result, "resultType"), str)
 
     def capabilities(self, side: Side, message: SeenMessage) -> Mapping[str, Any] | None:
-        """Return what `side` has declared at the time of `message`, or None if that is unknown."""
+        """Return the capabilities of `side` at the time of `message`, or None if unknown."""
         if message.is_modern:
             if side == SERVER:
                 found = lookup(self.discovered, "capabilities")
@@ -114,7 +115,7 @@ class Negotiation:
         return self.server_capabilities if side == SERVER else self.client_capabilities
 
     def open(self, *, is_modern: bool) -> None:
-        """Record how the first text of the client opens the conversation."""
+        """Record how the client's first text opens the conversation."""
         self.has_client_message, self.opened_otherwise = True, not is_modern
 
     def receive_modern_request(self, message: SeenMessage) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JudgeReport"]
 
-MAX_INCONCLUSIVE: Final = 10_000  # inconclusive findings, each of another row and side
+MAX_INCONCLUSIVE: Final = 10_000  # inconclusive findings, one for each conversation, row and side
 
 
 class JudgeReport:
@@ -26,7 +26,7 @@ class JudgeReport:
 
     Attributes:
         opportunities: how often each row was judged, findings included.
-        line: the number of the line that is judged.
+        line: the number of the line being judged.
     """
 
     def __init__(self) -> None:
@@ -71,17 +71,17 @@ class JudgeReport:
         is_certain: bool = True,
         names_gap: bool = False,
     ) -> None:
-        """Add the finding of a rule, unless it is inconclusive and there was one like it.
+        """Add a rule's finding, unless it repeats an earlier inconclusive one.
 
         Args:
-            outcome: what the rule has returned.
+            outcome: what the rule returned.
             rule, row: the rule and the row that it judged.
             state: the conversation.
-            side: who is at fault if the rule doesn't say it.
+            side: the side at fault if the rule doesn't name one.
             revision: the message's revision, empty if it isn't known.
-            lines: the lines that show it, before the rule's own.
+            lines: the lines that show the fault, before the rule's own.
             is_certain: False if the message has values that the recorder replaced.
-            names_gap: the sentence says what is missing if the rule needs it.
+            names_gap: the sentence ends with the gap if the rule needs the missing messages.
         """
         failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
         gap = state.gap if rule.needs_history else ""

@@ -1,4 +1,4 @@
-"""The requests of both sides of a conversation: open, answered, cancelled, and their ids."""
+"""Both sides' requests in a conversation: open, answered, cancelled, and their ids."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MAX_EARLIER: Final = 100  # open requests with one id
 
 
 class Requests:
-    """The requests of a conversation.
+    """A conversation's requests.
 
     Attributes:
         open: the requests of each side that have no response, by id.
         answered: the last answered requests of each side, by id.
-        dropped: the last requests of the client that only a status was given for, by id.
-        used: all ids of the requests of each side.
+        dropped: the client's last requests that got only an HTTP status, by id.
+        used: all request ids of each side.
         tokens: the requests of each side by progress token, open or not; `has_all_tokens` is False
             if some are missing.
         has_read: the line up to which each side has certainly read what the other sent.
@@ -54,14 +54,14 @@ class Requests:
         self.has_read: dict[Side, int] = {CLIENT: 0, SERVER: 0}
 
     def next_session(self) -> Requests:
-        """Return the requests of the session that the client begins in place of this one."""
+        """Return the requests for the session with which the client replaces this one."""
         following = Requests()
         # Responses of the former session can still be on their way.
         following.open, following.tokens = self.open, self.tokens
         return following
 
     def find(self, side: Side, key: int | str) -> SeenRequest | None:
-        """Return a request of `side` that is open or was answered lately, or None."""
+        """Return a request of `side` that is open or was answered recently, or None."""
         return self.open[side].get(key) or self.answered[side].get(key)
 
     def answered_by(self, message: SeenMessage) -> SeenRequest | None:
@@ -70,12 +70,12 @@ class Requests:
         return None if key is None else self.open[other_side(message.sender)].get(key)
 
     def reported_by(self, message: SeenMessage) -> SeenRequest | None:
-        """Return the request whose progress a notification reports, or None if it is unknown."""
+        """Return the request whose progress a notification reports, or None if unknown."""
         key = id_key(message.params.get("progressToken"))
         return None if key is None else self.tokens[other_side(message.sender)].get(key)
 
     def add(self, request: SeenRequest, key: int | str) -> str:
-        """Add a request with the key of its id. Return why others are forgotten, "" if none are."""
+        """Add a request under its id's key. Return why others are forgotten, "" if none are."""
         gap = ""
         open_requests = self.open[request.sender]
         request.earlier = open_requests.get(key)
@@ -93,14 +93,14 @@ class Requests:
         if request.token is not None:
             tokens = self.tokens[request.sender]
             same = tokens.get(request.token)
-            # Its progress can still be on its way, if it was cancelled.
+            # If the other request was cancelled, its progress can still be on its way.
             request.shares_token = same is not None and not same.answered
             put(tokens, request.token, request, MAX_ENTRIES)
             self.has_all_tokens = self.has_all_tokens and len(tokens) < MAX_ENTRIES
         return gap
 
     def answer(self, message: SeenMessage, request: SeenRequest) -> bool:
-        """Record a response. Return False if an earlier request with the id can have got it."""
+        """Record a response. Return False if it can be for an earlier request with the id."""
         key = id_key(message.id)
         assert key is not None
         open_requests = self.open[request.sender]
@@ -115,12 +115,12 @@ class Requests:
         return True
 
     def read_up_to(self, request: SeenRequest) -> None:
-        """Record that a request's receiver has read it, and what was sent before it."""
+        """Record that a request's receiver has read it, and everything sent before it."""
         reader = other_side(request.sender)
         self.has_read[reader] = max(self.has_read[reader], request.line)
 
     def drop(self, message: SeenMessage) -> None:
-        """Forget a client's request that only has a status. It can be sent again."""
+        """Forget a client's request that got only an HTTP status. The client can resend it."""
         key = id_key(message.id)
         request = None if key is None else self.open[message.sender].get(key)
         if key is None or request is None or request.line != message.line:
@@ -144,7 +144,7 @@ class Requests:
             return
         request = self.open[message.sender].get(key)
         if request is None and message.sender == SERVER:
-            # A server ends a subscription of its client with the same notification (2026-07-28).
+            # A server can end its client's subscription with the same notification (2026-07-28).
             request = self.open[CLIENT].get(key)
             if request is not None and request.method != "subscriptions/listen":
                 request = None

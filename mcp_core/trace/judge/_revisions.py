@@ -1,6 +1,6 @@
 """The judge's own table of the differences between revisions, beside the rows and the shapes.
 
-It takes no fact from `mcp_core.protocol.revisions`, whose code the judge judges. A revision
+It takes no fact from `mcp_core.protocol.revisions`, because the judge judges that code. A revision
 without an entry has the facts of the revision before it.
 """
 
@@ -42,8 +42,8 @@ class RevisionFacts(Struct, frozen=True):
     Attributes:
         handshake: a conversation begins with `initialize`.
         http_sse: its HTTP transport is HTTP+SSE: responses come on a stream of their own.
-        reserves_any_label: a prefix in `_meta` is reserved if any of its labels is, not only the
-            second one.
+        reserves_any_label: a prefix in `_meta` is reserved if any of its labels is a reserved one,
+            not only the second.
         no_array_fields: no field of a form is an array.
         requested_tasks: the sender of a request asks for a task, with `task` in the params.
         result_types: a result names its type in `resultType`.
@@ -67,7 +67,7 @@ _FACTS: Final = {
 
 
 def newest_entry(entries: Mapping[str, T], revision: str, default: T) -> T:
-    """Return the last of `entries`, which are in order, whose key isn't later than `revision`."""
+    """Return the last of the ordered `entries` whose key isn't later than `revision`."""
     at = REVISIONS.index(revision)
     found = [each for since, each in entries.items() if REVISIONS.index(since) <= at]
     return found[-1] if found else default

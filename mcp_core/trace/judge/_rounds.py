@@ -1,4 +1,4 @@
-"""The `requestState`s of a conversation: which request a retry goes on with."""
+"""A conversation's `requestState`s: which request a retry continues."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MAX_ROUND_BYTES: Final = 65_536  # of a result that is remembered with its `requ
 
 
 class Rounds:
-    """The rounds of input requests of a conversation.
+    """A conversation's rounds of input requests.
 
     Attributes:
-        given: the `requestState`s that were given out in all conversations of the trace.
+        given: the `requestState`s that servers gave out in all conversations of the trace.
     """
 
     def __init__(self, given: GivenTexts) -> None:
         self.given = given
-        # None: several requests got this state.
+        # None if several requests got the state.
         self._requests: OrderedDict[str, SeenRequest | None] = OrderedDict()
 
     def request_of(self, params: Mapping[str, Any]) -> SeenRequest | None:
-        """Return the request whose `requestState` params repeat, or None if that is unknown."""
+        """Return the request whose `requestState` is repeated in params, or None if unknown."""
         found = params.get("requestState")
         return self._requests.get(text_key(found)) if isinstance(found, str) else None
 
@@ -47,8 +47,8 @@ class Rounds:
         state = result.get("requestState")
         if not isinstance(state, str):
             return
-        # A server can give the same state to several requests. A retry is of any of them, but for
-        # one that goes on with the state that it has repeated.
+        # A server can give the same state to several requests. Then a retry can be of any of them,
+        # unless the one request repeated this state and got it again.
         key = text_key(state)
         is_of_one = key not in self._requests or (
             self._requests[key] is not None and request.params.get("requestState") == state

@@ -5,12 +5,12 @@
 - `any`, `null`, `boolean`, `string`, `object`, `base64`, and JSON literals for constants;
 - `integer` and `number`, with bounds if they have some: `number(0,1)`, `integer(0,)`;
 - `[shape]`: an array; `shape|shape`: one of several; `shape&shape`: all of them;
-- `{"a":shape,"b"?:shape,*:shape}`: an object with a required and an optional member, and the shape
-  of the values of all other members. Without `*` the others can be anything: objects are open;
+- `{"a":shape,"b"?:shape,*:shape}`: an object with a required and an optional member, and a shape
+  for all other members' values. Without `*`, other members can have any value;
 - a name: another shape of the table.
 
-A shape is compiled when it is first used. Nothing here reads the core's types: the judge doesn't
-trust the code that it judges.
+A shape is compiled at its first use. This module doesn't use the core's types, because the judge
+doesn't trust the code that it judges.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _TOKEN: Final = re.compile(
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 # The members that tell the alternatives of a union apart.
 _TAGS: Final = ("type", "method", "mode", "status")
-_DEFAULT: Final = ""  # the key of the alternative without the member, which is optional there
+_DEFAULT: Final = ""  # the key of the alternative in which the member is optional
 
 
 class _Shape(Struct, frozen=True):
-    """A parsed shape. `kind` is a word of the language, or array, object, const, union, all, name.
+    """A parsed shape. `kind` is a word of the language or array, object, const, union, all or name.
 
     Attributes:
         parts: the shapes of an array, a union or an intersection.
@@ -74,7 +74,7 @@ class _Shape(Struct, frozen=True):
 
 
 class _Parser:
-    """A reader of the language."""
+    """A parser of the language."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [match.group() for match in _TOKEN.finditer(text)]
@@ -313,7 +313,7 @@ class _Revision:
                 if error is None:
                     return None
                 found_errors.append(error)
-            # A scalar, or one object that isn't the one it should be.
+            # Both alternatives fail at the same place: the first error says enough.
             if len({error.pointer for error in found_errors}) == 1 and len(found_errors) == 2:
                 return found_errors[0]
             kind = value.get("type") if isinstance(value, dict) else None
@@ -325,7 +325,7 @@ class _Revision:
     def _by_tag(
         self, parts: tuple[_Shape, ...], checks: list[_Check]
     ) -> list[tuple[str, dict[str, _Check]]]:
-        """Return the alternatives by the constant of the member that tells them apart."""
+        """Return the alternatives by the constant in the member that tells them apart."""
         found = []
         resolved = [self._resolve(part) for part in parts]
         for tag in _TAGS:
@@ -334,7 +334,8 @@ class _Revision:
                 for each in resolved
                 if tag in each.members and each.members[tag][1].kind == "const"
             ]
-            # Two alternatives with one constant, such as two kinds of text fields, are tried.
+            # If two alternatives share a constant, such as two kinds of text fields, no member
+            # tells them apart.
             if len(constants) == len(parts) == len(set(constants)):
                 alternatives = dict(zip(constants, checks, strict=True))
                 optional = [each for each in resolved if not each.members[tag][0]]

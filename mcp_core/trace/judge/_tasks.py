@@ -1,4 +1,4 @@
-"""The tasks of a conversation."""
+"""A conversation's tasks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["SeenTask", "TaskTable"]
 
 MAX_TASK_ID: Final = 1_024  # characters
-_MAX_KEYS: Final = 10_000  # of the input requests of a task
+_MAX_KEYS: Final = 10_000  # of one task's input requests
 
 
 class TaskTable:
-    """The tasks of both sides of a conversation.
+    """Both sides' tasks in a conversation.
 
     Attributes:
         last_ids: the last two ids that each side has given out.
@@ -33,7 +33,7 @@ class TaskTable:
         self._tasks: OrderedDict[tuple[Side, str], SeenTask] = OrderedDict()
 
     def find(self, owner: Side, id: Any) -> SeenTask | None:
-        """Return the task of a side with an id, or None. Both sides can give out one id."""
+        """Return the task with an id that `owner` runs, or None. Both sides can use the same id."""
         return self._tasks.get((owner, id)) if isinstance(id, str) else None
 
     def named_by(self, request: SeenRequest | SeenMessage) -> SeenTask | None:
@@ -57,20 +57,20 @@ class TaskTable:
 
 
 class SeenTask:
-    """A task: its id, the side that runs it, its last status and where that was reported.
+    """A task: its id, the side that runs it, its last status and the line that reported it.
 
     Attributes:
-        created, created_time, ttl: where and when its id was given out, and for how long: seconds,
-            None without a limit.
-        has_view: a `tasks/get` has found it.
-        interval: seconds between polls that its last view asks for, None if it doesn't.
-        polled: when the requestor has polled last, None if it had another reason to look since.
-        input_polls: how often it has polled since it saw `input_required`.
+        created, created_time, ttl: the line and time at which its id was given out, and for how
+            many seconds, None without a limit.
+        has_view: a `tasks/get` or `tasks/cancel` has found it.
+        interval: seconds between polls, if its last view asks for that, else None.
+        polled: when the requestor last polled; None if something since then allows an early poll.
+        input_polls: how often the requestor has polled since it saw `input_required`.
         result_asked, result_given: the lines of the last `tasks/result` and of its response.
         is_error: its result is an error.
-        keys: the keys of its input requests. For `answered` ones an input response was sent, for
-            `acknowledged` ones the server has confirmed it, and `gone` ones were answered and are
-            missing in a later view.
+        keys: the keys of its input requests. For those in `answered`, the client sent a response;
+            for those in `acknowledged`, the server confirmed it; those in `gone` were answered and
+            are missing in a later view.
         update_line: the line of the last `tasks/update`.
     """
 
@@ -122,7 +122,7 @@ class SeenTask:
         self.update_line = 0
 
     def see(self, view: Mapping[str, Any], message: SeenMessage) -> None:
-        """Record what a message shows of it."""
+        """Record what a message shows of the task."""
         status = view.get("status")
         if isinstance(status, str):
             if status != "input_required":
@@ -141,7 +141,7 @@ class SeenTask:
             self.keys.update(requests)
 
     def receive_request(self, message: SeenMessage) -> None:
-        """Record a request that names it."""
+        """Record a request that names the task."""
         match message.method:
             case "tasks/get":
                 self.input_polls += self.status == "input_required"
@@ -158,13 +158,13 @@ class SeenTask:
         self.polled = None
 
     def receive_response(self, message: SeenMessage, request: SeenRequest) -> None:
-        """Record the response to a request that names it."""
+        """Record the response to a request that names the task."""
         if request.method == "tasks/get":
-            self.polled = request.time  # a poll that is lost can be repeated
+            self.polled = request.time  # from an answered poll: a lost one can be repeated
         responses = request.params.get("inputResponses")
         if request.method == "tasks/update" and message.result is not None:
             self.acknowledged.update(responses if isinstance(responses, dict) else ())
-        # An error can be about the request itself.
+        # Only a result counts: an error can be about the request itself.
         if request.method == "tasks/result" and message.result is not None:
             self.result_given = message.line
             self.is_error = message.result.get("isError") is True

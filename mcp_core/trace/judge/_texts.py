@@ -1,4 +1,4 @@
-"""The texts of a trace as JSON. The judge reads them with the standard library."""
+"""A trace's texts, decoded as JSON with the standard library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _InvalidConstant(ValueError):
     """A constant of JavaScript that JSON doesn't have."""
 
 
-# Other errors are limits: of nesting, and of the digits of a number.
+# Other errors come from the parser's limits: nesting, and a number's digits.
 NotJson: Final = (json.JSONDecodeError, _InvalidConstant)
 
 
@@ -37,8 +37,8 @@ def decode(text: str) -> Any:
     """Return the value of a message's text.
 
     Raises:
-        ValueError: it isn't JSON, or nested deeper than rules may walk, which encode and compare.
-        RecursionError: it is nested deeper than Python decodes.
+        ValueError: it isn't JSON, or nested too deeply for rules that encode or compare it.
+        RecursionError: it is nested too deeply for Python's decoder.
     """
     decoded = _DECODER.decode(text)
     if depth_exceeds(decoded):
@@ -49,7 +49,7 @@ def decode(text: str) -> Any:
 def is_cut(line: TraceLine) -> bool:
     """Return True if a line's text is only the beginning of a message."""
     if line.raw is None:
-        return True  # the end can be within a character
+        return True  # not UTF-8: the end can be within a character
     if line.raw.lstrip()[:1] not in ("{", "["):
         return False
     try:
@@ -64,7 +64,7 @@ def is_cut(line: TraceLine) -> bool:
 def has_http_message(line: TraceLine) -> bool:
     """Return True if a line of an HTTP exchange should have a JSON-RPC message.
 
-    The body of an error can be of a server in between, and other resources have other bodies.
+    An intermediary can send an error's body, and other resources have other bodies.
     """
     if line.raw is None and line.data is None:
         return False

@@ -4,7 +4,7 @@ Rules of this folder:
 
 1. The sentences are our summaries, never quotations. Where a row matters, read its page.
 2. An id is never reused for another requirement.
-3. Two columns give the first revision that has the row and the first one that has it no more, or
+3. Two columns give the first revision that has the row, and the first later one that doesn't, or
    None. A new revision has every row with None.
 """
 

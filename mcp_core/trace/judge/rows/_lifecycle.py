@@ -1,4 +1,4 @@
-"""Rows for the life cycle, versions, the detection of the era, and capabilities."""
+"""Rows for the life cycle, versions, era detection, and capabilities."""
 
 from __future__ import annotations
 

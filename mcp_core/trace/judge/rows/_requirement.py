@@ -1,4 +1,4 @@
-"""A row's type, and the address of the page that it is from."""
+"""A row's type, and the addresses of its specification pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CHECKED_LEVELS", "Level", "Requirement", "Role", "rows"]
 SITE: Final = "https://modelcontextprotocol.io"
 
 Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "schema", "reading", "decision"]
-# The levels of the obligations that a check reports, by what the user asks for.
+# The levels that a check reports, by the level that the user asks for.
 CHECKED_LEVELS: Final[Mapping[str, frozenset[Level]]] = {
     "must": frozenset({"MUST", "MUST NOT", "schema"}),
     "should": frozenset({"MUST", "MUST NOT", "schema", "SHOULD", "SHOULD NOT"}),
@@ -48,11 +48,12 @@ class Requirement(Struct, frozen=True):
             its revision's specification, or below the site if it starts with a slash; `*` in
             it is the revision. Empty for a decision.
         sentence: a summary, never a quotation.
-        level: the word of the text. "schema" is a fact of the schema; "reading" an interpretation
-            where the text is silent, never an obligation of the peer; "decision" our own choice.
+        level: the specification's word. "schema" is a fact of the schema; "reading" our
+            interpretation where the text is silent, never a peer's obligation; "decision" our own
+            choice.
         since: the first revision that has it.
         until: the first later one that doesn't have it, None if it wasn't removed.
-        role: the party that it binds.
+        role: the party that must fulfil it.
         without: revisions between them that don't have it.
     """
 
@@ -78,7 +79,7 @@ class Requirement(Struct, frozen=True):
         """Return the address to read for a revision; empty for a decision.
 
         Args:
-            revision: for one that the row doesn't have, the address is that of its last one.
+            revision: if the row doesn't have it, the row's last revision is used instead.
         """
         if not self.pages:
             return ""
