@@ -1,12 +1,12 @@
-"""A trace's client: it says to a live server what the recorded client said, in its order.
+"""A trace's client: it sends a live server the recorded client's messages, in their order.
 
-1. The recorded session is walked from its beginning. A message of the client is sent; one of the
-   server is waited for, until it has come or a time is over. So each message is sent after what
-   the recorded client had seen.
-2. A change notification is waited for shortly: it may have been the reason for what follows, but
-   time may be the reason that it doesn't come.
-3. A task that was over when the recorded client asked for it is asked for until it is over.
-4. Values that the recorded server made up are replaced by those of the live one (`ValueMapping`).
+1. The replay walks through the recorded session from its beginning. It sends each message of the
+   client, and waits for each message of the server until that has come or a timeout has passed. So
+   each message is sent after everything that the recorded client had seen before it.
+2. The wait for a change notification is short. The notification may have been the reason for the
+   next message, but it may also depend on time, and not come.
+3. If a task was over when the recorded client asked for it, the replay asks until it is over.
+4. Values that the recorded server made up are replaced by the live server's (`ValueMapping`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["RESPONSE_TIMEOUT", "ReplayClient"]
 
 RESPONSE_TIMEOUT: Final = 10.0  # seconds
-_SLOWER: Final = 3.0  # times the recorded time that a live response may take
-_GRACE: Final = 1.0  # seconds that a change notification is waited for, at least
-_MAX_UNANSWERED: Final = 3  # requests in a row, after which the server is taken for dead
+_SLOWER: Final = 3.0  # a live response may take so many times the recorded time
+_GRACE: Final = 1.0  # seconds; the shortest wait for a change notification
+_MAX_UNANSWERED: Final = 3  # requests in a row; then the replay stops
 _MAX_PROBLEMS: Final = 1_000
 _CHANGES: Final = frozenset(
     """
@@ -44,7 +44,7 @@ _CHANGES: Final = frozenset(
     """.split()
 )
 _METHOD_NOT_FOUND: Final = -32601
-_POLL: Final = 0.2  # seconds between two requests about a task, at least
+_POLL: Final = 0.2  # seconds; the shortest time between two requests about a task
 _MAX_POLL: Final = 5.0
 _MAX_HIDDEN: Final = 10
 
@@ -53,8 +53,8 @@ class ReplayClient:
     """The client of one recorded session, for a live server.
 
     Call `begin`, then `receive` with each message of the server, and `advance` at `next_deadline`.
-    After each, send `messages_to_send`, until `is_over`. The `now` of its methods is a monotonic
-    time in seconds.
+    After each call, send `messages_to_send`. Stop once `is_over` is True. The `now` of its methods
+    is a monotonic time in seconds.
 
     Args:
         session: the recorded session.
@@ -63,10 +63,10 @@ class ReplayClient:
 
     Attributes:
         response_timeout: seconds for a response without a recorded time.
-        is_over: everything was sent, and every response has come or was given up.
-        problems: texts about what went otherwise than recorded, the first 1,000.
-        hidden: the numbers of the lines of the client with redacted values, which are sent as they
-            are, the first ten.
+        is_over: everything was sent, and each response has come or its timeout has passed.
+        problems: texts about differences from the recording, the first 1,000.
+        hidden: the line numbers of the client's messages with redacted values, the first ten. They
+            are sent as they are.
         unanswered: requests that the server did not answer in time.
         answered: requests that it answered.
         sent: messages that were sent.
@@ -75,7 +75,7 @@ class ReplayClient:
     def __init__(self, session: RecordedSession, *, response_timeout: float | None = None) -> None:
         self._messages = session.messages
         self.response_timeout = RESPONSE_TIMEOUT if response_timeout is None else response_timeout
-        # What the user has set is the whole timeout.
+        # A timeout that the user has set isn't extended.
         self._slower = _SLOWER if response_timeout is None else 0.0
         self.is_over = False
         self.problems: list[str] = []
@@ -91,11 +91,11 @@ class ReplayClient:
         self._ids = count(1)
         self._sent_at: dict[RecordedMessage, float] = {}
         self._gaps: dict[RecordedMessage, float] = {}
-        self._live_id: dict[int | str, int | str] = {}  # of requests of the client
+        self._live_id: dict[int | str, int | str] = {}  # the client's request ids, by recorded id
         self._used: set[int | str] = set()
-        self._pending: dict[int | str, Turn] = {}  # live requests that have no response
+        self._pending: dict[int | str, Turn] = {}  # live requests without a response
         self._done: set[Turn] = set()
-        self._turn_of: dict[RecordedMessage, Turn] = {}  # of requests and responses
+        self._turn_of: dict[RecordedMessage, Turn] = {}  # of requests and of responses
         self._asked: dict[RecordedMessage, tuple[Turn, ServerMessage]] = {}
         self._by_method: dict[str, deque[RecordedMessage]] = {}
         self._their_ids: dict[RecordedMessage, int | str] = {}
@@ -139,18 +139,18 @@ class ReplayClient:
         self._walk(now)
 
     def advance(self, now: float) -> None:
-        """Send again what is due, and give up what wasn't answered at `now`."""
+        """Repeat the requests that are due, and pass over a message that is overdue at `now`."""
         self._repeat(now)
         if now >= self._waits_until:
             self._give_up(now)
             self._walk(now)
 
     def postpone(self, seconds: float) -> None:
-        """Wait `seconds` longer for the next message: for so long nothing could be sent."""
+        """Wait `seconds` longer for the next message, because sending was blocked for so long."""
         self._waits_until += seconds
 
     def request_failed(self, ids: Iterable[int | str], reason: str, now: float) -> None:
-        """Take note that requests get no response, for `reason`. `ids` are theirs."""
+        """Record that the requests with `ids` get no response, for `reason`."""
         for id in ids:
             turn = self._pending.pop(id, None)
             if turn is not None and turn.message is not None:
@@ -161,11 +161,11 @@ class ReplayClient:
         self._walk(now)
 
     def note(self, text: str) -> None:
-        """Keep `text` about something that went otherwise than recorded."""
+        """Keep `text`, about a difference from the recording."""
         self._note(text)
 
     def disconnected(self) -> None:
-        """Stop: the server is gone."""
+        """Stop the replay: the server has disconnected."""
         if not self.is_over:
             self.is_over = True
             waiting = [turn.message for turn in self._pending.values() if turn.message is not None]
@@ -179,13 +179,13 @@ class ReplayClient:
 
     @property
     def next_deadline(self) -> float:
-        """The time at which `advance` gives up, or infinity."""
+        """The time at which to call `advance`, or infinity."""
         if self.is_over:
             return math.inf
         return min(self._waits_until, min((time for time, _ in self._repeats), default=math.inf))
 
     def is_waiting_for(self, ids: Iterable[int | str]) -> bool:
-        """Return True if the response to a request is waited for. `ids` are of live requests."""
+        """Return True if the replay waits for a response to one of the live requests `ids`."""
         turns = [self._pending[id] for id in ids if id in self._pending]
         is_awaited = any(turn not in self._done and not turn.is_long_lived for turn in turns)
         return is_awaited and not self.is_over
@@ -270,7 +270,7 @@ class ReplayClient:
 
     @staticmethod
     def _is_early(turn: Turn, message: dict[str, Any]) -> bool:
-        """Return True if a task runs that was over when it was recorded: it is asked for again."""
+        """Return True if a live task still runs that wasn't running any more in the recording."""
         if turn.message is None or turn.message.method != "tasks/get" or turn.response is None:
             return False
         recorded = lookup(turn.response.decode(), "result", "status")
@@ -278,7 +278,7 @@ class ReplayClient:
         return live == "working" and isinstance(recorded, str) and recorded != "working"
 
     def _repeat(self, now: float) -> None:
-        """Send the requests about tasks again that are due."""
+        """Send again the requests about tasks that are due."""
         due = [turn for time, turn in self._repeats if time <= now]
         self._repeats = [each for each in self._repeats if each[0] > now]
         for turn in due:
@@ -291,7 +291,7 @@ class ReplayClient:
     # -- The walk ----------------------------------------------------------------------------------
 
     def _walk(self, now: float) -> None:
-        """Send and pass over messages until one has to be waited for."""
+        """Walk through the messages until the replay has to wait for one."""
         while not self.is_over and self._place < len(self._messages):
             message = self._messages[self._place]
             if message.sender == "client":
@@ -304,7 +304,7 @@ class ReplayClient:
         self.is_over = True
 
     def _has_come(self, message: RecordedMessage) -> bool:
-        """Return True if the live server has sent what the recorded one sent here."""
+        """Return True if the live server has sent the message that the recorded one sent here."""
         if message.kind == "response":
             turn = self._turn_of.get(message)
             if turn is None or turn.message is None or turn.message not in self._sent_at:
@@ -323,7 +323,7 @@ class ReplayClient:
         return False
 
     def _deadline(self, message: RecordedMessage, now: float) -> float:
-        """Return the time up to which a message of the server is waited for."""
+        """Return the time until which to wait for a message of the server."""
         if message.kind == "notification":
             previous = self._messages[max(self._place - 1, 0)].t
             gap = max(message.t - previous, 0.0)
@@ -332,7 +332,7 @@ class ReplayClient:
         if message.kind == "request":
             asked, _ = self._asked[message]
             if asked in self._done:
-                return now + _GRACE  # it may have been sent for another reason
+                return now + _GRACE  # the request may have had another cause
         if asked is None or asked.message is None:
             return now + self.response_timeout
         sent_at = self._sent_at.get(asked.message, now)
@@ -340,7 +340,7 @@ class ReplayClient:
         return max(sent_at, now) + max(self.response_timeout, self._slower * recorded)
 
     def _give_up(self, now: float) -> None:
-        """Pass over the message that did not come in time."""
+        """Pass over the message that didn't come in time."""
         self._waits_until = math.inf
         message = self._messages[self._place]
         self._place += 1
@@ -394,10 +394,10 @@ class ReplayClient:
         self._outputs.append((data, message))
 
     def _adapt_response(self, message: RecordedMessage, members: dict[str, Any]) -> bool:
-        """Put the live id into a response; False if the live server hasn't asked."""
+        """Put the live id into a response. Return False if the live server sent no request."""
         request = self._answers.get(message)
         if request is None:
-            return True  # the recorded client responded to no request, so this one does
+            return True  # the recorded response answered no request either
         if request not in self._their_ids:
             self._note(
                 f"the server did not send {request.method}, as in line {request.line}: there is"
@@ -416,7 +416,7 @@ class ReplayClient:
             members["params"]["requestId"] = self._live_id[key]
 
     def _request_id(self, message: RecordedMessage, recorded: Any) -> Any:
-        """Return a request's id: the recorded one if this session hasn't used it yet."""
+        """Return the id for a request: the recorded one unless this session has used it."""
         key = message.id
         if key is None:
             return recorded  # not an id, so there is no response to it

@@ -1,14 +1,14 @@
-"""The differences of two traces: what one side said otherwise, by request.
+"""The differences between two traces, by request.
 
-1. Sessions are compared in their order. In each, requests of the client are aligned by method,
-   name, arguments and occurrence; those of the server by method and occurrence.
-2. Notifications that tell of a change are compared by whether there are any, and not by their
-   number. Progress and log messages are left out: they depend on time.
-3. Of the requests for the state of one task, the last one counts: their number depends on time.
-4. A text that one side sent and the other one sent back is an id, if it has the form of one. It may
-   differ, as long as it is sent back in the same places.
-5. Order is compared where it is certain: what a client sent on one stream, and what a server
-   requested for one request.
+1. Sessions are compared in their order. In each session, the client's requests are aligned by
+   method, name, arguments and occurrence, and the server's by method and occurrence.
+2. For change notifications, only their presence is compared, not their number. Progress and log
+   messages are left out, because they depend on time.
+3. Of the requests for one task's state, only the last is compared. Their number depends on time.
+4. A text that one side sent and the other one sent back is an id, if it has an id's form. Ids may
+   differ, as long as they are sent back in the same places.
+5. Order is compared only where it is certain: a client's messages on one stream, and a server's
+   requests during one request.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ DifferenceKind: TypeAlias = Literal[
     "missing", "added", "result changed", "error code changed", "request changed", "order changed"
 ]
 
-_MAX_DIFFERENCES: Final = 10_000  # that are kept; more are counted
-_MAX_VALUES: Final = 100  # changed values of one difference that are kept; more are counted
+_MAX_DIFFERENCES: Final = 10_000  # kept differences; further ones are only counted
+_MAX_VALUES: Final = 100  # kept values of one difference; further ones are only counted
 _MAX_CANDIDATES: Final = 100_000
 _NOT_COMPARED: Final = frozenset(
     ("notifications/progress", "notifications/message", "notifications/cancelled", "ping")
 )
-# Values of params that a server made up, which its client sends back.
+# Params with values that a server made up and its client sends back.
 _MADE_UP: Final = ("cursor", "taskId", "requestState")
 
 
@@ -60,10 +60,10 @@ class ChangedValue(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pointer: its JSON pointer into the message, such as `/result/content/0/text`.
-        old: the value of the first trace; None also if it is missing there.
-        new: the value of the second one; the same.
-        is_missing: it is missing in the first trace.
-        is_removed: it is missing in the second one.
+        old: the value in the first trace; None also if it is missing there.
+        new: the value in the second trace; None also if it is missing there.
+        is_missing: the value is missing in the first trace.
+        is_removed: the value is missing in the second trace.
     """
 
     pointer: str
@@ -74,20 +74,20 @@ class ChangedValue(Struct, frozen=True, kw_only=True):
 
 
 class TraceDifference(Struct, frozen=True, kw_only=True):
-    """A difference of two traces.
+    """A difference between two traces.
 
     Attributes:
-        kind: `missing` is only in the first trace and `added` only in the second one.
-        what: the message: a method and what it names, for a user.
+        kind: `missing` for a message only in the first trace, `added` for one only in the second.
+        what: the message's method and the tool or other object that it names, for a user.
         part: `request`, `notification` or `response`.
         sender: the side that sent it.
         session: the number of the session in its trace, from 1.
         old_line: its line in the first trace, 0 if it isn't there.
-        new_line: that in the second one.
-        old_code: the error code of the response in the first trace, or None.
-        new_code: that in the second one.
-        values: the values that changed, the first 100.
-        value_count: how many there are.
+        new_line: its line in the second trace, 0 if it isn't there.
+        old_code: the response's error code in the first trace, or None.
+        new_code: the response's error code in the second trace, or None.
+        values: the changed values, the first 100.
+        value_count: how many changed values there are.
     """
 
     kind: DifferenceKind
@@ -108,10 +108,10 @@ class TraceDiff:
 
     Attributes:
         differences: the differences, the first 10,000.
-        count: how many there are.
-        compared: requests that are in both traces.
-        responses: responses that are in both traces, whole, and were compared.
-        not_compared: responses that a trace has only in part.
+        count: how many differences there are.
+        compared: the number of requests that are in both traces.
+        responses: the number of responses that are complete in both traces, and were compared.
+        not_compared: the number of responses of which a trace has only a part.
     """
 
     def __init__(self) -> None:
@@ -136,14 +136,14 @@ def diff_traces(
 ) -> TraceDiff:
     """Compare two traces.
 
-    Ids, tokens, cursors and times of the recording don't count, nor redacted values.
+    Ids, tokens, cursors, redacted values and times near the recording are left out.
 
     Args:
         old: the first trace.
-        new: the second one.
-        ignore: JSON pointers into messages of values that don't count, with all that is in them,
-            such as `/result/content/0/text`. `*` stands for any member.
-        with_meta: whether `_meta` counts.
+        new: the second trace.
+        ignore: JSON pointers to values in messages that are left out with everything in them, such
+            as `/result/content/0/text`. `*` stands for any member.
+        with_meta: whether to compare `_meta`.
 
     Raises:
         ValueError: one of `ignore` isn't a JSON pointer.
@@ -152,9 +152,9 @@ def diff_traces(
 
 
 class _ComparedMessage:
-    """A request or notification in the order of its session.
+    """A request or notification, with its place in its session's order.
 
-    `stream` is where its order counts, None if it doesn't. `turn` is that of the client's request.
+    `stream` is the stream in which its order is compared, or None.
     """
 
     __slots__ = ("message", "place", "response", "stream")
@@ -167,7 +167,7 @@ class _ComparedMessage:
 
 
 class _Side:
-    """The entries of one session of one trace."""
+    """The compared messages of one session in one trace."""
 
     def __init__(self, session: RecordedSession | None) -> None:
         self.entries: list[_ComparedMessage] = []
@@ -224,7 +224,7 @@ class _Comparison:
         self._with_meta = with_meta
         self._ids = EqualIds(_time_of(old), _time_of(new))
         self._diff = TraceDiff()
-        self._candidates: set[tuple[str, str]] = set()  # texts of results that may be ids
+        self._candidates: set[tuple[str, str]] = set()  # texts in results that may be ids
 
     def run(self) -> TraceDiff:
         old, new = _by_era(self._old), _by_era(self._new)
@@ -264,7 +264,7 @@ class _Comparison:
         list[_ComparedMessage],
         list[_ComparedMessage],
     ]:
-        # The entries with one key in reverse: the first one is taken from the end.
+        # Entries with equal keys are in reverse order, so `pop` takes the first one.
         waiting: dict[Any, list[_ComparedMessage]] = {}
         for entry in reversed(new.entries):
             waiting.setdefault(_alignment_key(entry), []).append(entry)
@@ -289,7 +289,7 @@ class _Comparison:
         added: list[_ComparedMessage],
         pairs: list[tuple[_ComparedMessage, _ComparedMessage]],
     ) -> tuple[list[_ComparedMessage], list[_ComparedMessage]]:
-        """Align requests whose arguments differ only as ids, times and redacted values do."""
+        """Align requests whose arguments differ only in ids, times and redacted values."""
         self._find_candidates(pairs)
         left: dict[Any, list[_ComparedMessage]] = {}
         for entry in added:
@@ -311,7 +311,7 @@ class _Comparison:
         return still_missing, [entry for entries in left.values() for entry in entries]
 
     def _find_candidates(self, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]) -> None:
-        """Note the texts of aligned results that differ and may be ids."""
+        """Collect the texts that differ in aligned results and may be ids."""
         for old, new in pairs:
             if old.response is None or new.response is None:
                 continue
@@ -417,7 +417,7 @@ class _Comparison:
     def _order(
         self, number: int, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]
     ) -> Iterator[tuple[int, TraceDifference]]:
-        """Yield the entries that are elsewhere in their stream: as few as possible."""
+        """Yield the fewest entries that explain the change of order in each stream."""
         streams: dict[Any, list[tuple[_ComparedMessage, _ComparedMessage]]] = {}
         for old, new in pairs:
             if old.stream is not None and new.stream is not None:
@@ -446,7 +446,7 @@ def _time_of(trace: RecordedTrace) -> RecordingTime:
 
 
 def _by_era(trace: RecordedTrace) -> tuple[list[RecordedSession], list[RecordedSession]]:
-    """Return the sessions without and those with a handshake."""
+    """Return the sessions without a handshake, and the sessions with one."""
     sessions = trace.sessions
     return (
         [each for each in sessions if not each.has_handshake],
@@ -504,7 +504,7 @@ def _one_sided(
 
 
 class _Places:
-    """The places in the first trace of entries that only the second one has."""
+    """Where entries that exist only in the second trace would stand in the first."""
 
     def __init__(self, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]) -> None:
         ordered = sorted((new.place, old.place) for old, new in pairs)
@@ -512,7 +512,7 @@ class _Places:
         self._old = list(accumulate((old for _, old in ordered), max))
 
     def before(self, entry: _ComparedMessage) -> int:
-        """Return the place in the first trace of what precedes `entry`, -1 for nothing."""
+        """Return the place in the first trace of the entry before `entry`, -1 without one."""
         index = bisect_left(self._new, entry.place)
         return self._old[index - 1] if index else -1
 
@@ -543,16 +543,16 @@ def _as_values(differences: list[Difference]) -> tuple[ChangedValue, ...]:
 
 
 def _matches(pattern: Pointer, pointer: Pointer) -> bool:
-    """Return True if a pointer is that of `pattern`, in which `*` is any member."""
+    """Return True if a pointer matches `pattern`, where `*` matches any member."""
     return len(pattern) == len(pointer) and all(
         name in ("*", other) for name, other in zip(pattern, pointer, strict=True)
     )
 
 
 def _longest_increasing(values: list[int]) -> set[int]:
-    """Return the indices of a longest increasing part of `values`."""
-    ends: list[int] = []  # the smallest last value of a part of each length
-    last: list[int] = []  # its index
+    """Return the indices of a longest increasing subsequence of `values`."""
+    ends: list[int] = []  # by length: the smallest last value of a subsequence
+    last: list[int] = []  # the indices of these values
     previous: list[int] = []
     for index, value in enumerate(values):
         length = bisect_left(ends, value)

@@ -1,4 +1,4 @@
-"""Where two JSON values differ, as JSON pointers with both values."""
+"""The differences between two JSON values, as JSON pointers with both values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Missing:
 
 MISSING: Final = _Missing()
 _MAX_DEPTH: Final = 200
-# Members by which the entries of a list are known.
+# Members that name a list's entries.
 _NAMES: Final = ("name", "uri", "uriTemplate", "taskId")
 
 
@@ -30,8 +30,8 @@ class Difference(NamedTuple):
 
     Attributes:
         pointer: where it is.
-        old: the value of the first message, or `MISSING`.
-        new: the value of the second one, or `MISSING`.
+        old: the first message's value, or `MISSING`.
+        new: the second message's value, or `MISSING`.
     """
 
     pointer: Pointer
@@ -45,14 +45,14 @@ def find_differences(
     pointer: Pointer = (),
     is_equal: Callable[[Pointer, Any, Any], bool] | None = None,
 ) -> Iterator[Difference]:
-    """Yield the values in which `new` differs from `old`, from the outside to the inside.
+    """Yield the values in which `new` differs from `old`, at the deepest pointers possible.
 
     Args:
         old: a JSON value.
-        new: another one.
-        pointer: where they are.
-        is_equal: called with the place of two values that differ, and returns True if they count
-            as equal.
+        new: another JSON value.
+        pointer: the pointer to both values.
+        is_equal: called with a pointer and the two values there. If it returns True, they count as
+            equal.
     """
     if old is new or (len(pointer) > _MAX_DEPTH and repr(old) == repr(new)):
         return
@@ -71,11 +71,11 @@ def find_differences(
 
 
 def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[int, Any, Any]]:
-    """Yield the entries of two lists that stand for each other, with their index.
+    """Yield the corresponding entries of two lists, with their index in `old`.
 
-    Entries with names, such as tools, are paired by name if they differ in it: one entry more at
-    the beginning is then one difference. The index of an entry that only `new` has is that in
-    `new`.
+    If entries have names, as tools have, and the lists differ in them, entries are paired by name.
+    So one more entry at the beginning is only one difference. An entry that only `new` has comes
+    with its index in `new`.
     """
     names, new_names = _names(old), _names(new)
     if names == new_names or not names or not new_names:
@@ -95,7 +95,7 @@ def _pairs(old: list[Any], new: list[Any]) -> Iterator[tuple[int, Any, Any]]:
 
 
 def _names(entries: list[Any]) -> list[str]:
-    """Return the names of the entries of a list, [] if they don't all have one of their own."""
+    """Return the names of a list's entries, [] unless each has a name of its own."""
     found = []
     for each in entries:
         members = each if isinstance(each, dict) else {}

@@ -1,9 +1,9 @@
 """The client of a trace over HTTP: messages become requests, and responses become messages.
 
-1. A message is one POST, with the headers that its revision requires. They are made anew: those of
-   the trace belong to another session.
-2. An event stream that ends before the response is resumed by the id of its last event.
-3. A response that isn't a message of MCP fails its request, with the HTTP status as the reason.
+1. A message is one POST, with the headers that its revision requires. The trace's headers aren't
+   used, because they belong to another session.
+2. If an event stream ends before the response, it is resumed from its last event id.
+3. A response that isn't an MCP message fails its request, with the HTTP status as the reason.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["ReplayHttpClient", "ReplayRequest"]
 
 _MAX_BODY: Final = CLIENT_LIMITS.message
-_MAX_RESUMED: Final = 10  # times that one stream is resumed
+_MAX_RESUMED: Final = 10  # how often one stream is resumed
 _MAX_TOOLS: Final = 10_000
-# The statuses with which a server of HTTP+SSE rejects `initialize` (2025-11-25, basic/transports,
+# The statuses by which an HTTP+SSE server rejects `initialize` (2025-11-25, basic/transports,
 # Backwards Compatibility).
 _NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
 _OTHER_TRANSPORT: Final = (
@@ -48,7 +48,7 @@ _OTHER_TRANSPORT: Final = (
     " WebSocket, give its URL for Streamable HTTP, or its command after --"
 )
 _MAX_NAME: Final = 80  # characters
-_RETRY: Final = 1.0  # seconds before a stream is resumed, without another word of the server
+_RETRY: Final = 1.0  # seconds before a stream is resumed, unless the server sends `retry`
 
 
 class ReplayHttpClient:
@@ -59,7 +59,7 @@ class ReplayHttpClient:
 
     Args:
         url: the endpoint.
-        headers: further headers of each request.
+        headers: further headers for each request.
 
     Attributes:
         session_id: the session's id, or None.
@@ -126,7 +126,7 @@ class ReplayHttpClient:
         return [*self._common_headers(), (PROTOCOL_VERSION, self._version)]
 
     def _mirrored(self, members: dict[str, Any]) -> Headers:
-        """Return the headers that repeat what is in a message."""
+        """Return the headers that repeat a message's members."""
         params = members.get("params")
         version = lookup(params, "_meta", META + "protocolVersion")
         if not isinstance(version, str):
@@ -141,13 +141,13 @@ class ReplayHttpClient:
     # -- Used by requests --------------------------------------------------------------------------
 
     def note_head(self, head: Head) -> None:
-        """Take the session id of a response with `head`."""
+        """Take the session id from `head`, a response's head."""
         session_id = header(head, SESSION_ID)
         if session_id is not None:
             self.session_id = bytes(session_id)
 
     def note_message(self, members: dict[str, Any]) -> None:
-        """Take a handshake's version, and the headers that tools require, from `members`."""
+        """Take the negotiated version, and the headers that tools require, from `members`."""
         negotiated = lookup(members, "result", "protocolVersion")
         if isinstance(negotiated, str) and DIALECTS.get(negotiated) is not None:
             self._version = negotiated.encode()
@@ -156,7 +156,7 @@ class ReplayHttpClient:
             name, schema = lookup(tool, "name"), lookup(tool, "inputSchema")
             if not (isinstance(name, str) and isinstance(schema, dict)):
                 continue
-            # An invalid annotation: such a tool cannot be called in this revision.
+            # A tool with an invalid annotation cannot be called in this revision.
             with suppress(ValueError):
                 if len(self._param_headers) < _MAX_TOOLS:
                     self._param_headers[name] = param_headers(schema)
@@ -167,15 +167,15 @@ class ReplayHttpClient:
 
 
 class ReplayRequest:
-    """One HTTP request and its response. `client` is its maker, `members` are its messages.
+    """One HTTP request and its response. `client` made it, and `members` are its messages.
 
     Attributes:
-        name: its messages' methods, for texts.
+        name: its messages' methods, for error texts.
         head: the head to send.
         body: the body to send.
-        failure: why the response isn't a message of MCP, or "".
-        retry: seconds to wait before `resumed`.
-        is_notice: nothing but a status is awaited: the next message waits for it.
+        failure: why the response isn't an MCP message, or "".
+        retry: seconds to wait before sending the request that `resumed` returns.
+        is_notice: the response is only a status. The next message waits for it.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class ReplayRequest:
         return [each for each in self._ids if each is not None]
 
     def receive(self, actions: Iterable[Action]) -> list[bytes]:
-        """Return the messages in `actions`, a part of the response."""
+        """Return the messages in `actions`, which are a part of the response."""
         found: list[bytes] = []
         for action in actions:
             if type(action) is Head:
@@ -220,7 +220,7 @@ class ReplayRequest:
         return found
 
     def resumed(self) -> ReplayRequest | None:
-        """Return the request that resumes the event stream, or None if it is complete or cannot.
+        """Return the request that resumes the event stream, or None if none can or need be sent.
 
         Call it when the response has ended.
         """
@@ -278,7 +278,7 @@ class ReplayRequest:
                 if "method" in each:
                     continue
                 if each.get("id") is None and len(self._ids) == 1:
-                    # The server has rejected the request before it has read the id.
+                    # The server rejected the request before it read the id.
                     each["id"] = self._ids.pop()
                     return encode_message(each)
                 self._ids.discard(id_key(each.get("id")))

@@ -1,8 +1,9 @@
-"""The server of a trace over HTTP: requests come in whole, and responses leave in actions.
+"""A trace's server over HTTP: it takes whole requests, and returns responses as actions.
 
-1. A request is answered by an event stream if anything precedes its response, else by JSON.
-2. A session begins with the response to `initialize`, if the trace doesn't show a server without
-   sessions. Requests without a session share one, in which `_meta` says all that is needed.
+1. If anything precedes a request's response, both are sent on an event stream. Otherwise, the
+   response is JSON.
+2. The response to `initialize` begins a session, unless the trace shows a server without sessions.
+   Requests without a session id share one session: their `_meta` has everything that is needed.
 3. `Host`, `Origin` and `Sec-Fetch-Site` are checked as by any server here: a web page must not
    read a trace.
 """
@@ -33,8 +34,9 @@ _JSON: Final = (b"content-type", b"application/json")
 _EVENTS: Final = (b"content-type", b"text/event-stream")
 _NO_CACHE: Final = (b"cache-control", b"no-store")
 _MAX_SESSIONS: Final = 1_000
-_MAX_WAITING: Final = 1_000  # messages of a session without a stream that carries them
-# The response to a client of another transport, and to one that looks for a stream.
+_MAX_WAITING: Final = 1_000  # messages of a session that wait for a stream
+# The response to a GET without a session: clients of other transports send it, and clients that look
+# for a stream.
 _ONLY_STREAMABLE: Final = (
     b"A GET without a session is not served: a replay speaks Streamable HTTP, and not HTTP+SSE or"
     b" WebSockets. For a client of those, run the replay as a command, over stdio.\n"
@@ -46,7 +48,7 @@ class ReplayExchange:
     """One HTTP request and its response.
 
     Attributes:
-        wants_body: the body is to be passed to `ReplayHttpServer.receive_body`.
+        wants_body: the caller must pass the body to `ReplayHttpServer.receive_body`.
         is_over: the last action was taken or is in the queue.
     """
 
@@ -102,7 +104,7 @@ class ReplayExchange:
 
 
 class _HttpSession:
-    """A session: its player, its standalone stream, and what waits for one."""
+    """A session: its player, its standalone stream, and the messages that wait for a stream."""
 
     def __init__(self, player: ReplaySession) -> None:
         self.player = player
@@ -111,18 +113,18 @@ class _HttpSession:
 
 
 class ReplayHttpServer:
-    """The server of a trace over HTTP.
+    """A trace's server over HTTP.
 
-    For each request call `begin`, then `receive_body` if it `wants_body`. After every call, send
-    the actions of each exchange of `take_ready`. If a client goes away before its exchange
-    `is_over`, call `disconnected`. Call `advance` at `next_deadline`. The `now` of its methods is a
-    monotonic time in seconds.
+    For each request call `begin`, then `receive_body` if the exchange `wants_body`. After every
+    call, send the actions of each exchange that `take_ready` returns. If a client disconnects
+    before its exchange `is_over`, call `disconnected`. Call `advance` at `next_deadline`. The `now`
+    of its methods is a monotonic time in seconds.
 
     Args:
         server: the trace's server.
         path: the endpoint's path.
         policy: decides which `Host` and `Origin` a request may have.
-        new_id: returns another id for a session.
+        new_id: returns a new session id.
     """
 
     def __init__(
@@ -202,7 +204,7 @@ class ReplayHttpServer:
         exchange.respond(200)
 
     def receive_body(self, exchange: ReplayExchange, body: bytes, now: float) -> None:
-        """Take `body`, that of the request of `exchange`."""
+        """Take `body`, the request body of `exchange`."""
         session = self._session_of(exchange)
         if session is None:
             exchange.respond(404)
@@ -235,7 +237,7 @@ class ReplayHttpServer:
         return session
 
     def disconnected(self, exchange: ReplayExchange) -> None:
-        """Forget `exchange`: its client went away."""
+        """Forget `exchange`, whose client has disconnected."""
         self._ready.pop(exchange, None)
         for session in (self._shared, *self._sessions.values()):
             if session.stream is exchange:
@@ -291,7 +293,7 @@ class ReplayHttpServer:
                 exchange.end_events()
 
     def _status_of(self, output: ReplayOutput, exchange: ReplayExchange) -> int:
-        """Return the HTTP status of a response that was recorded on another carrier."""
+        """Return the HTTP status for a response that wasn't recorded over HTTP."""
         members = decode_message(output.data)
         error = members.get("error") if isinstance(members, dict) else None
         if not isinstance(error, dict) or exchange.key is not None:

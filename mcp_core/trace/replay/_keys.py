@@ -1,6 +1,6 @@
-"""Forms of messages that make equal ones comparable: without the parts of one conversation.
+"""Comparable forms of messages, without the parts that belong to one conversation.
 
-1. A redacted value equals every other value at its place. Names of the members stay.
+1. A redacted value equals every other value at its place. Its member's name stays.
 2. Members of `_meta` that belong to one exchange, such as a progress token, don't count.
 3. Numbers are compared as JSON has them: 1 and 1.0 are equal.
 """
@@ -39,7 +39,7 @@ ANY: Final = "\x00any"
 # The text of a redacted value.
 HIDDEN_TEXT: Final = re.compile(r"‹redacted \d+›")
 _META: Final = "io.modelcontextprotocol/"
-# Of one exchange, of one client or of a tracing system.
+# Members that belong to one exchange, to one client or to a tracing system.
 _VOLATILE_META: Final = frozenset(
     (
         *("progressToken", "traceparent", "tracestate", "baggage"),
@@ -47,16 +47,16 @@ _VOLATILE_META: Final = frozenset(
         *(_META + name for name in ("logLevel", "serverInfo", "subscriptionId")),
     )
 )
-# Methods whose params are about the client, and not about what it wants.
+# Methods whose params describe the client, not its request.
 _WITHOUT_PARAMS: Final = ("initialize", "server/discover", "ping")
-# What a call returns in a later round.
+# Members that a call has only in a later round.
 _ROUND_MEMBERS: Final = ("requestState", "inputResponses")
 _PSEUDONYMS: Final = ("taskId", "requestState")
 _MAX_DEPTH: Final = 100
 
 
 def exact_form(method: str, params: Any) -> Any:
-    """Return params without what differs in each exchange."""
+    """Return params without the members that differ in each exchange."""
     if method in _WITHOUT_PARAMS:
         return {}
     if not isinstance(params, dict):
@@ -71,7 +71,7 @@ def exact_form(method: str, params: Any) -> Any:
 
 
 def call_form(method: str, params: Any) -> Any:
-    """Return params without `_meta` and what belongs to one round: the name and the arguments."""
+    """Return params without `_meta` and one round's members: the name and the arguments."""
     if method in _WITHOUT_PARAMS:
         return {}
     if not isinstance(params, dict):
@@ -82,7 +82,7 @@ def call_form(method: str, params: Any) -> Any:
 
 
 def wild_form(form: Any) -> Any:
-    """Return `form` with every value that a trace has as a pseudonym equal to all others."""
+    """Return `form` with `ANY` for each value that a trace replaces by a pseudonym."""
     return _with_wild_names(form, 0)
 
 
@@ -100,7 +100,7 @@ def _with_wild_names(value: Any, depth: int) -> Any:
 
 
 def hidden_pointers(message: RecordedMessage, members: Any) -> frozenset[Pointer]:
-    """Return the pointers of the values of a message that the recorder replaced."""
+    """Return the pointers to a message's values that the recorder replaced."""
     found = {parse_pointer(each) for each in message.redacted}
     if b"redacted" in message.data:
         found.update(_hidden_texts(members, (), 0))
@@ -122,7 +122,7 @@ def _hidden_texts(value: Any, path: Pointer, depth: int) -> Iterable[Pointer]:
 
 
 def hide(value: Any, pointers: Iterable[Pointer]) -> Any:
-    """Return `value` with the values at `pointers` equal to all others."""
+    """Return `value` with `ANY` at `pointers`."""
     for pointer in pointers:
         value = _hide_one(value, pointer)
     return value
@@ -171,5 +171,5 @@ def parse_pointer(text: str) -> Pointer:
 
 
 def format_pointer(pointer: Iterable[str]) -> str:
-    """Return a JSON pointer (RFC 6901)."""
+    """Return the text of a JSON pointer (RFC 6901)."""
     return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in pointer)

@@ -1,10 +1,10 @@
-"""Values of a trace and the values that stand for them in a live conversation.
+"""A trace's values, and the values that replace them in a live conversation.
 
-1. What a server makes up differs in each conversation: cursors, task ids, `requestState`, the names
-   of input requests. The client sends them back, so a replayed client sends back the live ones.
-2. Any other text that looks like an id, and that differs at the same place of the same result, is
-   taken for one as well: a tool may return the id that another tool takes.
-3. A redacted value is known by its pseudonym, and the live value takes its place.
+1. A server makes up some values for each conversation: cursors, task ids, `requestState` and the
+   names of input requests. The client sends them back, so a replayed client sends the live ones.
+2. Any other text that looks like an id, and differs at the same place in the same result, counts as
+   an id, too. One tool may return an id that another tool takes.
+3. A trace may have a pseudonym for a value. The live value replaces the pseudonym.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ValueMapping"]
 
-# The member of a result, and the member of params in which its value comes back.
+# By member of a result: the member of params in which the client sends its value back.
 _NAMED: Final[Mapping[str, str]] = {
     "nextCursor": "cursor",
     "taskId": "taskId",
@@ -31,7 +31,7 @@ _MAX_DEPTH: Final = 100
 
 
 class ValueMapping:
-    """Recorded values and the live ones that stand for them."""
+    """Recorded values and the live values that replace them."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], Any] = {}
@@ -42,9 +42,9 @@ class ValueMapping:
         return f"<ValueMapping of {len(self._named) + len(self._ids)} values>"
 
     def learn(self, recorded: Any, live: Any, depth: int = 0, *, with_ids: bool = True) -> None:
-        """Compare a recorded result or params with the live ones, and note what differs.
+        """Compare a recorded result or params with the live ones, and keep the differences.
 
-        `with_ids` is False to note only what the protocol defines.
+        If `with_ids` is False, keep only values that the protocol defines.
         """
         if depth > _MAX_DEPTH or len(self._ids) + len(self._named) > _MAX_VALUES:
             return
@@ -72,7 +72,7 @@ class ValueMapping:
             self._ids[recorded] = live
 
     def _learn_keys(self, recorded: Any, live: Any, depth: int) -> None:
-        """Note the names of input requests: they are matched by method, in their order."""
+        """Keep the names of input requests, matched by method in their order."""
         if not isinstance(recorded, dict) or not isinstance(live, dict):
             return
         left = [key for key in live if key not in recorded]
@@ -90,7 +90,7 @@ class ValueMapping:
                     break
 
     def apply(self, value: Any, depth: int = 0) -> Any:
-        """Return params or a result with live values in the place of recorded ones."""
+        """Return params or a result with live values in place of the recorded ones."""
         if depth > _MAX_DEPTH:
             return value
         if isinstance(value, dict):

@@ -1,10 +1,10 @@
 """Find the recorded request that a live one repeats.
 
-1. First an equal one that wasn't used yet, then one with the same method, name and arguments, then
-   one that differs only in what the trace has as pseudonyms.
-2. If all of these were used, the last one is used again: a client may repeat a request more often
-   than the recorded one did, as when it polls.
-3. Messages are found by digests, so that 10,000 requests of one tool take no longer than ten.
+1. An equal request that wasn't used yet comes first, then one with the same method, name and
+   arguments, then one that differs only where the trace has pseudonyms.
+2. If all of these were used, one is used again: a client may repeat a request more often than the
+   recorded client did, for example when it polls.
+3. Messages are found by digest, so each search is as fast among 10,000 requests as among ten.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TurnIndex"]
 
-_MAX_COMPARED: Final = 100  # recorded requests that are compared to find the nearest
+_MAX_COMPARED: Final = 100  # recorded requests that are compared to find the most similar one
 _PSEUDONYMS: Final = (b"taskId", b"requestState")
 _EXACT, _CALL, _WILD = range(3)
 
@@ -61,7 +61,7 @@ class _EqualTurns:
         return self._turns[-1]
 
 
-# From the pointers of hidden values to turns by the digest of their params.
+# By the pointers to hidden values, then by digest of the params: the turns.
 _Groups = dict[frozenset[Pointer], dict[bytes, _EqualTurns]]
 
 
@@ -82,7 +82,7 @@ class TurnIndex:
         return method in self._by_method
 
     def add(self, turn: Turn) -> None:
-        """Add a turn of a message of the client."""
+        """Add the turn of a client's message."""
         message = turn.message
         assert message is not None
         members = message.decode()
@@ -95,7 +95,7 @@ class TurnIndex:
         key = b""
         for level in self._levels:
             if level == _WILD and not any(each in message.data for each in _PSEUDONYMS):
-                continue  # the form is that of the level before
+                continue  # the form is the same as on the previous level
             form = _form(level, message.method, params, pointers)
             if level == _EXACT or form != previous:
                 key = digest(form)
@@ -125,7 +125,7 @@ class TurnIndex:
                 yield found
 
     def nearest(self, method: str, params: Any) -> tuple[Turn | None, list[Difference]]:
-        """Return the most similar turn, and how its params differ; or None."""
+        """Return the most similar turn, or None, and the differences of its params."""
         turns = self._by_method.get(method)
         if turns is None:
             similar = get_close_matches(method, list(self._by_method), 1)

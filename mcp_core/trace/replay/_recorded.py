@@ -1,9 +1,10 @@
-"""A trace's messages, kept as bytes, with what is needed to pair them.
+"""A trace's messages, kept as bytes, with the data that is needed to pair them.
 
-1. A message is decoded twice: to find what it is, and when it is used. In between it is bytes.
-2. Sessions: a trace has those of all its clients side by side. A handshake begins one; what has no
-   handshake is one session together, because its requests stand alone.
-3. Everything that is kept is counted against one limit of bytes.
+1. A message is decoded twice: once to classify it, and again when it is used. In between, it is
+   kept as bytes.
+2. A trace has all clients' sessions side by side. A handshake begins a session. All requests
+   without a handshake are together one session, because each is complete in itself.
+3. One limit counts the bytes of everything that is kept.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ __all__ = [
     "request_name",
 ]
 
-# Bytes of all messages of a trace that are kept: the size that a recorder writes by default.
+# Bytes of all kept messages of a trace: the size that a recorder writes by default.
 MAX_TRACE_BYTES: Final = 256 * 1024 * 1024
-_MESSAGE_SIZE: Final = 200  # bytes of a message beside its data
-_MAX_NOTED: Final = 10  # numbers of lines in a warning
+_MESSAGE_SIZE: Final = 200  # bytes that a message takes beside its data
+_MAX_NOTED: Final = 10  # line numbers in a warning
 _MAX_DESCRIPTION: Final = 80  # characters of a name or URI in a description
 
-# One string for all messages of a method.
+# All messages of a method share one string.
 _METHOD_NAMES: Final = {row.name: row.name for row in METHODS}
 
 Kind = Literal["request", "notification", "response", "junk"]
@@ -56,23 +57,23 @@ class TraceTooLarge(InvalidTrace):
     """A trace with more messages than are kept in memory."""
 
 
-# A large trace has a million of them, which the garbage collector need not look through.
+# A large trace has a million messages. `gc=False` keeps the garbage collector from visiting them.
 class RecordedMessage(Struct, gc=False, eq=False):
     """One message of a trace; of a batch, one of its members.
 
     Attributes:
         line: the number of its line in the file.
-        t: the seconds of its line.
+        t: its line's time in seconds.
         sender: the side that sent it.
         kind: request, notification, response, or "junk" for anything else.
         id: the key of its id, or None.
         method: its method, "" if it has none.
         data: its bytes.
         exchange: the HTTP exchange that carried it, 0 if none.
-        status: the HTTP status of the response whose body it is, 0 for other messages.
+        status: the HTTP status of the response that has it as its body, 0 for other messages.
         redacted: JSON pointers of the values that the recorder replaced.
         is_truncated: `data` is only the beginning.
-        batch: the number of its line if it is a member of a batch, else 0.
+        batch: its line number if it is a member of a batch, else 0.
     """
 
     line: int
@@ -102,8 +103,8 @@ class RecordedSession:
 
     Attributes:
         messages: its messages.
-        has_handshake: whether it has a request `initialize`.
-        is_initialized: whether that has a result.
+        has_handshake: whether it has an `initialize` request.
+        is_initialized: whether that request has a result.
         has_id: whether the server gave it an id over HTTP.
         has_stream: whether the client opened a stream for messages of the server (GET).
     """
@@ -120,7 +121,7 @@ class RecordedSession:
         return f"<RecordedSession, {len(self.messages)} messages>"
 
     def add(self, message: RecordedMessage) -> None:
-        """Add `message`, the next one."""
+        """Add `message`, the session's next one."""
         self.messages.append(message)
         if message.kind == "request" and message.method == "initialize":
             self.has_handshake = True
@@ -131,19 +132,19 @@ class RecordedSession:
 
 
 class RecordedTrace:
-    """A trace as messages of sessions. `load_trace` makes one of the lines of a file.
+    """A trace as sessions of messages. `load_trace` makes one from a file's lines.
 
     Args:
-        header: its header.
-        limit: bytes of messages that are kept.
+        header: the trace's header.
+        limit: how many bytes of messages are kept.
 
     Attributes:
-        header: its header.
-        damaged: the numbers of the lines that cannot be read, the first ones.
-        damaged_count: how many there are.
-        lost: how many lines the recorder did not write.
-        truncated: the numbers of the lines of which only the beginning was written, the first ones.
-        hides_pseudonyms: task ids and `requestState` are pseudonyms.
+        header: the trace's header.
+        damaged: the numbers of the first damaged lines.
+        damaged_count: how many damaged lines there are.
+        lost: how many lines the recorder didn't write.
+        truncated: the numbers of the first lines that have only a message's beginning.
+        hides_pseudonyms: the trace has pseudonyms for task ids and `requestState`.
     """
 
     def __init__(self, header: TraceHeader, limit: int = MAX_TRACE_BYTES) -> None:
@@ -156,7 +157,7 @@ class RecordedTrace:
         self._limit = limit
         self._left = limit
         self._begun: list[RecordedSession] = []
-        # The current session of each conversation, and those of exchanges that aren't over.
+        # The current session by conversation, and the session by open exchange.
         self._current: dict[int, RecordedSession] = {}
         self._of_exchange: dict[int, RecordedSession] = {}
 
@@ -165,7 +166,7 @@ class RecordedTrace:
 
     @cached_property
     def sessions(self) -> list[RecordedSession]:
-        """The sessions that have messages, that without a handshake first. Read it at the end."""
+        """The sessions, first the one without a handshake. Read it after the last `add`."""
         rest = RecordedSession()
         found = []
         for each in self._begun:
@@ -268,9 +269,9 @@ def load_trace(
     """Return a trace's messages.
 
     Args:
-        header: its header.
-        lines: its lines with their numbers, as `read_trace` yields them.
-        limit: bytes of messages that are kept.
+        header: the trace's header.
+        lines: the trace's lines with their numbers, as `read_trace` yields them.
+        limit: how many bytes of messages are kept.
 
     Raises:
         TraceTooLarge: the messages are larger than `limit`.
@@ -292,7 +293,7 @@ def decode_message(data: bytes | str) -> Any:
 
 
 def request_name(method: str, params: Any) -> str:
-    """Return what a request names: a tool, a prompt, a URI, a task; "" if nothing."""
+    """Return the name in a request, of a tool or prompt, a URI or a task id; "" without one."""
     if not isinstance(params, dict):
         return ""
     for key in ("name", "uri", "taskId"):
@@ -305,7 +306,7 @@ def request_name(method: str, params: Any) -> str:
 
 
 def describe_request(method: str, params: Any) -> str:
-    """Return a method and what it names, for a user."""
+    """Return a method and the name in its params, for a user."""
     name = request_name(method, params)
     if len(name) > _MAX_DESCRIPTION:
         name = name[:_MAX_DESCRIPTION] + "…"
@@ -315,7 +316,7 @@ def describe_request(method: str, params: Any) -> str:
 def _messages(
     line: TraceLine, number: int, sender: Sender, data: bytes
 ) -> Iterable[RecordedMessage]:
-    """Return a line's message, or the members of a batch."""
+    """Return a line's message, or the messages in its batch."""
     message = _message_of(line, number, sender, data)
     if line.truncated is not None:
         _classify_beginning(message)
@@ -363,7 +364,7 @@ def _classify(message: RecordedMessage, members: Any) -> None:
 
 
 def _classify_beginning(message: RecordedMessage) -> None:
-    """Find id and method in the beginning of a message."""
+    """Find the id and method in a message's beginning."""
     text = message.data.decode("utf-8", "replace")
     has_id = False
     for value in values_of(text):
@@ -381,9 +382,9 @@ def _classify_beginning(message: RecordedMessage) -> None:
 
 
 def _is_message(line: TraceLine, data: bytes) -> bool:
-    """Return True if what a line carries can be a message of MCP.
+    """Return True if a line's data can be an MCP message.
 
-    The body of an HTTP error can be of a proxy, and other events have other contents.
+    An HTTP error's body can come from a proxy, and other events have other contents.
     """
     if line.sse is not None:
         return line.sse.event in ("", "message")

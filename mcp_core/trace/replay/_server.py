@@ -1,11 +1,12 @@
 """A trace's server: it answers live requests with what the recorded server said.
 
-1. It takes messages and returns messages. A driver carries them, and calls `advance` when
-   `next_deadline` has come.
-2. Ids, progress tokens and ids of subscriptions are those of the live client. All else is as it was
-   recorded, pseudonyms included: the live client sends them back.
-3. What isn't in the trace is an error that names the nearest request, and is counted. The
-   exceptions are what every server must answer: ping, and a probe of a server with a handshake.
+1. It takes messages and returns messages. A driver carries them, and calls `advance` at
+   `next_deadline`.
+2. Request ids, progress tokens and subscription ids are the live client's. Everything else is as
+   recorded, even pseudonyms: the live client sends them back.
+3. A request that isn't in the trace gets an error that names the most similar one, and is counted.
+   The exceptions are requests that every server must answer: ping, and a probe of a server with a
+   handshake.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _METHOD_NOT_FOUND: Final = -32601
 _INTERNAL_ERROR: Final = -32603
 _UNSUPPORTED_VERSION: Final = -32022
 _VERSION: Final = f'"{META}protocolVersion"'.encode()
-_MAX_MISSING: Final = 1_000  # requests that were not found, of which the texts are kept
+_MAX_MISSING: Final = 1_000  # requests that were not found and whose texts are kept
 _MAX_NOTES: Final = 1_000
-_MAX_POINTERS: Final = 5  # in one text
+_MAX_POINTERS: Final = 5  # pointers in one text
 _MAX_PLAYING: Final = 10_000  # requests of one session that wait for something
 
 
@@ -50,11 +51,11 @@ class ReplayOutput(Struct, frozen=True):
     """A message to send to the live client.
 
     Attributes:
-        stream: what was given to `receive` with the request to which it belongs; None for the
-            stream that belongs to no request.
+        stream: the `stream` that `receive` got with the message's request; None for the stream that
+            belongs to no request.
         data: the message, without a line feed.
         is_response: it is the response to a request that came with `stream`.
-        status: the HTTP status with which the response was recorded, 0 if it wasn't over HTTP.
+        status: the recorded response's HTTP status, 0 if it wasn't recorded over HTTP.
     """
 
     stream: Hashable
@@ -68,13 +69,13 @@ class ReplayServer:
 
     Args:
         trace: the trace.
-        pace: the factor by which the recorded gaps between messages are kept; 0 for none.
+        pace: the recorded gaps between messages are multiplied by it; 0 for no gaps.
 
     Attributes:
         missing: texts about the live requests that aren't in the trace, the first 1,000.
-        missing_count: how many there were.
+        missing_count: how many such requests there were.
         found_count: how many live requests were answered from the trace.
-        notes: texts about what else differs, such as another answer to an elicitation.
+        notes: texts about other differences, such as another answer to an elicitation.
         has_handshake: a session of the trace began with `initialize`.
         has_modern: the trace has requests without a handshake.
     """
@@ -126,7 +127,7 @@ class ReplayServer:
     def find(self, session: int, method: str, params: Any) -> Turn | None:
         """Return the turn that a live request of `session` repeats, or None.
 
-        `method` and `params` are those of the request.
+        `method` and `params` are the request's.
         """
         found = self._requests[session].find(method, params) if self._requests else None
         if found is None or found.is_used:
@@ -134,9 +135,9 @@ class ReplayServer:
         return found
 
     def find_notification(self, session: int, method: str, params: Any) -> Turn | None:
-        """Return the turn of a notification of `session` that wasn't repeated yet, or None.
+        """Return the turn of a notification in `session` that wasn't repeated yet, or None.
 
-        `method` and `params` are those of the notification.
+        `method` and `params` are the notification's.
         """
         if not self._notifications:
             return None
@@ -144,7 +145,7 @@ class ReplayServer:
         return None if found is None or found.is_used else found
 
     def prologue(self, session: int) -> Turn | None:
-        """Return the turn of `session` before any message of the client."""
+        """Return the turn of `session` that precedes all messages of the client."""
         return self._prologues[session] if self._prologues else None
 
     def note_missing(self, text: str) -> None:
@@ -159,9 +160,9 @@ class ReplayServer:
             self.notes.append(text)
 
     def describe_nearest(self, method: str, params: Any) -> tuple[str, dict[str, Any]]:
-        """Return a text about the recorded request that is most similar, and the same as data.
+        """Return a text about the most similar recorded request, and the same as data.
 
-        `method` and `params` are those of the live request.
+        `method` and `params` are the live request's.
         """
         turn, differences = self._all_requests.nearest(method, params)
         if turn is None or turn.message is None:
@@ -188,10 +189,10 @@ class _PlayedTurn:
         self.live_token = lookup(live, "params", "_meta", "progressToken")
         self.began = began
         self.index = 0
-        self.answered: set[int] = set()  # requests of the server, by the index of `turn.items`
+        self.answered: set[int] = set()  # indices into `turn.items` of answered requests
 
     def due(self, item: ServerMessage, pace: float) -> float:
-        """Return the time at which an item is to be sent."""
+        """Return the time at which to send an item."""
         if not pace or self.turn.message is None:
             return -math.inf
         return self.began + (item.message.t - self.turn.message.t) * pace
@@ -212,7 +213,7 @@ class ReplaySession:
         self._asked: dict[int | str, tuple[_PlayedTurn, int]] = {}
         self._used_ids: set[int | str] = set()
         self._fresh_ids = count(1)
-        self._live_ids: dict[int | str, int | str] = {}  # of our requests, by their recorded id
+        self._live_ids: dict[int | str, int | str] = {}  # our requests' ids, by recorded id
         self._outputs: deque[ReplayOutput] = deque()
 
     def __repr__(self) -> str:
@@ -231,7 +232,8 @@ class ReplaySession:
         Args:
             data: its bytes.
             now: the time.
-            stream: what carries the responses, such as an HTTP exchange; returned with each output.
+            stream: any object that stands for the stream of the responses, such as an HTTP
+                exchange. Each output has it.
         """
         decoded = decode_message(data)
         if decoded is None or decoded == []:
@@ -254,7 +256,7 @@ class ReplaySession:
         self._run(now)
 
     def disconnected(self, stream: Hashable) -> None:
-        """Drop what was to be sent on `stream`: the client has closed it."""
+        """Drop the messages for `stream`: the client has closed it."""
         self._playing = [each for each in self._playing if each.stream != stream]
 
     @property
@@ -395,7 +397,7 @@ class ReplaySession:
         self._playing.append(played)
 
     def _is_free(self, played: _PlayedTurn) -> bool:
-        """Return True if the next item of a turn waits for nothing but its time."""
+        """Return True if a turn's next item doesn't wait for a response of the client."""
         if played.index >= len(played.turn.items):
             return False
         gate = played.turn.items[played.index].waits_for
@@ -424,7 +426,7 @@ class ReplaySession:
         if item.stream is not None:
             owner = played if item.stream is played.turn else self._by_turn.get(item.stream)
             if owner is None:
-                return  # the subscription that it belongs to wasn't repeated
+                return  # its subscription wasn't repeated
         stream = None if owner is None else owner.stream
         if message.kind == "junk":
             self._outputs.append(ReplayOutput(stream, message.data))
@@ -432,7 +434,7 @@ class ReplaySession:
         members = message.decode()
         if message.kind == "response":
             if owner is None or message is not owner.turn.response:
-                return  # to no request, or a second one
+                return  # a response to no request, or a second response
             members["id"] = owner.live_id
         elif message.kind == "request":
             members["id"] = self._live_id(message.id)
@@ -448,7 +450,7 @@ class ReplaySession:
     def _adapt(
         self, members: dict[str, Any], message: RecordedMessage, owner: _PlayedTurn | None
     ) -> bool:
-        """Put live ids and tokens in the place of recorded ones; False without a live token."""
+        """Replace recorded ids and tokens by live ones. Return False without a live token."""
         params = members.get("params")
         if message.method == "notifications/progress" and isinstance(params, dict):
             if owner is None or owner.live_token is None:

@@ -1,14 +1,14 @@
-"""A server's messages, by the client's message after which it sent them.
+"""Turns: a client's message, and the server's messages that belong to it.
 
-A turn begins with a message of the client and has what the server sent for it: notifications,
-requests, and the response. The wire doesn't always say what belongs to what:
+A turn begins with a message of the client, and has the notifications, requests and the response
+that the server sent for it. A trace doesn't always show which messages belong together, so:
 
-1. A response, progress, and what comes on the HTTP stream of a request belong to that request.
-2. Anything else belongs to the request that was sent last and has no response yet, or, if all
-   have one, to the last message of the client.
-3. What follows a response of the client to a request of the server waits for that response.
-4. A subscription has no turn of its own after its acknowledgement: a change belongs to what the
-   client sent before it, and goes out on the subscription's stream.
+1. A response, progress, and all messages on a request's HTTP stream belong to that request.
+2. Any other message belongs to the last request that has no response yet. If all requests have one,
+   it belongs to the client's last message.
+3. If the client answered a server's request, the server's later messages wait for that answer.
+4. After its acknowledgement, a subscription's turn gets no more messages. A change notification
+   belongs to the client's message before it, but goes out on the subscription's stream.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PROGRESS: Final = "notifications/progress"
 
 
 class ServerMessage:
-    """A message of the server in a turn.
+    """A server's message in a turn.
 
     Attributes:
         message: the recorded message.
-        stream: the turn on whose stream it goes out: its own, or that of a subscription; None for
+        stream: the turn on whose stream it goes out: its own turn, or a subscription's. None for
             the stream that belongs to no request.
-        waits_for: the request of the server whose response must have arrived before, or None.
-        answer: of a request, the recorded response of the client, or None.
+        waits_for: the server's request whose response must arrive first, or None.
+        answer: for a request, the client's recorded response, or None.
     """
 
     __slots__ = ("answer", "message", "stream", "waits_for")
@@ -55,15 +55,15 @@ class ServerMessage:
 
 
 class Turn:
-    """A message of the client and what the server sent for it.
+    """A client's message, and the server's messages that belong to it.
 
     Attributes:
-        message: the client's message, or None for what the server sent first of all.
-        session: the number of the session.
-        items: what the server sent, in its order.
+        message: the client's message. None for the server's messages before the client's first one.
+        session: the session's number.
+        items: the server's messages, in their order.
         response: the server's response, or None.
         was_cancelled: the client cancelled the request.
-        is_used: a live message was answered with it.
+        is_used: a live message was answered from it.
     """
 
     __slots__ = ("gate", "is_used", "items", "message", "response", "session", "was_cancelled")
@@ -87,9 +87,9 @@ class Turn:
 
 
 def turns_of(session: RecordedSession, number: int) -> list[Turn]:
-    """Return a session's turns. The first one is of no message of the client.
+    """Return a session's turns. The first one has no message of the client.
 
-    `number` is the session's.
+    `number` is the session's number.
     """
     return _Attribution(number).run(session)
 
@@ -158,7 +158,7 @@ class _Attribution:
             self._asked[message.id] = (turn, item)
 
     def _place(self, message: RecordedMessage) -> tuple[Turn, Turn | None]:
-        """Return the turn to which a message belongs, and the one on whose stream it goes out."""
+        """Return a message's turn, and the turn on whose stream it goes out."""
         if message.kind == "response":
             turn = self._answered_turn(message)
             if turn is None:
@@ -190,7 +190,7 @@ class _Attribution:
     def _answered_turn(self, message: RecordedMessage) -> Turn | None:
         """Return the turn that a response ends, or None.
 
-        An HTTP server may reject a request before it has read the id.
+        An HTTP server may reject a request before it reads the id.
         """
         if message.id is not None:
             return self._open.pop(message.id, None)
@@ -201,7 +201,7 @@ class _Attribution:
         return self._open.pop(turn.message.id) if is_open else None
 
     def _current(self) -> Turn:
-        """Return the request that was sent last and has no response, or the last turn."""
+        """Return the turn of the last request without a response, or the last turn."""
         for turn in reversed(self._open.values()):
             if not turn.is_long_lived and not turn.was_cancelled:
                 return turn

@@ -1,9 +1,9 @@
 """Values that differ in each conversation: ids that a server made up, and the time.
 
-1. An id equals another one if it stands for it everywhere: `a` for `1` here and for `2` there is a
-   difference.
-2. A time is left out of a comparison only if it is about that of its recording. Another time is
-   data.
+1. An id equals another one if it replaces that id everywhere. If `a` replaces `1` here and `2`
+   there, that is a difference.
+2. A time is left out of a comparison only if it is close to the time of the recording. Any other
+   time is data.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _CLOCK: Final = re.compile(
     r"(?<![\d:-])(?<!\dT)\d{1,2}:(?P<minute>[0-5]\d):(?P<second>[0-5]\d)(?:\.\d+)?"
     r"(?: ?[AP]M)?(?![\d:])"
 )
-# Seconds: the zones of the world differ by multiples of a quarter of an hour.
+# Seconds: time zones differ by multiples of a quarter of an hour.
 _ZONE: Final = 900
 _TOLERANCE: Final = 5
 _UUID: Final = re.compile(
     r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 )
-# A text without spaces, and with a digit in it.
+# A text with a digit and without spaces.
 _ID: Final = re.compile(r"(?=\D*\d)[\w.:/+=~-]{6,500}")
 # Members whose values a server or a client makes up.
 _MADE_UP: Final = frozenset(
@@ -53,10 +53,10 @@ def may_be_id(value: Any) -> bool:
 
 
 class RecordingTime:
-    """The time of a recording, for a comparison of times.
+    """The time of a recording, to compare times with.
 
     Args:
-        at: that of its beginning, `at` of its header.
+        at: the time of its beginning, `at` in its header.
         seconds: how long it took.
     """
 
@@ -78,7 +78,7 @@ class RecordingTime:
         return abs(value - seconds) <= day or abs(value / 1000 - seconds) <= day
 
     def mask(self, text: str, make_id: Callable[[str], str]) -> str:
-        """Return `text` without times of the recording, and with other ids for its UUIDs."""
+        """Return `text` with its times of the recording and its UUIDs replaced."""
         if ":" in text:
             text = _CLOCK.sub(lambda match: "‹time›" if self._is_now(match) else match[0], text)
         if "-" not in text:
@@ -87,7 +87,7 @@ class RecordingTime:
         return _UUID.sub(lambda match: make_id(match[0]), text)
 
     def _is_now(self, match: re.Match[str]) -> bool:
-        """Return True if a clock shows the time of the recording, in any time zone."""
+        """Return True if a clock time is a time of the recording, in any time zone."""
         if self._at is None:
             return False
         began = self._at.minute * 60 + self._at.second
@@ -106,11 +106,11 @@ class RecordingTime:
 
 
 class EqualIds:
-    """Ids of two traces that stand for each other, one for one.
+    """Pairs of equivalent ids in two traces.
 
     Args:
         old: the time of the first recording.
-        new: that of the second one.
+        new: the time of the second recording.
     """
 
     def __init__(self, old: RecordingTime, new: RecordingTime) -> None:
@@ -120,7 +120,7 @@ class EqualIds:
         self._old: dict[str, str] = {}
 
     def pair(self, old: str, new: str) -> bool:
-        """Return True if `old` stands for `new`; from now on, if neither was seen before."""
+        """Return True if `old` and `new` are a pair. If both are new, they become one."""
         if old in self._new or new in self._old:
             return self._new.get(old) == new
         if len(self._new) < _MAX_IDS:
@@ -129,7 +129,7 @@ class EqualIds:
         return True
 
     def is_equal(self, pointer: Pointer, old: Any, new: Any) -> bool:
-        """Return True if two values differ only as ids or times do."""
+        """Return True if two values are equal apart from ids and times."""
         name = pointer[-1] if pointer else ""
         if name in _MADE_UP and old is not MISSING and new is not MISSING:
             if isinstance(old, str) and isinstance(new, str):
