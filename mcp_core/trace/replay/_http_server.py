@@ -35,8 +35,8 @@ _EVENTS: Final = (b"content-type", b"text/event-stream")
 _NO_CACHE: Final = (b"cache-control", b"no-store")
 _MAX_SESSIONS: Final = 1_000
 _MAX_WAITING: Final = 1_000  # messages of a session that wait for a stream
-# The response to a GET without a session: clients of other transports send it, and clients that look
-# for a stream.
+# The response to a GET without a session. Clients of other transports send one, and clients that
+# look for a stream.
 _ONLY_STREAMABLE: Final = (
     b"A GET without a session is not served: a replay speaks Streamable HTTP, and not HTTP+SSE or"
     b" WebSockets. For a client of those, run the replay as a command, over stdio.\n"
