@@ -1,8 +1,8 @@
-"""Cases as literals: lists of steps, each a tuple that begins with its name.
+"""Cases as literals: lists of steps. A step is a tuple that begins with the step's name.
 
-A place is an index, modulo the number of things of its kind. Steps for every transport:
+A place is an index into all things of one kind, modulo their number. Steps for every transport:
 
-    open revision how offers            begin the conversation, unless it is open in this way.
+    open revision how offers            begin the conversation, unless it is open like this.
                                         How: whole, half (without `initialized`), late (a request
                                         before it), twice, unknown (a revision that doesn't exist),
                                         none. Offers: the client capabilities, all or none
@@ -11,19 +11,19 @@ A place is an index, modulo the number of things of its kind. Steps for every tr
                                         that doesn't exist) or bare (no capabilities)
     call tool arguments extra           call a tool. Extra: some of progress, task, text
     notify method params
-    burst count method params           send so many requests at once
+    burst count method params           send `count` requests at once
     wait                                wait for the responses to all open requests
-    cancel place                        cancel an open request; -1 for one that doesn't exist
-    progress place                      report progress of a request of the server
-    respond place how                   respond to a request of the server: right, error, wrong,
-                                        id (another id), twice
+    cancel place                        cancel an open request; -1: one that doesn't exist
+    progress place                      report progress of one of the server's requests
+    respond place how                   respond to one of the server's requests: right, error,
+                                        wrong, id (another id), twice
     page method how                     follow the pages of a list: all, first, stale, invented
     retry place how                     send a request again with the input that it requires:
                                         right, altered, foreign, empty
     listen filter                       open a subscription
-    task place act                      get, cancel, result, update, list or unknown of a task, the
-                                        newest first; or follow: poll it to its end, and give the
-                                        input that it requires
+    task place act                      send a tasks request: get, cancel, result, update, list or
+                                        unknown; place 0 is the newest task. Or follow: poll the
+                                        task to its end, and give the input that it requires
     mutate text                         send a message with wrong members
     damage data                         send these bytes and a line feed
     disconnect                          end the conversation; `reconnect` begins another one
@@ -57,7 +57,7 @@ __all__ = [
 Step: TypeAlias = tuple[Any, ...]
 Case: TypeAlias = list[Step]
 
-# The response to it shows that the server has read a cancellation before it.
+# Its response shows that the server has read the cancellation sent before it.
 AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 
 _SHOWN: Final = 60  # characters of a step in a report
@@ -67,15 +67,15 @@ class Outcome(Struct, kw_only=True):
     """The faults and notes of one case.
 
     Attributes:
-        faults: of the server.
-        slow: names of tools and the like that did not answer in time.
-        notes: what is strange, and no fault.
-        messages: that the server has sent.
+        faults: the server's faults.
+        slow: the names of tools, prompts and the like that didn't answer in time.
+        notes: oddities that aren't faults.
+        messages: how many messages the server has sent.
         answered, results: how many requests have a response, and how many of these a result.
-        is_owed: at least one request was sent that every server answers.
-        is_blocked: the server answers nothing, and may be running a call that was cancelled.
-        steps: how many steps of the case were played; None for all. A replay ends with the fault
-            that it is for.
+        is_owed: at least one request was sent that every server must answer.
+        is_blocked: the server answers nothing, but it may still be running a cancelled call.
+        steps: how many steps of the case were played; None for all. A replay stops at the fault
+            that it looks for.
         header, lines: the trace, if the session kept it.
     """
 
@@ -93,12 +93,12 @@ class Outcome(Struct, kw_only=True):
 
 
 def encode_case(case: Case) -> list[list[Any]]:
-    """Return a case as JSON, with bytes as objects."""
+    """Return a case as JSON, with an object in place of bytes."""
     return [[_encoded(each) for each in step] for step in case]
 
 
 def decode_case(value: Any) -> Case:
-    """Return a case that `encode_case` has made.
+    """Return the case that `encode_case` has encoded.
 
     Raises:
         ValueError: it isn't a case.
@@ -114,7 +114,7 @@ def decode_case(value: Any) -> Case:
 
 
 def shown_case(case: Case) -> str:
-    """Return a case in a line."""
+    """Return a case as one line of text."""
     return ", ".join(_shown_step(step) for step in case)
 
 
@@ -138,10 +138,10 @@ def _decoded(part: Any) -> Any:
 
 
 def avoided_name(step: Step) -> tuple[str, str] | None:
-    """Return what steps like this one have in common, for those that are drawn less.
+    """Return the common name of steps like this one, so they can be drawn less often.
 
-    Params that aren't an object are one kind, for all methods: to wait each time for the response
-    that a server doesn't send takes longer than all else.
+    All requests whose params aren't an object share one name, for every method. If a server doesn't
+    answer them, each one costs a whole timeout.
     """
     if step[0] == "open" or len(step) < 2 or not isinstance(step[1], str) or len(step[1]) > 99:
         return None

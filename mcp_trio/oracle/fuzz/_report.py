@@ -51,16 +51,16 @@ TESTS: Final = "test_findings.py"
 TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
 _MAX_REPORT: Final = 64 * 1024 * 1024  # bytes; a finding has some KiB
 _NAME: Final = re.compile(r"[^A-Za-z0-9]+")
-_PREFIX: Final = "MCP_FUZZ_"  # of the variables that the tests read, if the user has named none
+_PREFIX: Final = "MCP_FUZZ_"  # how the tests' variables begin if the user hasn't named them
 
 
 @dataclass(frozen=True)
 class FromEnvironment:
-    """A secret, which the tests read from an environment variable.
+    """A secret that the tests read from an environment variable.
 
     Attributes:
-        variable: its name.
-        prefix: what comes before the secret.
+        variable: the variable's name.
+        prefix: the text before the secret.
     """
 
     variable: str
@@ -69,22 +69,22 @@ class FromEnvironment:
 
     @property
     def source(self) -> str:
-        """The Python expression of the value."""
+        """A Python expression for the value."""
         value = f"os.environ[{self.variable!r}]"
         return f"{self.prefix!r} + {value}" if self.prefix else value
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The directory in which the target is started, as the tests write it.
+    """The target's working directory, as the tests name it.
 
-    If it and the tests are in the directory of the run, the tests name it from their own place: so
-    they can be moved together, and checked out elsewhere. Otherwise they name it by its path.
+    If it and the tests are in the run's directory, the tests name it relative to their own place.
+    So both can be moved together, or checked out elsewhere. Otherwise, they have its full path.
 
     Attributes:
-        path: the directory.
-        folder: that of the tests.
-        root: that of the run.
+        path: the working directory.
+        folder: the tests' directory.
+        root: the run's directory.
     """
 
     path: Path
@@ -93,12 +93,12 @@ class RunDirectory:
 
     @property
     def imported(self) -> str:
-        """The line of the import that `source` needs, or ""."""
+        """The import statement that `source` needs, or ""."""
         return "from pathlib import Path" if self._is_portable else ""
 
     @property
     def source(self) -> str:
-        """The Python expression of the value."""
+        """A Python expression for the value."""
         if not self._is_portable:
             return repr(str(self.path.resolve()))
         levels = len(self.folder.resolve().relative_to(self.root.resolve()).parts)
@@ -121,14 +121,14 @@ class _ThisPython:
 
 
 _Expression: TypeAlias = FromEnvironment | RunDirectory | _ThisPython
-# Begins the command that serves a Python file.
+# How the command that serves a Python file begins.
 _SERVES_FILE: Final = (sys.executable, "-P", "-m", "mcp_trio", "run")
 
 
 def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
-    """Return the value of an environment variable of the target, unless it is a secret.
+    """Return a target's environment variable, or a `FromEnvironment` if it is a secret.
 
-    It is one if it looks like one, or if `is_secret` is True.
+    It is a secret if it looks like one, or if `is_secret` is True.
     """
     word = f"{name}={value}"
     is_secret = is_secret or bool(launch_secrets(env={name: value}))
@@ -138,9 +138,9 @@ def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | 
 
 
 def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
-    """Return a header's value, whose name is in lower case, unless it is a secret.
+    """Return a header's value, or a `FromEnvironment` if it is a secret.
 
-    It is one if it looks like one, or if `is_secret` is True.
+    `name` is in lower case. A value is a secret if it looks like one, or if `is_secret` is True.
     """
     is_secret = is_secret or bool(launch_secrets(headers={name: value}))
     if not is_secret and Redactor(b"").redact_header(name, value) == value:
@@ -149,9 +149,9 @@ def hidden_header(name: str, value: str, *, is_secret: bool = False) -> str | Fr
 
 
 def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | FromEnvironment]:
-    """Return the command or the URL of a target for the tests, without secrets.
+    """Return a target's command or URL for the tests, without secrets.
 
-    What has variables in a configuration file counts as a secret.
+    Words that contain variables in a configuration file count as secrets.
     """
     command = getattr(target, "command", None)
     written = getattr(target, "unexpanded", ())
@@ -160,7 +160,7 @@ def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | Fro
         url = target.name
         is_plain = redactor.redact_url(url) == url and written in ((), (url,))
         return url if is_plain else FromEnvironment(_PREFIX + "URL")
-    # In the whole command, because some secrets are only known by the option before them.
+    # The whole command at once: only the option before a word may show that it is a secret.
     shown = redactor.redact_command(command)
     if written:
         shown[1:] = [
@@ -174,7 +174,7 @@ def _hidden_target(target: TargetLike) -> str | FromEnvironment | list[str | Fro
 
 
 def _shown_target(target: TargetLike) -> str:
-    """Return the name of a target for the reports, without secrets."""
+    """Return a target's name for the reports, without secrets."""
     redactor = _redactor_for(target)
     command = getattr(target, "command", None)
     written = getattr(target, "unexpanded", ())
@@ -188,7 +188,7 @@ def _redactor_for(target: TargetLike) -> Redactor:
 
 
 def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
-    """Return what a run has found as one JSON document."""
+    """Return a run's report as one JSON document."""
     document = {
         "target": _shown_target(campaign.target),
         campaign.side: offers.name,
@@ -214,7 +214,7 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
 
 
 def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
-    """Return a JSON value in which `hide` has changed the texts."""
+    """Return a JSON value with `hide` applied to all its texts."""
     if isinstance(value, str):
         return hide(value)
     if isinstance(value, Mapping):
@@ -248,20 +248,21 @@ def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
 def write_findings(
     folder: Path, campaign: Campaign, document: dict[str, Any], **options: Any
 ) -> list[str]:
-    """Write the files of a run into `folder`, and return their names. Only their owner reads them.
+    """Write a run's files into `folder`, and return their names. Only their owner can read them.
 
-    They are written beside and renamed: a link in the place of one is replaced, not followed.
+    Each file is written under another name and then renamed. So if a link has its name, the link is
+    replaced, not followed.
 
     Args:
-        folder: it is made if needed. Files of an earlier run are replaced.
+        folder: created if needed. An earlier run's files are replaced.
         campaign: the run.
         document: its report.
-        options: further arguments of `find_faults` for the tests. A `FromEnvironment` in them, or
-            in a dictionary in them, is read when the tests run; a `RunDirectory` is found then.
+        options: further arguments that the tests pass to `find_faults`. A `FromEnvironment`, also
+            one in a dictionary, is read when the tests run; a `RunDirectory` is found then.
 
     Raises:
-        OSError: a file cannot be written, or the folder is a symbolic link, which may come with a
-            checkout.
+        OSError: a file cannot be written, or the folder is a symbolic link: a checked-out
+            repository may contain one.
     """
     redactor = _redactor_for(campaign.target)
     check_folder(folder)
@@ -289,7 +290,7 @@ def check_folder(folder: Path) -> None:
     """Check that files may be written into a folder.
 
     Raises:
-        OSError: it is a symbolic link, which may come with a checkout.
+        OSError: it is a symbolic link: a checked-out repository may contain one.
     """
     if folder.is_symlink():
         problem = "is a symbolic link: remove it, or name the folder that it leads to"
@@ -315,7 +316,7 @@ def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
         head += "\n".join(sorted(imports, key=lambda line: line.split()[1])) + "\n\n"
     head += f"from mcp_trio.testing import {campaign.find_faults}\n\n"
     if variables:
-        # A name is any text: `repr` keeps it in the comment.
+        # A name can be any text: `repr` keeps it on the comment's line.
         names = ", ".join(map(repr, variables))
         head += f"# Secrets are not in this file. Set these environment variables: {names}\n"
     parts = [head + f"TARGET = {_source_of(target)}\n"]
@@ -323,7 +324,7 @@ def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
         fault = finding.fault
         name = _NAME.sub("_", f"{fault.row} {fault.method[:40]}").strip("_").lower()
         steps = "".join(f"        {step!r},\n" for step in finding.case)
-        # The sentence has words of the server.
+        # The sentence can quote the server.
         sentence = escape_text(fault.sentence)[:300].replace("\\", "\\\\").replace('"', "'")
         rate = "" if finding.is_solid else f" Seen in {finding.hits} of {finding.plays} plays."
         parts.append(
@@ -337,7 +338,7 @@ def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
 
 
 def _source_of(value: Any) -> str:
-    """Return the Python expression of a value."""
+    """Return a Python expression for a value."""
     if isinstance(value, _Expression):
         return value.source
     if isinstance(value, Mapping):
@@ -348,7 +349,7 @@ def _source_of(value: Any) -> str:
 
 
 def _expressions_in(value: Any) -> Iterator[_Expression]:
-    """Yield the parts of a value that are computed when the tests run."""
+    """Yield the parts of a value that are only known when the tests run."""
     if isinstance(value, _Expression):
         yield value
     elif isinstance(value, Mapping | list):
@@ -357,11 +358,11 @@ def _expressions_in(value: Any) -> Iterator[_Expression]:
 
 
 def _portable(target: Any, directory: Any) -> Any:
-    """Return the command for a Python file as it can run elsewhere, and any other target as it is.
+    """Return the target. Make the command for a Python file work on other machines, too.
 
     Args:
-        target: the URL or the words of the command.
-        directory: where it is started, a `RunDirectory`, if the user hasn't named one.
+        target: the URL, or the command's words.
+        directory: the `RunDirectory` in which it is started, unless the user has named one.
     """
     if not isinstance(target, list) or tuple(target[:-1]) != _SERVES_FILE:
         return target
@@ -373,10 +374,10 @@ def _portable(target: Any, directory: Any) -> Any:
 
 
 def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
-    """Return a report in the format of JUnit: a test case for each row that was judged.
+    """Return a JUnit report with a test case for each judged row.
 
-    Advice and flaky findings are tests that were skipped; with `strict` they fail, too. A run that
-    has played nothing, or has lost its target, has a test with an error.
+    Advice and flaky findings are skipped tests; with `strict` they are failures. If a run played
+    nothing, or lost its target, the report has a test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []
@@ -398,7 +399,7 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
 
 
 def failed_junit_report(target: Any, error: str) -> str:
-    """Return a report in the format of JUnit for a run that could not begin because of `error`."""
+    """Return the JUnit report of a run that could not begin because of `error`."""
     return _junit_suite(target, [], 0, error)
 
 
@@ -424,10 +425,10 @@ def _attribute(text: str) -> str:
 
 
 def read_known(text: str) -> frozenset[tuple[str, str]]:
-    """Return row and method of each finding of an earlier report.
+    """Return the row and method of each finding in an earlier report.
 
     Raises:
-        ValueError: it isn't a report.
+        ValueError: the text isn't a report.
     """
     try:
         document = json.loads(text)
@@ -443,10 +444,10 @@ def read_known(text: str) -> frozenset[tuple[str, str]]:
 
 
 def read_cases(folder: Path) -> list[Case]:
-    """Return the cases of the last report in a folder, none without a report that can be read.
+    """Return the cases of the last report in a folder, or none if there is no readable report.
 
-    They are played first: what is repaired is no longer found. Cases that a cancelled run hasn't
-    played come last.
+    A new run plays them first, which shows which faults are repaired. Cases that a cancelled run
+    hasn't played come last.
     """
     try:
         data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)

@@ -1,8 +1,9 @@
-"""One conversation with a target, as the player sees it: the requests that are open, what the
-server has given out, and the judge, which gets each line that crosses.
+"""One conversation with a target, as the player sees it.
 
-The model here is for drawing a next message only. Verdicts come from the judge, and from the player
-for what a wire doesn't show: a response that doesn't come, a process that ends.
+It has the open requests, the values that the server has given out, and the judge, which gets each
+line of the trace. This model only serves to choose the next message. Verdicts come from the judge.
+Where messages don't show a fault, they come from the player: a missing response, or a process that
+ends.
 """
 
 from __future__ import annotations
@@ -42,20 +43,21 @@ __all__ = [
 ]
 
 UNANSWERED: Final = "RPC-35"
-RECONNECTED: Final = "the client has reconnected"  # why a session has ended, by our own choice
+RECONNECTED: Final = "the client has reconnected"  # why the fuzzer ended a session
 META: Final = "io.modelcontextprotocol/"
 TASKS: Final = META + "tasks"
-# Levels of rows that are obligations. The others are readings and choices of this project.
+# The levels of obligations. Rows of other levels are readings and choices of this project.
 LEVELS: Final = CHECKED_LEVELS["should"]
-# An error without an id answers the notification before it, or a request right after that.
+# Rows that can show the cause of another row. For example, an error without an id breaks RPC-14 if
+# it follows a notification, and RPC-8 if a request came in between.
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
 MAX_ID: Final = 200  # characters of an id that every server should read
-MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
+MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes; a longer message isn't judged
 CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
-LOST: Final[Mapping[str, Any]] = {"lost": True}  # for the response to a request that has none
+LOST: Final[Mapping[str, Any]] = {"lost": True}  # in place of a response that won't come
 
-# Requests that run code of the server's author, which may take its time.
+# Requests that run the server author's code, which may take long.
 _USER_CODE: Final = frozenset(
     {
         "tools/call",
@@ -75,7 +77,7 @@ _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
 
 
 def dialect_of(revision: str) -> Dialect:
-    """Return a revision's dialect; of the first one if it is unknown or not agreed yet."""
+    """Return a revision's dialect, or the first one's if it is unknown or not negotiated yet."""
     return DIALECTS.get(revision, DIALECTS[ALL[-1]])
 
 
@@ -83,9 +85,9 @@ def new_header(observer: Literal["client", "server"], transport: str, target: st
     """Return the header of a trace that begins now.
 
     Args:
-        observer: the side of the fuzzer.
+        observer: the side on which the fuzzer is.
         transport: stdio or http.
-        target: a text that names it, without secrets.
+        target: the target's name, without secrets.
     """
     return TraceHeader(
         format_version=FORMAT_VERSION,
@@ -101,16 +103,16 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     """Something that the target did wrong.
 
     Attributes:
-        kind: "row" for a requirement, "crash" for an end of the process, "hang" for a target that
-            doesn't respond any more.
+        kind: "row" for a broken requirement, "crash" for a process that ended, "hang" for a target
+            that no longer responds.
         row: the requirement's id, or "crash".
-        method: of the message that shows it; empty without a message.
-        detail: what makes crashes differ, such as the exit status.
-        sentence: what is wrong.
-        level: of the requirement.
-        link: its page's address, or "".
-        is_certain: False if there can be a reason that a client doesn't see.
-        cases_back: how many cases before the last one of the session it is about.
+        method: the method of the message that shows it; empty without a message.
+        detail: a text that tells crashes apart, such as the exit status.
+        sentence: the fault, in one sentence.
+        level: the requirement's level.
+        link: the URL of the requirement's text, or "".
+        is_certain: False if there can be a cause that a client doesn't see.
+        cases_back: how many cases before the session's last case it happened.
     """
 
     kind: Literal["row", "crash", "hang"]
@@ -125,7 +127,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_finding(cls, finding: Finding, method: str, cases_back: int = 0) -> TargetFault:
-        """Return the fault for a finding of the judge at a message of `method`."""
+        """Return the fault for a judge's finding about a message of `method`."""
         return cls(
             kind="row",
             row=finding.row,
@@ -138,34 +140,34 @@ class TargetFault(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The same for two reports of one fault."""
+        """A key that is the same for all reports of one fault."""
         return self.row, self.detail, self.method
 
     @property
     def cause(self) -> tuple[str, str]:
-        """The same for all plays while a case is shrunk."""
+        """A key that stays the same while a case is shrunk."""
         return SAME_CAUSE.get(self.row, self.row), self.detail
 
     @property
     def is_advice(self) -> bool:
-        """True if it is no reason for a failure: a reading of the text, or not certain."""
+        """True if a run doesn't fail for it: it is a reading of the text, or not certain."""
         return not self.is_certain or self.level == "reading"
 
 
 class SentRequest:
-    """A request of the client.
+    """A client's request.
 
     Attributes:
-        is_plain: every server can read it and has to respond to it.
-        is_bounded: no code of the server's author decides how long it takes.
-        was_open: the handshake was done before.
-        is_overdue: a step has waited for the response in vain, and no other one does.
+        is_plain: every server can read it and must respond to it.
+        is_bounded: it doesn't run the server author's code, which could take long.
+        was_open: the handshake was complete when it was sent.
+        is_overdue: a step has waited for the response in vain; later steps don't wait for it.
         answer: the response, None before it.
-        answered_at: how many messages the server had sent in this case with the response.
-        is_owed: the server owes a response; False if its exchange is wrong.
-        loss: why there is no response: "excused" if the server owes none, or it may be in a message
-            that is too large to be judged; over HTTP also "missing" if its exchange has ended in
-            order, and "broken" if that was cut off. Empty otherwise.
+        answered_at: how many messages the server had sent in this case, the response included.
+        is_owed: the server must respond; False if the HTTP exchange is faulty.
+        loss: why there is no response. "excused" if the server need not respond, or if the response
+            may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
+            ended in order, and "broken" if it was cut off. Empty otherwise.
     """
 
     __slots__ = (
@@ -207,27 +209,27 @@ class SentRequest:
 
 
 class TargetSession(ABC):
-    """A conversation with a target. Subclasses carry it.
+    """A conversation with a target. Each transport has a subclass.
 
     Args:
-        header: of its trace.
-        judge: gets the lines; by default a new one.
-        number: of the conversation in the trace.
-        keep: whether the lines are kept, for a trace.
+        header: the trace's header.
+        judge: the judge that gets the lines; by default a new one.
+        number: the conversation's number in the trace.
+        keep: whether to keep the lines for a trace.
 
     Attributes:
-        revision, offers: as `open` has set them; empty before.
+        revision, offers: set by the step `open`; empty before.
         is_open: requests of all kinds may be sent.
-        is_busy: a request may be running that was cancelled because it takes long.
-        cancelled_at: when a step has cancelled a request that can take long. None if a request
-            after it was answered.
+        is_busy: a request may still be running although it was cancelled for taking too long.
+        cancelled_at: when a step cancelled a request that can take long. None once a later request
+            was answered.
         answered: how many requests were answered.
-        has_spoken: the server has sent something; before that its process may be starting.
-        notes: what is strange in this conversation, and no fault.
-        spent: it must not be used for another case.
+        has_spoken: the server has sent something. Before that, its process may still be starting.
+        notes: oddities in this conversation that aren't faults.
+        spent: the session must not be used for another case.
         steps: further steps that this transport has.
-        ended: why nothing more can come, empty before that.
-        exit_status: of the process, None while it runs and for a URL.
+        ended: why the conversation is over, empty before that.
+        exit_status: the process's exit status, None while it runs and for a URL.
     """
 
     transport = ""
@@ -255,7 +257,7 @@ class TargetSession(ABC):
         self.began_at = self.opened_at = trio.current_time()
         self.open: dict[int | str, SentRequest] = {}
         self.requests: list[SentRequest] = []  # of this case
-        self.asked: list[Mapping[str, Any]] = []  # open requests of the server
+        self.asked: list[Mapping[str, Any]] = []  # the server's open requests
         self.rounds: list[SentRequest] = []  # with an `input_required` result
         self.tasks: list[str] = []
         self.cursors: dict[str, list[str]] = {}
@@ -272,7 +274,7 @@ class TargetSession(ABC):
     # -- For the player ----------------------------------------------------------------------------
 
     def begin_case(self) -> None:
-        """Forget what belongs to an earlier case."""
+        """Forget everything that belongs to an earlier case."""
         self.requests.clear()
         self._faults.clear()
         self.asked.clear()
@@ -285,11 +287,11 @@ class TargetSession(ABC):
         return found
 
     def has_fault(self, cause: tuple[str, str]) -> bool:
-        """Return True if a fault of this cause was found in this case."""
+        """Return True if a fault with this cause was found in this case."""
         return any(each.cause == cause for each in self._faults)
 
     def take_faults(self) -> list[TargetFault]:
-        """Return the faults of the server since the last call."""
+        """Return the server's faults since the last call."""
         found, self._faults = self._faults, []
         return found
 
@@ -301,7 +303,7 @@ class TargetSession(ABC):
         return f"id-{self._next_id}" if kind == "text" else self._next_id
 
     def meta(self, how: str = "whole") -> dict[str, Any]:
-        """Return the `_meta` that a request carries in this revision."""
+        """Return the `_meta` for a request in this revision."""
         if dialect_of(self.revision).stateful or how == "absent":
             return {}
         meta: dict[str, Any] = {
@@ -331,7 +333,7 @@ class TargetSession(ABC):
         }
 
     async def send(self, message: Mapping[str, Any], *, is_plain: bool = True) -> None:
-        """Send a message that was built here."""
+        """Send a message that the fuzzer has built."""
         text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
         if "id" in message and "method" in message:
             self.add_request(message, is_plain=is_plain)
@@ -339,7 +341,7 @@ class TargetSession(ABC):
         await self.send_text(text, message)
 
     async def send_bytes(self, data: bytes) -> None:
-        """Send bytes, which may be no message."""
+        """Send bytes, which may not be a message."""
         self.last_sent = "bytes"
         for line in data.split(b"\n"):
             message = read_plain_request(line)
@@ -357,7 +359,7 @@ class TargetSession(ABC):
         """Send bytes. Subclasses write and record them."""
 
     def describe(self) -> str:
-        """Return what is known about an unexpected end, or ""."""
+        """Return a text about an unexpected end, or ""."""
         return ""
 
     def trouble(self) -> str:
@@ -366,12 +368,12 @@ class TargetSession(ABC):
 
     @property
     def longest_start(self) -> float | None:
-        """The seconds that a start of the target has taken at most, None before the first."""
+        """The target's longest start so far, in seconds, None before the first start."""
         return None
 
     @property
     def may_be_busy(self) -> bool:
-        """True if a cancelled call may still be running, and other requests wait for it."""
+        """True if a cancelled call may still be running and blocking other requests."""
         return self.is_busy or self.cancelled_at is not None
 
     def memory(self) -> int:
@@ -384,11 +386,11 @@ class TargetSession(ABC):
         return True
 
     async def cancel_exchange(self, request: SentRequest) -> bool:
-        """Cancel a request the transport's way. Return False if the transport has none."""
+        """Cancel a request by the transport's own means. Return False if it has none."""
         return False
 
     async def end_case(self) -> None:  # noqa: B027 - stdio leaves nothing open
-        """Close the streams and connections that a case has left open."""
+        """Close the streams and connections that a case left open."""
 
     @abstractmethod
     async def disconnect(self) -> None:
@@ -396,7 +398,7 @@ class TargetSession(ABC):
 
     @abstractmethod
     async def successor(self) -> TargetSession:
-        """Return another session with the same target, in the same trace. This one is over.
+        """Return the session that follows this one, with the same target and trace.
 
         Raises:
             ConnectFailed: the target doesn't start.
@@ -417,11 +419,11 @@ class TargetSession(ABC):
         """End the conversation at once."""
 
     def waits(self) -> bool:
-        """Return True if a response is still to come, or a request of the server is open."""
+        """Return True if an open request still needs a response."""
         return any(each.answer is None and not each.cancelled for each in self.open.values())
 
     async def wait_changed(self, deadline: float) -> bool:
-        """Wait for a message of the server, or its end. Return False if none came in time."""
+        """Wait for a server's message or the conversation's end. Return False on a timeout."""
         if self.ended:
             return True
         self._changed = trio.Event()
@@ -437,7 +439,7 @@ class TargetSession(ABC):
         return round(max(0.0, trio.current_time() - self.began_at), 6)
 
     def record(self, line: TraceLine) -> list[Finding]:
-        """Hand a line to the judge, and add a fault for each certain finding about the server."""
+        """Pass a line to the judge, and return the certain findings about the server."""
         self._line += 1
         if self.lines is not None:
             self.lines.append(line)
@@ -450,14 +452,14 @@ class TargetSession(ABC):
         ]
 
     def add_findings(self, found: list[Finding], method: str) -> None:
-        """Add what the judge has found at a message of `method`."""
+        """Add a fault for each finding about a message of `method`."""
         for each in found:
             first = min(each.lines)
             cases_back = sum(first <= line for line in islice(self._case_lines, 1, None))
             self.add_fault(TargetFault.from_finding(each, method, cases_back))
 
     def add_fault(self, fault: TargetFault) -> None:
-        """Add a fault, once for each key and case."""
+        """Add a fault, unless this case already has one with its key."""
         if len(self._faults) < MAX_KEPT and all(each.key != fault.key for each in self._faults):
             self._faults.append(fault)
 
@@ -485,12 +487,12 @@ class TargetSession(ABC):
         self._changed.set()
 
     def end(self, reason: str) -> None:
-        """Note that nothing more can come."""
+        """Record that the conversation is over, for `reason`."""
         self.ended = self.ended or reason
         self._changed.set()
 
     def excuse_requests(self) -> None:
-        """Expect no response to the open requests: one may be in a message that was cut."""
+        """Stop expecting responses to the open requests: a truncated message may have had them."""
         for request in self.open.values():
             request.answer, request.loss = LOST, "excused"
         self.open.clear()
@@ -499,7 +501,7 @@ class TargetSession(ABC):
     # -- The model ---------------------------------------------------------------------------------
 
     def add_request(self, message: Mapping[str, Any], *, is_plain: bool) -> SentRequest:
-        """Note a request that is going to be sent."""
+        """Add a request that is about to be sent."""
         method = str(message.get("method", ""))
         params = message.get("params", {})
         request = SentRequest(
@@ -515,7 +517,7 @@ class TargetSession(ABC):
         return request
 
     def _receive_message(self, message: Mapping[str, Any]) -> str:
-        """Update the session by a message. Return the method that it belongs to."""
+        """Update the session from a message. Return the method to which the message belongs."""
         id = message.get("id")
         if isinstance(message.get("method"), str):
             method = str(message["method"])
@@ -562,7 +564,7 @@ def _is_id(id: Any) -> bool:
 
 
 def read_plain_request(line: bytes) -> dict[str, Any] | None:
-    """Return a line's request if every server reads the line as that request, else None."""
+    """Return a line's request, or None if some servers may read the line in another way."""
     is_doubled = False
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -578,7 +580,7 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
     if not isinstance(message, dict) or is_doubled or message.get("jsonrpc") != "2.0":
         return None
     if b"\r" in line:
-        return None  # some readers take it for the end of a line
+        return None  # some readers end a line here
     id, method = message.get("id"), message.get("method")
     if not isinstance(method, str) or not method or not _is_id(id):
         return None
@@ -610,13 +612,13 @@ def _largest(value: Any, depth: int = 0) -> float:
 
 
 def link_of(row: str, revision: str) -> str:
-    """Return the address of a row's page; empty for a row without a page."""
+    """Return the URL of a row's text; empty for a row without one."""
     found = ROWS.get(row)
     return "" if found is None or revision not in DIALECTS else found.link(revision)
 
 
 def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:
-    """Return a certain fault about a row, at a message of `method`."""
+    """Return a certain fault about a row, shown by a message of `method`."""
     return TargetFault(
         kind="row",
         row=row,
@@ -630,8 +632,8 @@ def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFaul
 def was_served_early(early: SentRequest, session: TargetSession) -> bool:
     """Return True if a request before `initialize` got its result before the handshake.
 
-    A process that is still starting answers both at once, in order. Over HTTP a server without
-    sessions can't know which of two requests was the first.
+    A process that is still starting answers both at once, in order. Over HTTP, a server without
+    sessions can't know which of two requests came first.
     """
     initialize = session.requests[-1]
     if early.answer is None or "result" not in early.answer or not session.is_stateful:
@@ -640,13 +642,13 @@ def was_served_early(early: SentRequest, session: TargetSession) -> bool:
 
 
 def early_result(request: SentRequest, revision: str) -> TargetFault:
-    """Return the fault that a request was served before the handshake."""
+    """Return the fault of serving a request before the handshake."""
     sentence = f"the request {request.method} has a result before initialize"
     return row_fault("LIFE-10", request.method, sentence, revision)
 
 
 def other_version(asked: str, version: str, revision: str) -> TargetFault:
-    """Return the fault that a server didn't select the revision `asked`."""
+    """Return the fault of not selecting the supported revision `asked`."""
     sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
     return row_fault("LIFE-4", "initialize", sentence, revision)
 
