@@ -2,9 +2,9 @@
 
 1. The state records what was sent, and trusts neither side. `gap` says why messages may be missing.
    A rule that needs them is then inconclusive.
-2. A trace has the messages in the observer's order. That one side had read a message is known only
-   once it has answered that message or a later request: `Requests.has_read`.
-3. Everything that grows has a bound. Whenever an entry is dropped for it, that is a gap.
+2. A trace has the messages in the observer's order. A side has certainly read a message only once
+   it has answered that message or a later request: `Requests.has_read`.
+3. Everything that grows has a bound. An entry that is dropped because of a bound leaves a gap.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ConversationState:
         return sent is None or sent != self.http.session
 
     def next_session(self) -> ConversationState:
-        """Return the state for the session with which the client replaces this one."""
+        """Return the state for the client's next session, which replaces this one."""
         following = ConversationState(
             self.number,
             observer=self.observer,
@@ -189,7 +189,7 @@ class ConversationState:
                 if SESSION not in self.http.exchange.headers:
                     return
             elif self.observer != "between" and META + "protocolVersion" in message.meta:
-                return  # one side recorded, and it records a connection from its beginning
+                return  # recorded by one side, from the connection's beginning
         self.lose("the trace may begin within the conversation")
 
     def _revisions_of(self, message: SeenMessage) -> Revisions:

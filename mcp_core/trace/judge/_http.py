@@ -59,7 +59,7 @@ class HttpState:
         self.has_all_events = True
 
     def next_session(self) -> HttpState:
-        """Return the state for the session with which the client replaces this one."""
+        """Return the state for the client's next session, which replaces this one."""
         following = HttpState()
         following.exchanges, following.exchange = self.exchanges, self.exchange
         following.former_sessions = self.former_sessions

@@ -200,7 +200,7 @@ class SeenRequest:
 
     Attributes:
         line, time: its line in the trace, and its time in seconds.
-        sender, id, method, params: of the request.
+        sender, id, method, params: the request's sender, id, method and params.
         size: the message's size in characters.
         has_all_params: False if the request is so long that only some params are remembered.
         revisions: the revisions that it can be of.
@@ -314,8 +314,8 @@ def _is_small(value: Any) -> bool:
 def holds_until(message: SeenMessage) -> float:
     """Return the time until which a list or a `server/discover` result is assumed unchanged.
 
-    Over HTTP without sessions, another instance of the server can handle a later request, such as
-    a newer version. So a result holds for its `ttlMs`, and at least for a minute.
+    Over HTTP without sessions, another instance of the server, such as a newer version, can handle
+    a later request. So a result holds for its `ttlMs`, and at least for a minute.
     """
     if not message.exchange or not message.is_modern or message.result is None:
         return math.inf

@@ -207,7 +207,7 @@ def _rules_for(message: SeenMessage) -> list[tuple[Rule, Requirement]]:
         elif message.error is not None:
             kind = "error"
         method = message.request.method if message.request is not None else ""
-    # One cache entry for all other methods, because a peer can make up any number.
+    # All other methods share a cache entry, because a peer can make up any number of them.
     known = method if method in _JUDGED_METHODS else ""
     return rules_for_message(kind, message.sender, known, message.revisions)
 

@@ -54,7 +54,7 @@ class Requests:
         self.has_read: dict[Side, int] = {CLIENT: 0, SERVER: 0}
 
     def next_session(self) -> Requests:
-        """Return the requests for the session with which the client replaces this one."""
+        """Return the requests for the client's next session, which replaces this one."""
         following = Requests()
         # Responses of the former session can still be on their way.
         following.open, following.tokens = self.open, self.tokens

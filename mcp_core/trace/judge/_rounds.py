@@ -47,8 +47,8 @@ class Rounds:
         state = result.get("requestState")
         if not isinstance(state, str):
             return
-        # A server can give the same state to several requests. Then a retry can be of any of them,
-        # unless the one request repeated this state and got it again.
+        # A server can give the same state to several requests. Then a retry can be of any of them.
+        # The exception is a retry that got back the state that it had sent.
         key = text_key(state)
         is_of_one = key not in self._requests or (
             self._requests[key] is not None and request.params.get("requestState") == state

@@ -270,7 +270,7 @@ class ReplayClient:
 
     @staticmethod
     def _is_early(turn: Turn, message: dict[str, Any]) -> bool:
-        """Return True if a live task still runs that wasn't running any more in the recording."""
+        """Return True if a live task still works that no longer worked in the recording."""
         if turn.message is None or turn.message.method != "tasks/get" or turn.response is None:
             return False
         recorded = lookup(turn.response.decode(), "result", "status")

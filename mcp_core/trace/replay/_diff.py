@@ -111,7 +111,7 @@ class TraceDiff:
         count: how many differences there are.
         compared: the number of requests that are in both traces.
         responses: the number of responses that are complete in both traces, and were compared.
-        not_compared: the number of responses of which a trace has only a part.
+        not_compared: the number of responses that a trace has only in part.
     """
 
     def __init__(self) -> None:

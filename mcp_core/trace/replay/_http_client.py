@@ -40,7 +40,7 @@ __all__ = ["ReplayHttpClient", "ReplayRequest"]
 _MAX_BODY: Final = CLIENT_LIMITS.message
 _MAX_RESUMED: Final = 10  # how often one stream is resumed
 _MAX_TOOLS: Final = 10_000
-# The statuses by which an HTTP+SSE server rejects `initialize` (2025-11-25, basic/transports,
+# An HTTP+SSE server rejects `initialize` with one of these statuses (2025-11-25, basic/transports,
 # Backwards Compatibility).
 _NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
 _OTHER_TRANSPORT: Final = (

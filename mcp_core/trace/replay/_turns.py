@@ -6,7 +6,7 @@ that the server sent for it. A trace doesn't always show which messages belong t
 1. A response, progress, and all messages on a request's HTTP stream belong to that request.
 2. Any other message belongs to the last request that has no response yet. If all requests have one,
    it belongs to the client's last message.
-3. If the client answered a server's request, the server's later messages wait for that answer.
+3. If the client answered a server's request, the turn's later messages wait for that answer.
 4. After its acknowledgement, a subscription's turn gets no more messages. A change notification
    belongs to the client's message before it, but goes out on the subscription's stream.
 """

@@ -126,7 +126,7 @@ _SERVES_FILE: Final = (sys.executable, "-P", "-m", "mcp_trio", "run")
 
 
 def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
-    """Return a target's environment variable, or a `FromEnvironment` if it is a secret.
+    """Return an environment variable's value, or a `FromEnvironment` if it is a secret.
 
     It is a secret if it looks like one, or if `is_secret` is True.
     """

@@ -2,8 +2,7 @@
 
 It has the open requests, the values that the server has given out, and the judge, which gets each
 line of the trace. This model only serves to choose the next message. Verdicts come from the judge.
-Where messages don't show a fault, they come from the player: a missing response, or a process that
-ends.
+The player adds the faults that no message shows: a missing response, or a process that ends.
 """
 
 from __future__ import annotations

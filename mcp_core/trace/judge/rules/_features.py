@@ -119,7 +119,7 @@ def compile_schema(schema: dict[str, Any], state: ConversationState) -> Untruste
 
 
 def _compile(schema: dict[str, Any]) -> UntrustedSchema:
-    """Return the compiled schema. All conversations share the compiled schemas in a cache.
+    """Return the compiled schema, from a cache that all conversations share.
 
     Raises:
         InvalidSchema: the schema cannot be used.
@@ -567,7 +567,7 @@ def unbalanced_messages_are_rejected(message: SeenMessage, state: ConversationSt
 
 
 def _is_unbalanced(params: Mapping[str, Any]) -> bool:
-    """Return True if a message mixes tool_results with others, or a tool_use isn't answered."""
+    """Return True if tool_results are mixed with other content, or a tool_use isn't answered."""
     entries = list(objects(params.get("messages")))
     for index, entry in enumerate(entries):
         kinds = {str(block.get("type")) for block in _blocks(entry)}
@@ -622,7 +622,7 @@ def urls_have_no_credentials(message: SeenMessage, state: ConversationState) -> 
             continue
         found = _USER_INFO.match(url)
         if found is not None:
-            # A name without a password may not be the user's.
+            # A name alone doesn't have to be the user's.
             has_password = ":" in found.group().partition("://")[2]
             return RuleFailure("the URL of an elicitation has user info", is_certain=has_password)
         outcome = True

@@ -48,7 +48,7 @@ class _Annotation(NamedTuple):
 def _annotated(
     schema: Any, path: tuple[str, ...] | None, depth: int = 0
 ) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Yield each annotated schema with its path, or None if more than properties leads to it."""
+    """Yield each annotated schema with its path, None if `properties` alone don't lead to it."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return
     if _ANNOTATION in schema:
@@ -224,7 +224,7 @@ def task_is_named(exchange: SeenExchange, state: ConversationState) -> Outcome:
     request = exchange.request
     if request is None or request.method not in ("tasks/get", "tasks/update", "tasks/cancel"):
         return None
-    # Only that the header is there: one of the two ids can be a pseudonym in the trace.
+    # Only the header's presence counts: one of the two ids can be a pseudonym in the trace.
     return "mcp-name" in exchange.headers or f"{request.method} has no `Mcp-Name`"
 
 

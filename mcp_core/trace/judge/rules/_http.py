@@ -73,7 +73,7 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
         return None  # it can answer a request of the previous session
     sent = exchange.headers.get(SESSION)
     if sent in state.http.former_sessions:
-        return None  # it may have been on its way, or come from another client
+        return None  # the request may be late, or come from another client
     return sent == state.http.session or (
         "the request does not repeat `Mcp-Session-Id`"
         if sent is None

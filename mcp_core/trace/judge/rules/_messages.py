@@ -238,7 +238,7 @@ def error_without_id_answers_unreadable_message(
         return True
     if state.last_kind[other] == "notification" and not state.requests.open[other]:
         return None  # RPC-14
-    # Of a message over its limit a receiver can have read the beginning only.
+    # A receiver may have read only the beginning of a message over its limit.
     return RuleFailure(
         "an error has no id although every message before it had a readable one",
         is_certain=not state.large[other],

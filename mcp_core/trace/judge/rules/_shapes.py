@@ -175,8 +175,8 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
     """Check the params or the result of a message.
 
     Returns:
-        The row that was judged, None if there was nothing to judge, and the error, None for a
-        right shape.
+        The judged row, or None if there was nothing to judge; and the error, or None if the shape
+        is right.
     """
     name = shape_of(message)
     revision = message.revision

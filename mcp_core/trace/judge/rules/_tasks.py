@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RELATED: Final = META + "related-task"
 _VIEWS: Final = ("tasks/get", "tasks/cancel")
 _STATUS: Final = ("notifications/tasks/status", "notifications/tasks")
-# The requests that can run as a task in 2025-11-25, by their receiver's capability.
+# Requests that can run as a task in 2025-11-25, with the capability that their receiver declares.
 _AUGMENTED: Final = {
     "tools/call": ("tasks", "requests", "tools", "call"),
     "sampling/createMessage": ("tasks", "requests", "sampling", "createMessage"),
