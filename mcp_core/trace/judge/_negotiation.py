@@ -85,7 +85,7 @@ class Negotiation:
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks a revision without a handshake.
 
-        A server of an earlier revision can serve requests without a handshake, too: it ignores unknown
+        A server of an earlier revision can serve such a revision's requests, too: it ignores unknown
         members. A server of both eras can choose by the client's first message. Some responses are
         proof by themselves, so the caller passes `response`.
         """

@@ -1,4 +1,4 @@
-"""A trace's server: it answers live requests with what the recorded server said.
+"""A trace's server: it answers live requests with the recorded server's messages.
 
 1. It takes messages and returns messages. A driver carries them, and calls `advance` at
    `next_deadline`.

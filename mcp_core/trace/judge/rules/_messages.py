@@ -84,7 +84,7 @@ def _is_rejected(exchange: SeenExchange) -> bool:
 
 
 def is_same(message: SeenMessage, earlier: SeenRequest) -> bool:
-    """Return True if a request says what an earlier one said, as far as that is remembered."""
+    """Return True if a request repeats an earlier one, as far as that one is remembered."""
     if message.method != earlier.method:
         return False
     if earlier.has_all_params:
