@@ -85,9 +85,9 @@ class Negotiation:
     def answers_modern(self, response: SeenMessage | None) -> bool:
         """Return True if the server certainly speaks a revision without a handshake.
 
-        A server of an earlier revision can serve such a revision's requests, too: it ignores unknown
-        members. A server of both eras can choose by the client's first message. Some responses are
-        proof by themselves, so the caller passes `response`.
+        A server of an earlier revision can serve its requests, too, by ignoring unknown members. A
+        server of both eras can choose by the client's first message. Some responses are proof by
+        themselves, so the caller passes `response`.
         """
         if self.has_served_modern:
             return True
