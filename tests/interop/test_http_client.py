@@ -282,7 +282,7 @@ async def test_http_lost_session_is_reinitialized(servers: Servers) -> None:
 async def end_session(client: Client, url: str) -> None:
     """End the session of a client without its knowledge."""
     place = Url.parse(url)
-    session = client._transport._requests.http._transport.session  # type: ignore[attr-defined]
+    session = client._transport._requests.http._state.transport.session  # type: ignore[attr-defined]
     connection = await Connector(*place.origin).connect()
     headers = [(b"host", place.authority), (b"mcp-session-id", session)]
     statuses: list[Any] = []

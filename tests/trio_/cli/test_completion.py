@@ -38,7 +38,7 @@ CASES: Final[Mapping[str, set[str]]] = {
     "mcp-trio tasks result --ans": {"--answer"},
     "mcp-trio tasks list exf": {"exfile.py"},
     "mcp-trio tasks get REFERENCE exf": {"exfile.py"},
-    "mcp-trio login --no": {"--no-browser"},
+    "mcp-trio login --no": {"--no-browser", "--no-resource"},
     "mcp-trio completion ": {"bash", "fish", "zsh"},
     "mcp-trio servers ": {
         *("list", "approve", "add", "get", "remove", "enable", "disable", "import")
