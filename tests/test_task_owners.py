@@ -96,7 +96,7 @@ async def see_nothing(client: WireClient, task_id: str) -> None:
 @pytest.mark.parametrize("version", [D, E])
 @pytest.mark.requirement("TSK-24", "TX-23", "TX-19", "TSK-22")
 def test_task_of_another_user_does_not_exist(play: Play, version: str) -> None:
-    """Bob gets the same error as for an unknown id, while Ann finds her task from any session."""
+    """Bob gets the same error as for an unknown id, while Ann finds the task from any session."""
 
     async def scene(connect: Connect) -> None:
         ann, bob = await connect(version, ANN), await connect(version, BOB)

@@ -341,7 +341,7 @@ def test_connect_unreachable_server_raises() -> None:
 
 
 def test_tls_certificates_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A private authority needs `tls=`, and the failed handshake leaves no task of ours."""
+    """A private authority needs `tls=`, and the failed handshake leaves no task behind."""
     authority = trustme.CA()
     theirs, ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("localhost").configure_cert(theirs)

@@ -360,7 +360,7 @@ def test_file_removed_in_use_fails_each_method(path: Path) -> None:
 
 
 def test_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
-    """What fits is still written, and the store works as before once there is space."""
+    """Records that fit are still written, and the store works as before once there is space."""
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         record = new_record()
@@ -1133,7 +1133,7 @@ def test_create_cancelled_at_any_checkpoint_leaves_the_store_usable(
 
 
 def test_watch_sees_other_connections_by_looking(path: Path) -> None:
-    """SQLite notifies no other connection; polling finds their changes and repeats none of ours."""
+    """SQLite notifies no other connection: polling finds their changes, and repeats no own one."""
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         other = SqliteTaskStore(path)

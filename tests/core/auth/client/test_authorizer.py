@@ -697,7 +697,7 @@ def listen_step(flow: Generator[Any, Any, None], store: dict[str, bytes]) -> Lis
 
 @pytest.mark.requirement("AT-6")
 def test_listen_impossible_error_names_scopes() -> None:
-    """Whoever catches the error can log in elsewhere, with old and new scopes in one request."""
+    """The program can log in elsewhere, with old and new scopes in one request."""
     store = stored_tokens(requested_scopes=("a",))
     auth = loaded_authorizer(store)
 

@@ -303,7 +303,7 @@ def test_eof_inside_line_is_reported(role: Role) -> None:
 
 
 def test_close_cancels_and_loses_requests() -> None:
-    """What was queued still goes out, followed by one cancellation per open request."""
+    """Queued messages still go out, followed by one cancellation per open request."""
     harness = server(in_flight=2)
     harness.receive(call(1), call(2), call(3), cancelled(2), ping())
     harness.conn.send_request("roots/list", token="t")
