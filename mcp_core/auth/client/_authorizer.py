@@ -438,11 +438,11 @@ class Authorizer:
     ) -> tuple[str, ...]:
         """Return the scopes to request.
 
-        These are the ones requested before, those of the profile, and those that the challenge
-        demands. If it demands none and the profile has none, those that the MCP server publishes.
+        They are the scopes requested before, the profile's, and the challenge's. If neither profile
+        nor challenge has any, the scopes that the MCP server publishes are added.
 
-        Without a user, who would see them, these are those of the profile alone. They are too if no
-        `resource` is sent: the MCP server could choose what a token is for by its scopes.
+        Without a user who sees them, only the profile's scopes are requested. The same holds if no
+        `resource` is sent: by its scopes the MCP server could choose what a token is for.
         """
         if not self._profile.interactive:
             return self._profile.scopes or ()

@@ -89,7 +89,7 @@ def new_authorization_request(
 ) -> AuthorizationRequest:
     """Create the record of a new authorization request.
 
-    `assume_pkce` and `send_resource` are those of the profile.
+    `assume_pkce` and `send_resource` are the profile's settings.
 
     Raises:
         AuthorizationFailed: the authorization server doesn't announce PKCE with S256, without

@@ -201,7 +201,7 @@ def _preferred(offered: list[str], wanted: str | None) -> str | None:
 
 
 def is_relative(location: str) -> bool:
-    """Return True if a `resource_metadata` is no absolute URL. It is then not used at all."""
+    """Return True if a `resource_metadata` isn't an absolute URL. It is then not used at all."""
     try:
         return not urlsplit(location).scheme
     except ValueError:

@@ -90,9 +90,10 @@ def registration_key(issuer: str) -> str:
 
 
 def load_registration(issuer: str) -> Flow[tuple[str, bytes | None]]:
-    """Load the registration with an authorization server, None if there is none.
+    """Load the registration with an authorization server.
 
-    Return it after the spelling of `issuer` under which it is stored: `issuer` if there is none.
+    Return two values: the spelling of `issuer` that it is stored under, and the registration. If
+    nothing is stored, they are `issuer` itself and None.
     """
     for spelling in issuer_spellings(issuer):
         stored: bytes | None = yield Load(registration_key(spelling))

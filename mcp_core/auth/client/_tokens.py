@@ -42,7 +42,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     - `redirect_uri` is the redirect URI of the login.
     - `login_id` is a random text that is the same for all tokens of one login, so that tokens
       refreshed by another process are known to belong to the same user. None: unknown.
-    - `assume_pkce`, `send_resource` and `metadata_issuer` are those of the login's profile.
+    - `assume_pkce`, `send_resource` and `metadata_issuer` are the settings of the login's profile.
     """
 
     access: Secret

@@ -94,7 +94,7 @@ class ResponseQueue:
         return ended
 
     def next_response(self) -> Outgoing | None:
-        """Take the next response to post, None if there is none or too many are under way."""
+        """Take the next response to post. Return None if none waits, or too many are under way."""
         if not self._waiting or len(self.posts) >= _MAX_POSTS:
             return None
         response = self._waiting.popleft()

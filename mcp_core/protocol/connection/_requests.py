@@ -63,7 +63,7 @@ _UNANSWERED: Final = frozenset(
 
 
 def other_spelling(id: RequestId, table: Mapping[RequestId, Any]) -> RequestId | None:
-    """Return the id in `table` that is `id` as a text, or as a number. None if there is none.
+    """Return the id in `table` that is `id` written as a text or as a number, or None.
 
     Some peers send back `"3"` for 3. Look for `id` itself first: both may be in the table.
     """
