@@ -253,8 +253,13 @@ class AbstractClient(abc.ABC):
     ) -> RequestId:
         """Send a request for the pending `call`, and return the request's id."""
         self._status.require_alive()
-        # Requests about a task are quick: only the tool call itself reports progress.
-        progress = None if method.startswith(_TASKS) else options.get("progress")
+        progress = meta = headers = None
+        if options:  # most calls have none
+            meta = options.get("meta")
+            headers = options.get("headers")
+            # Requests about a task are quick: only the tool call itself reports progress.
+            if not method.startswith(_TASKS):
+                progress = options.get("progress")
         if call not in self._pending:
             self._pending[call] = None  # `_register` inlined: it runs for each request
             call.pause_count += self._pause_count
@@ -263,10 +268,8 @@ class AbstractClient(abc.ABC):
                 call.progress_callbacks = CallbackQueue(
                     progress, self._start_job, call.progress_failed, call.progress_idle
                 )
-        meta = options.get("meta")
         if self._meta:
             meta = {**self._meta, **(meta or {})}
-        headers = options.get("headers")
         if headers:
             if self._conn.check_headers is None:
                 raise LocalProtocolError("this transport sends no headers")
