@@ -8,6 +8,7 @@ from mcp_core._on_first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from ._addresses import MAX_URL as MAX_URL
+    from ._addresses import covers_url as covers_url
     from ._addresses import find_url_error as find_url_error
     from ._addresses import is_internal_name as is_internal_name
     from ._addresses import is_local_host as is_local_host
@@ -43,6 +44,7 @@ __all__ = [
     "UriTemplate",
     "Url",
     "UrlTransport",
+    "covers_url",
     "effective_port",
     "find_url_error",
     "http_url",
@@ -64,6 +66,7 @@ __all__ = [
 _MODULES = {
     "._addresses": (
         "MAX_URL",
+        "covers_url",
         "find_url_error",
         "is_internal_name",
         "is_local_host",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_URL",
+    "covers_url",
     "find_host_error",
     "find_syntax_error",
     "find_url_error",
@@ -196,6 +197,25 @@ def same_origin_redirect(url: str, location: str) -> str | None:
         return target if origin_of(target) == origin_of(url) else None
     except ValueError:
         return None
+
+
+def covers_url(resource: str, url: str) -> bool:
+    """Return True if `url` is at or below the path of `resource`, at the same origin.
+
+    A slash at the end makes no difference. A query of `resource` has to be that of `url`. The path
+    of `url` must have no dot segments: they are compared as any other text.
+
+    Raises:
+        ValueError: one of them cannot be read.
+    """
+    covering = urlsplit(resource)
+    covered = urlsplit(url)
+    path = covering.path.rstrip("/")
+    return (
+        origin_of(resource) == origin_of(url)
+        and covering.query in ("", covered.query)
+        and (covered.path == path or covered.path.startswith(f"{path}/"))
+    )
 
 
 # -- Addresses -------------------------------------------------------------------------------------

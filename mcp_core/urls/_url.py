@@ -166,6 +166,14 @@ class Url(Struct, frozen=True):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return (host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}").encode()
 
+    def at(self, target: bytes) -> Url:
+        """Return the URL of another `target` at this origin.
+
+        Raises:
+            ValueError: as `parse`.
+        """
+        return Url.parse(f"{self.scheme}://{self.authority.decode()}{target.decode()}")
+
     def join(self, reference: str) -> Url:
         """Return the URL of `reference`, which a document at this URL contains (RFC 3986, 5).
 

@@ -490,7 +490,7 @@ PAGE = {"body": b"<html>hello</html>", "headers": [("content-type", "text/html")
         (answering(status=503), "503 Service Unavailable"),
         (
             answering(status=307, headers=[("location", "https://there/mcp")]),
-            "redirects are not followed: connect to https://there/mcp",
+            "a redirect to another origin, which is not followed: connect to https://there/mcp",
         ),
         (close_after, "the server closed the connection without an answer"),
     ],

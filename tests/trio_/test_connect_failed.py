@@ -111,7 +111,10 @@ FAILURES: list[Any] = [
     ),
     (
         answering("307 There", location="https://there/mcp"),
-        "HTTP status 307, redirects are not followed: connect to https://there/mcp instead",
+        (
+            "HTTP status 307, a redirect to another origin, which is not followed: connect to"
+            " https://there/mcp instead"
+        ),
     ),
     (
         answering("200 OK"),

@@ -33,6 +33,7 @@ from mcp_core.auth._resource_urls import (
 )
 from mcp_core.auth._steps import ListenForRedirect, Load, Save
 from mcp_core.urls._addresses import (
+    covers_url,
     is_internal_name,
     is_loopback_host,
     is_loopback_url,
@@ -820,11 +821,21 @@ class AuthAttempt:
         self._has_new_nonce = (
             authorizer._dpop_signer is not None and authorizer._dpop_signer.store_nonce(url, nonce)
         )
-        # A 5xx says nothing about the token, and the response to an older token nothing about
-        # the current one.
-        if status != 401 and status < 500 and self._epoch == authorizer._epoch:
+        # A redirect or a 5xx says nothing about the token, and the response to an older token
+        # nothing about the current one.
+        says_nothing = status == 401 or status >= 500 or 300 <= status < 400
+        if not says_nothing and self._epoch == authorizer._epoch:
             authorizer._token_accepted()
         return status == 401 or (status == 403 and self._challenge.error == "insufficient_scope")
+
+    def covers(self, url: str) -> bool:
+        """Return True if the current token is for the absolute `url`, by its resource.
+
+        Without a token it is the resource that would be requested.
+        """
+        authorizer = self._authorizer
+        tokens = authorizer._tokens
+        return covers_url(authorizer._resource if tokens is None else tokens.resource, url)
 
     def handle_challenge(self) -> Flow[None]:
         """Satisfy the challenge of the last response.

@@ -5,7 +5,9 @@
 2. What arrives goes to the operation of its call. An operation calls no other part: it returns
    outcomes, such as "these messages arrived", and the transport acts on them.
 3. Each request of the connection ends, with a result or with an error of the network.
-4. While too many responses wait to be sent (`ResponseQueue`), no event stream is read.
+4. A redirect within the origin is followed by another call of the same operation
+   (`_redirects.py`).
+5. While too many responses wait to be sent (`ResponseQueue`), no event stream is read.
 
 Sockets, the connection pool and the revisions aren't known here.
 """
@@ -202,6 +204,8 @@ class HttpClient:
         if operation is not None:
             if operation.id is not None:
                 self._state.unsent.pop(operation.id, None)
+            if 300 <= head.status < 400 and self._state.redirect(operation, head):
+                return  # the rest of this response is ignored
             outcomes = operation.response_started(head, now)
             if outcomes:
                 self._state.transport.act(operation, outcomes, now)

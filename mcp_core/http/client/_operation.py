@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mcp_core.protocol.messages._outbox import Outgoing
     from mcp_core.types import RequestId
 
+    from ._options import HttpCall
+
 __all__ = [
     "ACCEPT_EVENT_STREAM",
     "GATE_TIMEOUT",
@@ -187,13 +189,16 @@ class HttpOperation(abc.ABC):
     `key` is the key of its call while that is in progress, else 0. `id` is the id of our JSON-RPC
     request whose response it carries, if there is one. `response` is the response to the last call,
     None until its head has arrived. `sent_token` is True if the user gave it a token to send, None
-    if only an authorizer may have done so.
+    if only an authorizer may have done so. `call` is its last call. `redirect_problem` says why the
+    response, a redirect, wasn't followed.
     """
 
     key = 0
     id: RequestId | None = None
     response: Response | None = None
     sent_token: bool | None = None
+    call: HttpCall | None = None
+    redirect_problem = ""
 
     @abc.abstractmethod
     def response_started(self, head: Head, now: float) -> Outcomes:
@@ -206,6 +211,12 @@ class HttpOperation(abc.ABC):
     @abc.abstractmethod
     def response_ended(self, error: str | None, now: float) -> Outcomes:
         """Process the end of the response. With an `error` it broke, or no connection was made."""
+
+    def status_error(self, prefix: str, response: Response) -> McpTrioError:
+        """Build the error for a response whose status isn't good. Its text begins with `prefix`."""
+        return error_for_status(
+            prefix, response, sent_token=self.sent_token, redirect=self.redirect_problem
+        )
 
     @abc.abstractmethod
     def denied(self, error: McpTrioError) -> Outcomes:
@@ -282,8 +293,7 @@ class MessagePost(HttpOperation):
         )
         if answer is not None:
             return (ResponseBody(answer),)
-        error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
-        return (Failed(error, status),)
+        return (Failed(self.status_error(self.error_prefix, response), status),)
 
 
 def _response_in(body: bytes, id: RequestId) -> bytes | None:

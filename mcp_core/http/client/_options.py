@@ -94,6 +94,12 @@ class AuthAttemptLike(Protocol):
         request.
         """
 
+    def covers(self, url: str) -> bool:
+        """Return True if the token is valid for the absolute `url`, so that it may be sent there.
+
+        Called if a redirect leads outside of the path of the server's URL.
+        """
+
 
 class AuthorizerLike(Protocol):
     """The authorization of a client's calls. See `mcp_core.auth.Authorizer`."""
@@ -118,6 +124,7 @@ class HttpCall(Struct, gc=False):
         brief: whether the server responds to it without waiting for anything, while other calls may
             wait for it. It never waits for a place in the pool.
         attempt: its authorization, for `HttpClient.sign`; None without an authorizer.
+        redirected: the URLs that have redirected it, oldest first.
     """
 
     key: int
@@ -127,6 +134,7 @@ class HttpCall(Struct, gc=False):
     long_lived: bool = False
     brief: bool = False
     attempt: AuthAttemptLike | None = None
+    redirected: tuple[Url, ...] = ()
 
 
 class HttpClientOptions(Struct, frozen=True, kw_only=True):

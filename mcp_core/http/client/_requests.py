@@ -43,7 +43,7 @@ from ._operation import (
     is_long_lived,
 )
 from ._reconnect import Reconnection
-from ._response import Response, error_for_status, error_in
+from ._response import Response, error_in
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -289,16 +289,16 @@ class EventStreamGet(HttpOperation):
                 self.reconnection.stream_ended(now - self._started_at)
             return self.retry(error or "the stream ended", now)
         if response.status in _TEMPORARY or response.status >= 500:
-            return self.retry(str(error_for_status("", response)), now)
+            return self.retry(str(self.status_error("", response)), now)
         if self.out is not None:
-            status_error = error_for_status(self.error_prefix, response, sent_token=self.sent_token)
+            status_error = self.status_error(self.error_prefix, response)
             if not isinstance(status_error, AuthRequired):
                 status_error = ConnectionLost(str(status_error))
             return (Failed(status_error),)
         if self.reconnection.last_id:
             # The server doesn't know that event any more. A stream without a past may still work.
             self.reconnection.last_id = ""
-            return self.retry(str(error_for_status("", response)), now)
+            return self.retry(str(self.status_error("", response)), now)
         return (PlainOutcome.NO_STREAM,)
 
     def denied(self, error: McpTrioError) -> Outcomes:

@@ -191,11 +191,11 @@ def has_token(headers: Headers) -> bool:
 
 
 def error_for_status(
-    prefix: str, response: Response, *, sent_token: bool | None = None
+    prefix: str, response: Response, *, sent_token: bool | None = None, redirect: str = ""
 ) -> McpTrioError:
     """Build the error for a request that got this response, and no JSON-RPC response in it.
 
-    `sent_token` is as for `is_token_refused`.
+    `sent_token` is as for `is_token_refused`. `redirect` says why a redirect isn't followed.
 
     Returns:
         `AuthRequired` for 401, and for 403 with a challenge; else a `RemoteProtocolError`. Its
@@ -210,15 +210,8 @@ def error_for_status(
     elif status in _STATUS_TEXTS:
         text += f" {_STATUS_TEXTS[status]}"
     if 300 <= status < 400:
-        location = header(head, b"location")
-        where = (
-            ""
-            if location is None
-            else f": connect to {_printable(location.decode('latin-1'))} instead"
-        )
-        return RemoteProtocolError(
-            f"{text}, redirects are not followed{where}", data={"status": status}
-        )
+        why = f", {redirect}" if redirect else ""
+        return RemoteProtocolError(f"{text}{why}", data={"status": status})
     challenge = header(head, b"www-authenticate")
     explanation = _explanation(response)
     if explanation:

@@ -30,7 +30,7 @@ from ._operation import (
     Wait,
     may_repeat,
 )
-from ._response import DENIED_STATUS, Response, error_for_status
+from ._response import DENIED_STATUS, Response
 from ._transport import Transport
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class HttpSseTransport(Transport):
         if len(reference) > MAX_URL:
             raise RemoteProtocolError(f"the endpoint event is longer than {MAX_URL} bytes")
         try:
-            endpoint = self.state.url.join(reference.decode())
+            # Relative to the URL that the stream is from, after redirects (RFC 3986, 5.1.3).
+            endpoint = self.state.url_of(self._stream).join(reference.decode())
         except ValueError:
             raise RemoteProtocolError("the endpoint event contains no URL") from None
         # Another origin would get the messages, and the headers, of a user who did not name it.
@@ -197,10 +198,7 @@ class _SseStreamGet(HttpOperation):
         except RemoteProtocolError as exc:
             return (Failed(exc),)
         if self.response.events is None:
-            error = error_for_status(
-                "the event stream: ", self.response, sent_token=self.sent_token
-            )
-            return (Failed(error),)
+            return (Failed(self.status_error("the event stream: ", self.response)),)
         return NOTHING
 
     def response_data(self, data: bytes, now: float) -> Outcomes:

@@ -17,13 +17,17 @@ import abc
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec.structs import replace
+
 from mcp_core._errors import ProtocolError, RemoteProtocolError
+from mcp_core._secret_patterns import is_secret_name
 from mcp_core._version import __version__
-from mcp_core.http.wire._messages import RequestHead
+from mcp_core.http.wire._messages import RequestHead, header
 from mcp_core.protocol.messages._events import (
     NEED_DATA,
     PAUSED,
     ErrorReceived,
+    InputProblem,
     MessageRejected,
     ResultReceived,
 )
@@ -43,12 +47,12 @@ from ._operation import (
     operation_name,
 )
 from ._options import HttpCall
-from ._response import has_token
+from ._response import MAX_ERROR_BODY, has_token
 from ._response_queue import ResponseQueue
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core.http.wire._messages import Headers
+    from mcp_core.http.wire._messages import Head, Headers
     from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.jsonrpc._body import ParsedBody
     from mcp_core.protocol.messages._events import Event
@@ -124,6 +128,7 @@ class ClientState:
         self.unread: dict[int, UnreadInput] = {}
         self.authorizing: set[HttpOperation] = set()
         self._last_key = 0
+        self._has_redirected = False
         configured = {name.lower(): value for name, value in options.headers.items()}
         configured.setdefault("user-agent", f"mcp-trio/{__version__}")
         # The first headers of each call: HTTP's own, then the configured ones.
@@ -188,7 +193,59 @@ class ClientState:
         body = b"" if out is None else out.data
         if body and operation.id is not None:
             self.unsent[operation.id] = operation
-        self.calls.append(HttpCall(key, head, body, idempotent, long_lived, brief, attempt))
+        call = HttpCall(key, head, body, idempotent, long_lived, brief, attempt)
+        operation.call = call
+        self.calls.append(call)
+
+    def url_of(self, operation: HttpOperation) -> Url:
+        """Return the URL of the last call of `operation`, after redirects."""
+        assert operation.call is not None
+        return self.url.at(operation.call.head.target)
+
+    def redirect(self, operation: HttpOperation, head: Head) -> bool:
+        """Make the last call of `operation` again at the URL to which `head` redirects it.
+
+        Return False if it isn't followed; the operation then has the reason.
+        """
+        from ._redirects import redirect_target  # on first use
+
+        call = operation.call
+        assert call is not None
+        attempt = call.attempt
+        redirected = (*call.redirected, self.url_of(operation))
+        target = redirect_target(
+            redirected,
+            head,
+            has_credential=attempt is not None
+            or any(is_secret_name(name.decode("latin-1")) for name, _ in call.head.headers),
+            covers=None if attempt is None else attempt.covers,
+        )
+        if isinstance(target, str):
+            operation.redirect_problem = target
+            return False
+        if not self._has_redirected:
+            self._has_redirected = True
+            problem = (
+                f"the server redirects requests from {redirected[-1]} to {target}: connect to that"
+                " URL, so that each takes one request instead of two"
+            )
+            self.events.append(InputProblem(problem))
+        self._last_key += 1
+        del self.operations[call.key]
+        if not _ends_soon(head):
+            self.drops.append(call.key)
+        operation.key = self._last_key
+        self.operations[operation.key] = operation
+        if call.body and operation.id is not None:
+            self.unsent[operation.id] = operation
+        operation.call = replace(
+            call,
+            key=operation.key,
+            head=RequestHead(call.head.method, target.target, call.head.headers),
+            redirected=redirected,
+        )
+        self.calls.append(operation.call)
+        return True
 
     def drop_unsent(self, id: RequestId) -> bool:
         """Drop the call that will send our request `id`. Return False if it was sent already."""
@@ -288,6 +345,12 @@ class ClientState:
             if type(event) is ResultReceived or type(event) is ErrorReceived:
                 answered.append(event.id)
         return answered
+
+
+def _ends_soon(head: Head) -> bool:
+    """Return True if the body is short, so that reading it is cheaper than a new connection."""
+    length = header(head, b"content-length") or b""
+    return length.isdigit() and len(length) < 9 and int(length) <= MAX_ERROR_BODY
 
 
 class Transport(abc.ABC):

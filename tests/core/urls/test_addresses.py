@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_core.urls import (
     MAX_URL,
+    covers_url,
     find_url_error,
     is_internal_name,
     is_local_host,
@@ -358,6 +359,30 @@ def test_named_address_stays_in_the_network_of_its_publisher(
 )
 def test_redirect_to_other_origin_has_no_target(location: str, target: str | None) -> None:
     assert same_origin_redirect("https://e.com/a", location) == target
+
+
+@pytest.mark.parametrize(
+    ("resource", "url", "covered"),
+    [
+        ("https://e.com/mcp", "https://e.com/mcp", True),
+        ("https://e.com/mcp", "https://E.com:443/mcp/", True),
+        ("https://e.com/mcp/", "https://e.com/mcp", True),
+        ("https://e.com/mcp", "https://e.com/mcp/a?b=c", True),
+        ("https://e.com", "https://e.com/anything", True),
+        ("https://e.com/", "https://e.com/", True),
+        ("https://e.com/mcp", "https://e.com/mcp2", False),
+        ("https://e.com/mcp", "https://e.com/", False),
+        ("https://e.com/mcp", "https://e.com/MCP", False),
+        ("https://e.com/mcp", "https://e.com/mcp;a", False),
+        ("https://e.com/mcp", "https://e.com:8443/mcp", False),
+        ("https://e.com/mcp", "http://e.com/mcp", False),
+        ("https://e.com/mcp?t=1", "https://e.com/mcp/?t=1", True),
+        ("https://e.com/mcp?t=1", "https://e.com/mcp?t=2", False),
+        ("https://e.com/mcp?t=1", "https://e.com/mcp", False),
+    ],
+)
+def test_resource_covers_urls_at_and_below_its_path(resource: str, url: str, covered: bool) -> None:
+    assert covers_url(resource, url) is covered
 
 
 @pytest.mark.parametrize(

@@ -446,6 +446,49 @@ def test_unauthorized_while_other_requests_succeed_ends() -> None:
     assert "keeps refusing tools/list with every new token" in str(failure)
 
 
+@pytest.mark.requirement("AT-4")
+def test_redirect_does_not_confirm_a_token() -> None:
+    """What redirects is in front of the server: it accepts any token, and browsers would open."""
+    auth, store = authorizer(), stored_tokens()
+    script: Script = [
+        (mcp("Bearer t1"), unauthorized()),
+        *discovery(),
+        refresh_step(),
+        (mcp("Bearer t2"), status(307)),
+        (mcp("Bearer t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+        (posted(f"{AS}/register"), registered()),
+        *login("t3"),
+        (mcp("Bearer t3"), status(308)),
+        (mcp("Bearer t3"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource()),
+    ]
+    failure = play_to_failure(session(auth, "a", "b", "c"), script, store)
+    assert isinstance(failure, AuthRequired)
+    assert "has just given" in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("token_resource", "url", "covered"),
+    [
+        (MCP, f"{MCP}/", True),
+        (MCP, f"{RS}/other", False),
+        (f"{RS}/", f"{RS}/other", True),
+        (RS, f"{RS}/other", True),
+        (None, f"{MCP}/", True),
+        (None, f"{RS}/other", False),
+        (RS, "https://elsewhere.example/mcp", False),
+    ],
+)
+def test_attempt_covers_what_its_token_is_for(
+    token_resource: str | None, url: str, covered: bool
+) -> None:
+    auth = authorizer()
+    if token_resource is not None:
+        auth = loaded_authorizer(stored_tokens(resource=token_resource))
+    assert auth.attempt("tools/list").covers(url) is covered
+
+
 def test_refresh_public_client_needs_no_profile() -> None:
     """A client without this profile can renew the tokens later."""
     store: dict[str, bytes] = {}

@@ -52,6 +52,9 @@ class Access:
         self.responses.append((status, list(headers), url))
         return status == 401
 
+    def covers(self, url: str) -> bool:
+        return False
+
 
 def net_with(access: Access, version: str = E, **headers: str) -> Net:
     return Net(

@@ -129,9 +129,7 @@ PLAIN, JSON = "text/plain", "application/json"
             REFUSED),
         (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why",
             REFUSED),
-        (307, "", b"", {"location": "https://b/m"},
-            "307, redirects are not followed: connect to https://b/m instead", REFUSED),
-        (302, "", b"", {}, "302, redirects are not followed", REFUSED),
+        (304, "", b"", {}, "304", REFUSED),
     ],
 )  # fmt: skip
 def test_response_error_status_becomes_error_with_cure(
