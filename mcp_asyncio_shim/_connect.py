@@ -9,7 +9,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -61,6 +61,7 @@ async def connect(
     headers: Mapping[str, str] = {},
     tls: ssl.SSLContext | None = None,
     allow_cleartext: bool = False,
+    subprotocols: Iterable[str] = ("mcp",),
     env: Mapping[str, str] | None = None,
     inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
@@ -70,8 +71,9 @@ async def connect(
     """Connect to a server: `async with connect(target) as client: ...`.
 
     No proxy is used, HTTP is HTTP/1.1, and there is no login: pass a token in `headers`. Redirects
-    aren't followed. A command writes its stderr to ours; on a terminal, control characters in it
-    are escaped.
+    with status 307 or 308 are followed within the origin, those of requests with a credential only
+    to paths below that of the URL. A command writes its stderr to ours; on a terminal, control
+    characters in it are escaped.
 
     Args:
         target: a URL, which is `http://...` or `https://...`, or for a WebSocket `ws://...` or
@@ -84,6 +86,8 @@ async def connect(
             `authorization`, `cookie`, `x-api-key` and `x-functions-key`, may be sent to another
             machine unencrypted. Everyone on the way can use them, so this is for trusted networks
             only.
+        subprotocols: for a WebSocket: names of subprotocols to offer, the preferred one first. The
+            server has to select one of them; with an empty list it has to select none.
         env: for a command: variables that it gets beside the few that are inherited, which are
             `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`,
             `TMPDIR` and `TZ`; on Windows also those that name the directories of the system and the
@@ -110,7 +114,8 @@ async def connect(
         TypeError: the target has another type, such as a command in one string, or is an empty
             command; or an option is unknown.
         ValueError: an option is out of its range, the URL is invalid, a header cannot be sent or is
-            set by the protocol, or a credential would be sent unencrypted (`allow_cleartext`).
+            set by the protocol, a credential would be sent unencrypted (`allow_cleartext`), or
+            `subprotocols` aren't names that can be offered.
         OSError: the file of `record` cannot be opened.
 
     Source: 2026-07-28, basic/transports/streamable-http and basic/transports/stdio; 2025-11-25 to
@@ -139,6 +144,7 @@ async def connect(
             recorder,
             options,
             allow_cleartext=allow_cleartext,
+            subprotocols=subprotocols,
             env=env,
             inherit_env=inherit_env,
             cwd=cwd,
@@ -171,6 +177,7 @@ async def _connect(
     options: ClientConfigOptions,
     *,
     allow_cleartext: bool,
+    subprotocols: Iterable[str],
     env: Mapping[str, str] | None,
     inherit_env: bool,
     cwd: str | os.PathLike[str] | None,
@@ -184,7 +191,12 @@ async def _connect(
             make_transport: TransportFactory
             if isinstance(target, str):
                 make_transport = await _transport_factory(
-                    target, headers, tls, recorder, allow_cleartext=allow_cleartext
+                    target,
+                    headers,
+                    tls,
+                    recorder,
+                    allow_cleartext=allow_cleartext,
+                    subprotocols=subprotocols,
                 )
             else:
                 if isinstance(target, Server):
@@ -244,6 +256,7 @@ async def _transport_factory(
     recorder: Recorder | None,
     *,
     allow_cleartext: bool,
+    subprotocols: Iterable[str],
 ) -> TransportFactory:
     """Return what makes a client's transport. A WebSocket is opened here."""
     from mcp_core import http  # on first use: a client on a pipe starts sooner without it
@@ -255,7 +268,11 @@ async def _transport_factory(
         from ._websocket import _WebSocketTransport
 
         upgrade = http.WebSocketUpgrade(
-            url, headers, secrets.token_bytes(16), allow_cleartext=allow_cleartext
+            url,
+            headers,
+            secrets.token_bytes(16),
+            allow_cleartext=allow_cleartext,
+            subprotocols=subprotocols,
         )
         streams = await _open_websocket(upgrade, tls)
         record = None if recorder is None else recorder.websocket()
@@ -283,9 +300,13 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
 
     try:
         with move_on_after(CONNECT_TIMEOUT):
-            streams = await open_streams(upgrade.url, tls)
-            await _upgrade(upgrade, *streams)
-            return streams
+            while True:
+                streams = await open_streams(upgrade.url, tls)
+                redirected = await _upgrade(upgrade, *streams)
+                if redirected is None:
+                    return streams
+                streams[1].transport.abort()
+                upgrade = redirected
     except h11.RemoteProtocolError as exc:
         # The server may have echoed a header: h11 quotes what it refuses.
         raise cannot_connect(upgrade.url, ValueError(without_quoted_bytes(exc))) from None
@@ -296,8 +317,11 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
 
 async def _upgrade(
     upgrade: WebSocketUpgrade, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    """Send the opening handshake, and check the response. Abort the connection on any failure."""
+) -> WebSocketUpgrade | None:
+    """Send the opening handshake, and check the response. Abort the connection on any failure.
+
+    Return the upgrade to go on with after a redirect.
+    """
     import h11
 
     from mcp_core.http import Head
@@ -311,9 +335,12 @@ async def _upgrade(
         wire.receive_data(await reader.readuntil(b"\r\n\r\n"))
         response = wire.next_event()
         assert isinstance(response, h11.InformationalResponse | h11.Response)
-        error = upgrade.find_error(Head(response.status_code, list(response.headers)))
+        received = Head(response.status_code, list(response.headers))
+        redirected = upgrade.follow(received, secrets.token_bytes(16))
+        error = None if redirected else upgrade.find_error(received)
         if error is not None:
             raise ConnectFailed(str(error)) from error
     except BaseException:
         writer.transport.abort()
         raise
+    return redirected

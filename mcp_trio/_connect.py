@@ -39,7 +39,7 @@ from ._runtime import check_trio
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
     from mcp_core import Connection, Event
     from mcp_core.adapters import Recorder, Recording
@@ -348,8 +348,9 @@ async def connect_http(
 
     *Resource handling*: at the end of the block the session is deleted on the server, which gets a
     second for it, and all connections are closed.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects aren't
-    followed.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects with
+    status 307 or 308 are followed within the origin, those of requests with a credential only to
+    paths that it is for.
 
     Raises:
         ConnectFailed: the server could not be reached, its certificate isn't trusted, the proxy of
@@ -426,9 +427,10 @@ async def connect_websocket(
     tls: ssl.SSLContext | None = None,
     proxy: str | None = "environment",
     allow_cleartext: bool = False,
+    subprotocols: Iterable[str] = ("mcp",),
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
-    """Connect to a server over a WebSocket with the subprotocol `mcp`.
+    """Connect to a server over a WebSocket.
 
     Used as `async with connect_websocket("wss://example.com/mcp") as client: ...`.
 
@@ -441,6 +443,8 @@ async def connect_websocket(
         tls: as in `connect_http`.
         proxy: as in `connect_http`.
         allow_cleartext: as in `connect_http`, for `ws://...`.
+        subprotocols: names of subprotocols to offer, the preferred one first. The server has to
+            select one of them; with an empty list it has to select none.
         options: see `ClientOptions`. `initialize_timeout` is 30 seconds unless given.
 
     *Resource handling*: at the end of the block the WebSocket is closed; the server has a second to
@@ -455,8 +459,8 @@ async def connect_websocket(
         RuntimeError: `async with` is used outside a run of trio.
         TypeError: an option is unknown.
         ValueError: an option is out of its range, the URL or the proxy is invalid, a header cannot
-            be sent or is set by the protocol, or a credential would be sent unencrypted
-            (`allow_cleartext`).
+            be sent or is set by the protocol, a credential would be sent unencrypted
+            (`allow_cleartext`), or `subprotocols` aren't names that can be offered.
 
     Source: RFC 6455; basic/transports, Custom Transports.
     """
@@ -467,7 +471,11 @@ async def connect_websocket(
 
     with_defaults: ClientOptions = {"initialize_timeout": NETWORK_INITIALIZE_TIMEOUT, **options}
     upgrade = WebSocketUpgrade(
-        url, headers or {}, secrets.token_bytes(16), allow_cleartext=allow_cleartext
+        url,
+        headers or {},
+        secrets.token_bytes(16),
+        allow_cleartext=allow_cleartext,
+        subprotocols=subprotocols,
     )
     connector = Connector(*upgrade.url.origin, tls=tls, proxy=proxy, tunnel=True)
     config = client_config(with_defaults, ClientOptions)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import secrets
 import ssl
 from base64 import b64encode
 from contextlib import suppress
@@ -185,16 +186,21 @@ class Connector:
             ConnectFailed: connecting or the upgrade failed. No socket is left open.
         """
         with trio.move_on_after(_CONNECT_TIMEOUT):
-            stream = await self._connect(_HTTP1)
-            try:
-                head, remainder = await request_upgrade(stream, upgrade.head)
-                error = upgrade.find_error(head, remainder)
-                if error is not None:
-                    raise ConnectFailed(str(error)) from error
-            except BaseException:
+            while True:
+                stream = await self._connect(_HTTP1)
+                try:
+                    head, remainder = await request_upgrade(stream, upgrade.head)
+                    redirected = upgrade.follow(head, secrets.token_bytes(16))
+                    error = None if redirected else upgrade.find_error(head, remainder)
+                    if error is not None:
+                        raise ConnectFailed(str(error)) from error
+                except BaseException:
+                    await trio.aclose_forcefully(stream)
+                    raise
+                if redirected is None:
+                    return stream, remainder
                 await trio.aclose_forcefully(stream)
-                raise
-            return stream, remainder
+                upgrade = redirected
         raise ConnectFailed(
             f"{_authority(self.host, self.port)} did not give us a WebSocket within"
             f" {_CONNECT_TIMEOUT:g} s"

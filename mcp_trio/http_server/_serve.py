@@ -100,6 +100,7 @@ async def serve_http(
     sessions: bool = True,
     limits: HttpLimits | None = None,
     trusted_proxies: Iterable[str] = (),
+    subprotocols: Iterable[str] = ("mcp",),
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
@@ -142,6 +143,8 @@ async def serve_http(
         trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`. The client
             of a request is then the one that they name in `X-Forwarded-For`. Otherwise all clients
             of a proxy share the limits of one client.
+        subprotocols: names of WebSocket subprotocols, of which a client has to offer one. With an
+            empty list any client is accepted, and none is selected.
         auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes requests;
             or one for each path, or None for a path without authorization. `routes` have none.
             Handlers never get the token: a token is valid only for the server for which it was
@@ -165,12 +168,12 @@ async def serve_http(
         OSError: the server cannot listen on the address, and the text names the cure; or the file
             of `record` cannot be opened.
         RuntimeError: the caller isn't a task of trio.
-        ValueError: one of `hosts`, `origins` or `trusted_proxies` has another form; two paths
-            differ only in a slash at the end; `sse_path` begins without a slash, lacks sessions, is
-            taken, or is for several servers; `auth` has other paths than `server`, or gives scopes
-            to a tool's name, a prompt or a method that doesn't exist; or the metadata of two
-            resource servers would be at the same path, because their resources differ only in the
-            host.
+        ValueError: one of `hosts`, `origins`, `trusted_proxies` or `subprotocols` has another form;
+            two paths differ only in a slash at the end; `sse_path` begins without a slash, lacks
+            sessions, is taken, or is for several servers; `auth` has other paths than `server`, or
+            gives scopes to a tool's name, a prompt or a method that doesn't exist; or the metadata
+            of two resource servers would be at the same path, because their resources differ only
+            in the host.
 
     Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
     basic/transports; RFC 9112 (HTTP/1.1), RFC 9113 (HTTP/2), RFC 6455 (WebSocket).
@@ -197,6 +200,7 @@ async def serve_http(
         limits=limits or HttpLimits(),
         trusted_proxies=trusted_proxies,
         sse_path=sse_path,
+        subprotocols=subprotocols,
     )
     listeners = await open_listeners(host, port)
     if not hosts:

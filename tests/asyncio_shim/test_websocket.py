@@ -225,6 +225,35 @@ def test_aclose_sends_close_frame() -> None:
     assert closed == [(1000, "")]
 
 
+def test_redirected_upgrade_without_subprotocol_connects() -> None:
+    """A server under `/mcp/` that selects no subprotocol, as those of web frameworks do."""
+    asked: list[str] = []
+
+    def redirect(wire: ServerConnection, request: Any) -> Any:
+        asked.append(request.path)
+        if request.path == "/mcp/":
+            return None
+        response = wire.respond(307, "")
+        response.headers["Location"] = "/mcp/"
+        return response
+
+    async def converse(wire: ServerConnection) -> None:
+        message = json.loads(await wire.recv())
+        await wire.send(answer(message, DISCOVERED))
+        await wire.wait_closed()
+
+    async def main() -> None:
+        async with serve(converse, "127.0.0.1", 0, process_request=redirect) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+            async with connect(url, versions=[E], subprotocols=[]) as client:
+                assert client.peer.dialect.version == E
+            with pytest.raises(ConnectFailed, match=r"subprotocols=\(\)"):
+                await connect(url, versions=[E]).__aenter__()
+
+    run(main())
+    assert asked == ["/mcp", "/mcp/"] * 2
+
+
 REFUSALS: list[tuple[bytes, str]] = [
     (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "no WebSocket: HTTP status 404"),
     (

@@ -464,6 +464,61 @@ async def test_http_client_standalone_stream_reconnects_with_the_last_event_id(
     assert server.request_names()[-1] == "DELETE"
 
 
+# --- redirects ----------------------------------------------------------------------------------
+
+
+class MountedServer(PlayedHttpServer):
+    """A server behind `app.mount("/mcp", ...)` of Starlette, which adds a slash to each request."""
+
+    async def play(self, request: Request) -> None:
+        if request.target == "/mcp":
+            location = [("location", "http://played.test/mcp/")]
+            await request.answer(307, headers=location)
+        else:
+            await super().play(request)
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_http_client_follows_the_redirects_of_a_mount(
+    version: str, monkeypatch: MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each request is made twice, on the connection of the first, and one line says so."""
+    server = MountedServer(version, session="s1" if version == D else "")
+    server.answers[CALL] = echo
+    async with connected(server, monkeypatch, headers={"X-Mine": "1"}) as client:
+        for words in "one", "two":
+            assert (await client.call_tool("t", {"words": words})).text == words
+        await either.wait_all_tasks_blocked()
+    first, second = server.requests[::2], server.requests[1::2]
+    assert {each.target for each in first} == {"/mcp"}
+    assert {each.target for each in second} == {"/mcp/"}
+    if version == E:  # the standalone stream of a session runs beside other requests
+        assert [each.message for each in first] == [each.message for each in second]
+    names = server.request_names()
+    assert all(names.count(name) % 2 == 0 for name in names)
+    assert names.count(CALL) == 4
+    if version == D:
+        assert names.count("DELETE") == names.count("GET") == 2
+    assert all(each.headers["x-mine"] == "1" for each in server.requests)
+    assert server.opened <= 2
+    lines = [each.getMessage() for each in caplog.records if "redirects" in each.getMessage()]
+    assert len(lines) == 1
+    assert "from http://played.test/mcp to http://played.test/mcp/: connect to that" in lines[0]
+
+
+async def test_http_client_redirected_for_ever_raises(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedHttpServer(E)
+
+    async def elsewhere(request: Request) -> None:
+        location = f"/mcp/{len(server.requests)}"
+        await request.answer(308, headers=[("location", location)])
+
+    server.answers["server/discover"] = elsewhere
+    error = await fails(server, monkeypatch)
+    assert "a redirect after 3 others, which is not followed" in str(error)
+    assert [each.target for each in server.requests] == ["/mcp", "/mcp/1", "/mcp/2", "/mcp/3"]
+
+
 # --- failures -----------------------------------------------------------------------------------
 
 

@@ -216,6 +216,28 @@ async def test_websocket_invalid_upgrade_is_rejected(
         assert wire.buffer.count(b"HTTP/1.1") == 0
 
 
+@pytest.mark.parametrize(
+    ("spoken", "offered", "status", "selected"),
+    [
+        (["mcp.v2", "mcp"], b"mcp", 101, b"mcp"),
+        (["mcp.v2"], b"mcp", 400, None),
+        ([], b"mcp", 101, None),
+        ([], b"", 101, None),
+    ],
+)
+async def test_websocket_subprotocols_of_the_server(
+    spoken: list[str],
+    offered: bytes,
+    status: int,
+    selected: bytes | None,
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    async with served_over_http(example_server(), subprotocols=spoken) as listener:
+        wire = FrameWire(listener.connect())
+        assert await wire.open(upgrade(b"sec-websocket-protocol:" + offered)) == status
+        assert wire.headers.get(b"sec-websocket-protocol") == selected
+
+
 async def test_websocket_upgrade_over_http_1_0_is_rejected(autojump_clock: trio.abc.Clock) -> None:
     """HTTP/1.0 has no upgrade (RFC 9110 7.8)."""
     async with served_over_http(example_server(), sessions=False) as listener:

@@ -3,8 +3,8 @@
 1. **Only 307 and 308 within one origin are followed**, three in a row. They keep the method, the
    body and the headers (RFC 9110, 15.4.8 and 15.4.9). With any other status a POST may become a
    GET, and another origin would get the messages and headers of a user who did not name it.
-2. Following a redirect repeats no call: whoever sends one says that the request has to be made
-   elsewhere, so it wasn't handled there.
+2. Following a redirect repeats no call: its sender says that the request has to be made elsewhere,
+   so it wasn't handled there.
 3. A credential goes only to paths that its resource covers. One host may have several servers, and
    each of them could otherwise get another one's token by a redirect.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core.http.wire._messages import Body, Head, RequestHead
+from mcp_core.http.wire._messages import Body, Head, RequestHead, header
 from mcp_core.http.wire._websocket import NO_CODE, Close, Text
 
 from ._asgi import AsgiHttpExchange, client_address, split_scope
@@ -156,7 +156,11 @@ class AsgiWebSocket:
                 return self._rejection(actions)
             self._accepted = True
             self.exchange.socket.disable_keep_alive()
-            messages.append({"type": "websocket.accept", "subprotocol": "mcp", "headers": []})
+            accepted = actions[0]
+            assert isinstance(accepted, Head)
+            selected = header(accepted, b"sec-websocket-protocol")
+            subprotocol = None if selected is None else selected.decode()
+            messages.append({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
         assert self.exchange.socket is not None
         for action in self.exchange.socket.messages_to_send(now):
             if isinstance(action, Text):

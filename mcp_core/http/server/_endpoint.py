@@ -292,13 +292,21 @@ class Endpoint:
         rejection = (
             _checks.check_head(_checks.WEBSOCKET_UPGRADE, parsed, self.options, self._config)
             or (_checks.ENDING if self._closing else self.one_shots.find_capacity_error(client))
-            or find_upgrade_error(head)
+            or find_upgrade_error(head, self.options.subprotocols)
         )
         if rejection is not None:
             self._reject(exchange, rejection)
             return
         bucket = self.bucket(exchange.principal)
-        begin_websocket(exchange, head, self.state, self._config, bucket, client)
+        begin_websocket(
+            exchange,
+            head,
+            self.state,
+            self._config,
+            bucket,
+            client,
+            self.options.subprotocols,
+        )
         self.ready[exchange] = None
 
     # -- Routes ------------------------------------------------------------------------------------

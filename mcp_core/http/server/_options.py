@@ -13,6 +13,7 @@ from msgspec import Struct
 from mcp_core._keywords import check_keywords
 from mcp_core.http.wire._forwarded import TrustedProxies
 from mcp_core.http.wire._host_origin import HostOriginPolicy
+from mcp_core.http.wire._websocket_upgrade import SUBPROTOCOLS, checked_subprotocols
 
 __all__ = ["HttpLimits", "HttpOptions", "ServeOptions"]
 
@@ -38,6 +39,8 @@ class ServeOptions(TypedDict, total=False):
         sse_path: a second path, such as `"/sse"`, at which GET begins HTTP+SSE (2024-11-05), for
             clients that are set up for that transport. They need sessions. The path of the server
             itself serves them too.
+        subprotocols: names of WebSocket subprotocols, of which a client has to offer one;
+            `["mcp"]` by default. With none, any client is accepted, and none is selected.
     """
 
     hosts: Iterable[str]
@@ -47,6 +50,7 @@ class ServeOptions(TypedDict, total=False):
     limits: HttpLimits
     trusted_proxies: Iterable[str]
     sse_path: str | None
+    subprotocols: Iterable[str]
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -129,6 +133,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         trusted_proxies: the proxies that name their requests' clients; None for none.
         sse_path: a second path of the endpoint, at which each GET without a session begins HTTP+SSE
             (2024-11-05); None for none.
+        subprotocols: the WebSocket subprotocols of which a client has to offer one; empty for none.
     """
 
     host_origin_policy: HostOriginPolicy
@@ -139,6 +144,7 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     limits: HttpLimits = HttpLimits()
     trusted_proxies: TrustedProxies | None = None
     sse_path: str | None = None
+    subprotocols: tuple[str, ...] = SUBPROTOCOLS
 
     @staticmethod
     def of(
@@ -156,8 +162,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
 
         Raises:
             TypeError: an option is unknown.
-            ValueError: one of `hosts`, `origins` or `trusted_proxies` is malformed; or there are
-                no sessions at `sse_path`.
+            ValueError: one of `hosts`, `origins`, `trusted_proxies` or `subprotocols` is malformed;
+                or there are no sessions at `sse_path`.
         """
         check_keywords(options, ServeOptions, "the server")
         proxies = options.get("trusted_proxies", ())
@@ -177,4 +183,5 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             limits=options.get("limits", HttpLimits()),
             trusted_proxies=TrustedProxies(proxies) if proxies else None,
             sse_path=sse_path,
+            subprotocols=checked_subprotocols(options.get("subprotocols", SUBPROTOCOLS)),
         )

@@ -25,6 +25,8 @@ from mcp_core.protocol.revisions._methods import Role
 from ._session import Conversation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_core._limits import Bucket
     from mcp_core.http.wire._messages import RequestHead
     from mcp_core.protocol.jsonrpc._body import ParsedBody
@@ -176,10 +178,12 @@ def begin_websocket(
     config: Config,
     bucket: Bucket | None,
     client: str,
+    subprotocols: Sequence[str],
 ) -> None:
     """Accept a request that passed all checks: from here on it is a WebSocket.
 
-    `bucket` counts the tool calls of its principal.
+    `bucket` counts the tool calls of its principal. The first of `subprotocols` that the client
+    offers is selected.
     """
     conversation = WebSocketSession(exchange, endpoint, config, bucket, client)
     exchange.conversation, exchange.socket = conversation, conversation.socket
@@ -189,4 +193,4 @@ def begin_websocket(
     endpoint.events.append(
         (conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities())))
     )
-    exchange.switch_to_websocket(accept_headers(head))
+    exchange.switch_to_websocket(accept_headers(head, subprotocols))

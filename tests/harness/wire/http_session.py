@@ -137,9 +137,8 @@ async def served_over_http(server: Server, **options: Any) -> AsyncIterator[Memo
     `options` are those of an endpoint or of `serve_http`.
     """
     listener = MemoryListener()
-    of_endpoint = {
-        name: options.pop(name) for name in ("reply", "sessions", "limits") if name in options
-    }
+    names = ("reply", "sessions", "limits", "subprotocols")
+    of_endpoint = {name: options.pop(name) for name in names if name in options}
     serve = partial(
         serve_http_listeners,
         [listener],  # type: ignore[list-item]

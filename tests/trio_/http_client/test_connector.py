@@ -247,6 +247,31 @@ async def test_connector_websocket_that_fails_leaves_no_connection(
         pass  # until the end, which only a closed connection has
 
 
+async def test_connector_websocket_follows_a_redirect_on_another_connection(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The redirected connection is closed: its response may have a body that never ends."""
+    pairs = [memory_pair(), memory_pair()]
+    waiting = iter(pairs)
+
+    async def connect(*_: object) -> trio.abc.Stream:
+        return next(waiting)[0]
+
+    monkeypatch.setattr(Connector, "_connect", connect)
+    await pairs[0][1].send_all(b"HTTP/1.1 307 T\r\nlocation: /mcp/\r\n\r\n")
+    await pairs[1][1].send_all(b"HTTP/1.1 404 N\r\ncontent-length: 0\r\n\r\n")
+    upgrade = WebSocketUpgrade("ws://127.0.0.1/mcp", {}, bytes(16))
+    with pytest.raises(ConnectFailed, match="404"):
+        await Connector("http", "127.0.0.1", 80).connect_websocket(upgrade)
+    sent = []
+    for _, theirs in pairs:
+        received = b""
+        while piece := await theirs.receive_some():
+            received += piece
+        sent.append(received.partition(b"\r\n")[0])
+    assert sent == [b"GET /mcp HTTP/1.1", b"GET /mcp/ HTTP/1.1"]
+
+
 # --- TLS ----------------------------------------------------------------------------------------
 
 
@@ -434,7 +459,7 @@ async def test_connector_websocket_uses_a_tunnel_through_the_proxy() -> None:
         assert request_bytes.startswith(
             b"GET /mcp HTTP/1.1\r\nhost: far.test\r\nupgrade: websocket\r\n"
         )
-        lines = [name + b": " + value for name, value in accept_headers(key)]
+        lines = [name + b": " + value for name, value in accept_headers(key, ["mcp"])]
         await stream.send_all(b"\r\n".join([b"HTTP/1.1 101 Switching", *lines, b"", b"behind"]))
 
     async with listening(switch) as port:

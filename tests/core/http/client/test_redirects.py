@@ -292,7 +292,7 @@ def test_event_stream_of_2024_follows_and_resolves_its_endpoint() -> None:
 
 @pytest.mark.parametrize("where", ["POST", "GET", "stream", "sse"])
 def test_redirect_to_another_origin_fails_its_request(where: str) -> None:
-    """Of all requests, only the standalone stream may be missing without an error."""
+    """Only the standalone stream may be missing without an error."""
     location = "http://evil.example/mcp"
     if where == "sse":
         net, _, get = rejected_handshake(A)

@@ -153,6 +153,17 @@ def test_rejected_upgrade_gets_a_reason_or_403(scope: dict[str, Any], status: in
     assert app.websocket.over
 
 
+@pytest.mark.parametrize(("offered", "selected"), [(["a", "b"], None), ([], None)])
+def test_server_without_subprotocols_selects_none(offered: list[str], selected: str | None) -> None:
+    app = AsgiHarness(WebSocketHarness(subprotocols=()), subprotocols=offered)
+    assert app.receive(**CONNECT) == [{**ACCEPT, "subprotocol": selected}]
+
+
+def test_server_selects_one_of_its_subprotocols() -> None:
+    app = AsgiHarness(WebSocketHarness(subprotocols=("b", "c")), subprotocols=["a", "c", "b"])
+    assert app.receive(**CONNECT) == [{**ACCEPT, "subprotocol": "c"}]
+
+
 def test_handshake_headers_are_not_checked_again() -> None:
     headers = [
         HOST,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.http import Head, RequestHead, WebSocketUpgrade
-from mcp_core.http.wire._websocket_upgrade import accept_headers, find_upgrade_error, is_upgrade
+from mcp_core.http.wire._websocket_upgrade import (
+    SUBPROTOCOLS,
+    accept_headers,
+    checked_subprotocols,
+    find_upgrade_error,
+    is_upgrade,
+)
 from tests.harness.wire.websocket_router import (
     KEY,
     PROOF,
@@ -68,7 +76,7 @@ FAULTS = [
 def test_upgrade_fault_names_status_and_text(
     changed: dict[str, bytes | None], status: int, text: str
 ) -> None:
-    refused = find_upgrade_error(RequestHead(b"GET", b"/mcp", upgrade(**changed)))
+    refused = find_upgrade_error(RequestHead(b"GET", b"/mcp", upgrade(**changed)), SUBPROTOCOLS)
     if refused is None:
         assert status == 0
     else:
@@ -82,19 +90,53 @@ def test_upgrade_fault_names_status_and_text(
 )
 def test_upgrade_fault_repeated_header_is_rejected(name: bytes) -> None:
     headers = [*UPGRADE, (name, dict(UPGRADE).get(name, b"0")), (b"content-length", b"0")]
-    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers)) is not None
+    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers), SUBPROTOCOLS) is not None
 
 
 def test_upgrade_subprotocol_lists_are_joined() -> None:
     headers = [(b"sec-websocket-protocol", b"a"), *UPGRADE]
-    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers)) is None
+    assert find_upgrade_error(RequestHead(b"GET", b"/mcp", headers), SUBPROTOCOLS) is None
+
+
+SELECTED = [
+    # of the server, offered, selected; None if the upgrade is refused
+    (("mcp",), b"mcp", b"mcp"),
+    (("mcp",), b"graphql, mcp", b"mcp"),
+    (("mcp", "mcp.v2"), b"mcp.v2,mcp", b"mcp.v2"),  # what the client prefers
+    (("mcp", "mcp.v2"), b"mcp.v2", b"mcp.v2"),
+    (("mcp", "mcp.v2"), b"other", None),
+    (("mcp", "mcp.v2"), None, None),
+    ((), None, b""),
+    ((), b"mcp", b""),
+    ((), b"\xff", b""),
+]
+
+
+@pytest.mark.parametrize(("spoken", "offered", "selected"), SELECTED)
+def test_server_selects_the_first_offer_that_it_speaks(
+    spoken: tuple[str, ...], offered: bytes | None, selected: bytes | None
+) -> None:
+    head = RequestHead(b"GET", b"/mcp", upgrade(sec_websocket_protocol=offered))
+    refused = find_upgrade_error(head, spoken)
+    assert (refused is None) is (selected is not None)
+    if refused is not None:
+        assert "the subprotocol mcp, or one of mcp.v2, must be offered" in refused.message
+    else:
+        accepted = dict(accept_headers(head, spoken))
+        assert accepted.get(b"sec-websocket-protocol", b"") == selected
+
+
+@pytest.mark.parametrize(
+    "names", ["mcp", ["mcp", "mcp"], [""], ["a b"], ["a,b"], ["a\r\nx: y"], ["\u00e9"], ["a" * 129]]
+)
+def test_subprotocols_that_cannot_be_offered_raise(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="subprotocol"):
+        checked_subprotocols(names)
 
 
 def test_accepted_has_key_of_rfc_example() -> None:
-    assert (
-        dict(accept_headers(RequestHead(b"GET", b"/mcp", UPGRADE)))[b"sec-websocket-accept"]
-        == PROOF
-    )
+    accepted = accept_headers(RequestHead(b"GET", b"/mcp", UPGRADE), SUBPROTOCOLS)
+    assert dict(accepted)[b"sec-websocket-accept"] == PROOF
 
 
 # -- The client side -----------------------------------------------------------------------------
@@ -125,10 +167,10 @@ def test_upgrade_url_gives_origin_host_and_target(
 def test_upgrade_request_is_accepted_by_server() -> None:
     request = upgrade_request("wss://host/mcp?a=b", Authorization="Bearer x")
     assert is_upgrade(request.head)
-    assert find_upgrade_error(request.head) is None
+    assert find_upgrade_error(request.head, SUBPROTOCOLS) is None
     assert dict(request.head.headers)[b"sec-websocket-key"] == KEY
     assert dict(request.head.headers)[b"authorization"] == b"Bearer x"
-    assert request.find_error(Head(101, accept_headers(request.head))) is None
+    assert request.find_error(Head(101, accept_headers(request.head, SUBPROTOCOLS))) is None
     assert repr(request) == "<WebSocketUpgrade at https://host/mcp>"
 
 
@@ -176,8 +218,100 @@ def test_upgrade_other_response_gives_error(
 ) -> None:
     request = upgrade_request()
     refused = request.find_error(
-        Head(status, list({**dict(accept_headers(request.head)), **changed}.items())), body
+        Head(status, list({**dict(accept_headers(request.head, SUBPROTOCOLS)), **changed}.items())),
+        body,
     )
     assert refused is not None
     with pytest.raises(error, match=text):
         raise refused
+
+
+OFFERED = [
+    # offered, selected, text of the error
+    (["mcp.v2", "mcp"], b"mcp", None),
+    (["mcp.v2", "mcp"], b"graphql", "does not speak mcp.v2 or mcp"),
+    (["mcp"], None, r"does not speak mcp on it.*subprotocols=\(\)"),
+    (["mcp"], b"mcp, mcp", "does not speak mcp"),
+    ([], None, None),
+    ([], b"mcp", "does not speak a conversation without a subprotocol"),
+]
+
+
+@pytest.mark.parametrize(("offered", "selected", "text"), OFFERED)
+def test_client_accepts_only_a_subprotocol_that_it_offered(
+    offered: list[str], selected: bytes | None, text: str | None
+) -> None:
+    request = WebSocketUpgrade("ws://host/", {}, bytes(16), subprotocols=offered)
+    sent = dict(request.head.headers).get(b"sec-websocket-protocol")
+    assert sent == (", ".join(offered).encode() or None)
+    headers = accept_headers(request.head, ())
+    if selected is not None:
+        headers.append((b"sec-websocket-protocol", selected))
+    error = request.find_error(Head(101, headers))
+    assert (error is None) is (text is None)
+    if text is not None:
+        assert re.search(text, str(error))
+
+
+# -- Redirects ---------------------------------------------------------------------------------
+
+
+def redirect(location: str, status: int = 307) -> Head:
+    return Head(status, [(b"location", location.encode())])
+
+
+@pytest.mark.parametrize(
+    "location", ["/mcp/?a=b", "ws://host/mcp/?a=b", "WS://HOST:80/mcp/?a=b", "http://host/mcp/?a=b"]
+)
+def test_redirected_upgrade_goes_on_with_another_key(location: str) -> None:
+    """A key is used for one connection only (RFC 6455, 4.1)."""
+    request = WebSocketUpgrade(
+        "ws://host/mcp?a=b", {"X-Mine": "1"}, b"the sample nonce", subprotocols=["a"]
+    )
+    following = request.follow(redirect(location), bytes(16))
+    assert following is not None
+    assert (following.url.origin, following.head.target) == (request.url.origin, b"/mcp/?a=b")
+    before, after = dict(request.head.headers), dict(following.head.headers)
+    assert before.pop(b"sec-websocket-key") == KEY
+    assert after.pop(b"sec-websocket-key") == b"AAAAAAAAAAAAAAAAAAAAAA=="
+    assert before == after
+    assert following.find_error(Head(101, accept_headers(following.head, ["a"]))) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "location", "status", "texts"),
+    [
+        ("ws://host/mcp", {}, "/mcp/", 302, ("may change the method", "ws://host/mcp/")),
+        ("ws://host/mcp", {}, "/mcp", 307, ("after 0 others",)),
+        ("ws://host/mcp", {}, "ws://evil/mcp", 307, ("to another origin", "ws://evil/mcp")),
+        ("wss://host/mcp", {}, "http://host/mcp/", 307, (
+            "from https to http", "connect to wss://host/mcp/", "X-Forwarded-Proto")),
+        ("wss://host/mcp", {"authorization": "Bearer x"}, "/other", 308, (
+            "the credential is for wss://host/mcp", "connect to wss://host/other")),
+    ],
+)  # fmt: skip
+def test_redirected_upgrade_elsewhere_gives_error(
+    url: str, headers: dict[str, str], location: str, status: int, texts: tuple[str, ...]
+) -> None:
+    request = WebSocketUpgrade(url, headers, bytes(16))
+    assert request.follow(redirect(location, status), bytes(16)) is None
+    error = str(request.find_error(redirect(location, status)))
+    for text in texts:
+        assert text in error
+    assert "http://" not in error
+
+
+def test_fourth_redirect_of_an_upgrade_gives_error() -> None:
+    request: WebSocketUpgrade | None = WebSocketUpgrade("ws://host/0", {}, bytes(16))
+    for number in range(3):
+        assert request is not None
+        request = request.follow(redirect(f"/{number + 1}"), bytes(16))
+    assert request is not None
+    assert request.follow(redirect("/4"), bytes(16)) is None
+    assert "after 3 others" in str(request.find_error(redirect("/4")))
+
+
+def test_upgrade_other_status_is_no_redirect() -> None:
+    request = upgrade_request()
+    for status in (101, 200, 404):
+        assert request.follow(Head(status, [(b"location", b"/x")]), bytes(16)) is None
