@@ -480,12 +480,13 @@ class MountedServer(PlayedHttpServer):
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_follows_the_redirects_of_a_mount(
-    version: str, monkeypatch: MonkeyPatch, caplog: pytest.LogCaptureFixture
+    version: str, monkeypatch: MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     """Each request is made twice, on the connection of the first, and one line says so."""
     server = MountedServer(version, session="s1" if version == D else "")
     server.answers[CALL] = echo
-    async with connected(server, monkeypatch, headers={"X-Mine": "1"}) as client:
+    options: Any = {"headers": {"X-Mine": "1"}, "record": tmp_path / "trace.jsonl"}
+    async with connected(server, monkeypatch, **options) as client:
         for words in "one", "two":
             assert (await client.call_tool("t", {"words": words})).text == words
         await either.wait_all_tasks_blocked()
@@ -501,6 +502,7 @@ async def test_http_client_follows_the_redirects_of_a_mount(
         assert names.count("DELETE") == names.count("GET") == 2
     assert all(each.headers["x-mine"] == "1" for each in server.requests)
     assert server.opened <= 2
+    judge_trace(tmp_path / "trace.jsonl", level="all")
     lines = [each.getMessage() for each in caplog.records if "redirects" in each.getMessage()]
     assert len(lines) == 1
     assert "from http://played.test/mcp to http://played.test/mcp/: connect to that" in lines[0]

@@ -264,7 +264,8 @@ class ConversationState:
     def receive_response_head(self, exchange: SeenExchange) -> None:
         """Update the state from the head of a judged HTTP response."""
         request = exchange.request
-        if request is not None and 400 <= exchange.status < 500 and exchange.response is None:
+        is_unhandled = exchange.is_redirect or 400 <= exchange.status < 500
+        if request is not None and is_unhandled and exchange.response is None:
             self.requests.drop(request)
         self.http.receive_response(exchange)
 

@@ -226,6 +226,11 @@ class SeenExchange:
         return self.target.partition("?")[0]
 
     @property
+    def is_redirect(self) -> bool:
+        """True if the response says to make the request elsewhere, so it wasn't handled here."""
+        return 300 <= self.status < 400
+
+    @property
     def is_resumption(self) -> bool:
         """True if it is a GET that resumes a broken stream."""
         return self.method == "GET" and "last-event-id" in self.headers

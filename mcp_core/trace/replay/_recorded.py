@@ -130,6 +130,15 @@ class RecordedSession:
             self._handshakes.discard(message.id)
             self.is_initialized |= message.sender == "server" and b'"result"' in message.data
 
+    def forget_redirected(self, exchange: int) -> None:
+        """Forget the client's messages in an HTTP exchange: it sends them again elsewhere."""
+        messages = self.messages
+        for place in range(len(messages) - 1, -1, -1):
+            if messages[place].sender == "client" and messages[place].exchange <= exchange:
+                if messages[place].exchange < exchange:
+                    break  # the numbers of exchanges rise
+                del messages[place]
+
 
 class RecordedTrace:
     """A trace as sessions of messages. `load_trace` makes one from a file's lines.
@@ -250,6 +259,8 @@ class RecordedTrace:
             names = [name for name, _ in line.http.headers]
             if session is not None and "mcp-session-id" in names:
                 session.has_id = True
+            if session is not None and 300 <= line.http.status < 400:
+                session.forget_redirected(line.exchange)
         elif line.http.method == "GET":
             session = self._session(line.conversation)
             session.has_stream = True

@@ -191,7 +191,7 @@ def wrong_parameter_is_rejected(
     exchange: SeenExchange, state: ConversationState, kind: str
 ) -> Outcome:
     found = [text for each, text in _faults(exchange, state) if each == kind]
-    if not found:
+    if not found or exchange.is_redirect:
         return None
     if exchange.status >= 400:
         # Another check can come first.

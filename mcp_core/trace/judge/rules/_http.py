@@ -276,6 +276,8 @@ def wrong_version_header_is_rejected(exchange: SeenExchange, state: Conversation
         return None
     if exchange.headers.get(_VERSION) == request.meta.get(META + "protocolVersion"):
         return None
+    if exchange.is_redirect:
+        return None
     return exchange.status >= 400 or "a request is served, and its version header is wrong"
 
 
@@ -290,7 +292,7 @@ def wrong_method_header_is_rejected(exchange: SeenExchange, state: ConversationS
         wrong = "Mcp-Method"
     elif wanted is not None and (found is None or decode_header(found) != wanted):
         wrong = "Mcp-Name"
-    if not wrong:
+    if not wrong or exchange.is_redirect:
         return None
     return exchange.status >= 400 or f"a request is served, and its `{wrong}` is wrong"
 

@@ -76,8 +76,8 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
 
 
 def _is_rejected(exchange: SeenExchange) -> bool:
-    """Return True if a request was lost or rejected, for example without a token: it is resent."""
-    if exchange.status in (0, 401, 403):
+    """Return True if a request was lost, rejected or redirected, so that it is sent again."""
+    if exchange.status in (0, 401, 403) or exchange.is_redirect:
         return True
     response = exchange.response
     return exchange.status >= 400 and (response is None or response.id is None)

@@ -249,7 +249,7 @@ def responses_come_as_events(exchange: SeenExchange, state: ConversationState) -
 @rule("HTTP-1", on="http_response")
 def foreign_origins_are_rejected(exchange: SeenExchange, state: ConversationState) -> Outcome:
     host = _foreign_host(exchange)
-    if host is None:
+    if host is None or exchange.is_redirect:
         return None
     if exchange.status >= 400:
         return True
@@ -333,6 +333,8 @@ def each_request_is_authorized(exchange: SeenExchange, state: ConversationState)
         return None
     if "authorization" in exchange.headers or "access_token=" in exchange.target:
         return None
+    if exchange.is_redirect:
+        return None
     # The request can have other credentials: a cookie, a key, a certificate.
     return exchange.status >= 400 or RuleFailure(
         f"{request.method} without `Authorization` is served, and was denied before",
@@ -345,7 +347,7 @@ def token_of_the_query_is_ignored(exchange: SeenExchange, state: ConversationSta
     request = exchange.request
     if request is None or "access_token=" not in exchange.target.partition("?")[2]:
         return None
-    if "authorization" in exchange.headers:
+    if "authorization" in exchange.headers or exchange.is_redirect:
         return None
     # The server may serve this request without a token.
     return exchange.status >= 400 or RuleFailure(

@@ -92,6 +92,30 @@ def test_sessions_side_by_side_stay_apart() -> None:
     assert [each.has_stream for each in trace.sessions] == [True, False]
 
 
+def redirected(exchange: int) -> TraceLine:
+    head = HttpHead(status=307, headers=(("location", "/mcp/"),))
+    return TraceLine(
+        t=0.0, conversation=1, exchange=exchange, sender="server", http=head, end="complete"
+    )
+
+
+def test_redirected_messages_count_once() -> None:
+    """Each is sent again on another exchange, which may begin before the redirect of a third."""
+    stream = posted(None, 3, method="GET")
+    lines = [
+        *(posted(ask(1, "initialize"), 1), redirected(1)),
+        *(posted(ask(1, "initialize"), 2), answered(result(1), 2, session=True)),
+        *(stream, posted(call(2, "a"), 4), posted(call(3, "b"), 5)),
+        *(redirected(4), redirected(3), posted(call(2, "a"), 6), redirected(5)),
+        *(posted(call(3, "b"), 7), answered(result(2), 6), answered(result(3), 7)),
+    ]
+    [session] = load_trace(HEADER, list(enumerate(lines, 2))).sessions
+    assert [(each.exchange, each.id) for each in session.messages] == [
+        *((2, 1), (2, 1), (6, 2), (7, 3), (6, 2), (7, 3)),
+    ]
+    assert (session.has_handshake, session.is_initialized, session.has_id) == (True, True, True)
+
+
 def test_batch_becomes_its_members() -> None:
     trace = recorded([C([ask(1, "ping"), notify("notifications/x")]), S([result(1)])])
     (session,) = trace.sessions
