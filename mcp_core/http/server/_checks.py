@@ -14,7 +14,7 @@ Sources: 2026-07-28, basic/transports/streamable-http; RFC 9110; Fetch, CORS pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -29,6 +29,7 @@ from mcp_core.http.wire._fetch_metadata import (
 from mcp_core.http.wire._mcp_headers import LAST_EVENT_ID, METHOD, PROTOCOL_VERSION, SESSION_ID
 from mcp_core.http.wire._media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcp_core.http.wire._messages import ErrorResponse
+from mcp_core.protocol.revisions._methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +46,7 @@ __all__ = [
     "ENDING",
     "EVENTS_GONE",
     "ID_IN_USE",
+    "LONG_LIVED",
     "NOT_INITIALIZED",
     "NO_SESSION",
     "NO_STREAM",
@@ -77,6 +79,9 @@ ALLOWED: Final = b"GET, POST, DELETE, OPTIONS"
 # Stands for the verb of a request that is to become a WebSocket; no verb has a space in it.
 WEBSOCKET_UPGRADE: Final = b"GET a WebSocket"
 
+# Values of `Mcp-Method` for which the response is always a stream.
+LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.long_lived)
+
 # What nearly every client sends. It is compared first, and anything else is parsed.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 
@@ -108,12 +113,14 @@ class ParsedHead(Struct, gc=False):
     """A request's head, as far as it is read here.
 
     `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored`
-    those that may repeat a value of the body, unchanged.
+    those that may repeat a value of the body, unchanged. The check of `Accept` sets `accepted` to
+    "json" or "sse" if the client takes only responses of that kind.
     """
 
     headers: dict[bytes, bytes]
     repeated: bytes | None
     mirrored: Headers
+    accepted: Literal["json", "sse"] | None = None
 
 
 def parse_head(headers: Headers) -> ParsedHead:
@@ -247,13 +254,21 @@ def _accepts_responses(
     accept = parsed.headers.get(b"accept")
     if accept == _USUAL_ACCEPT:
         return None
-    if options.reply == "json":
-        if accepts(accept, JSON):
-            return None
-        return ErrorResponse(406, "the client must accept application/json")
-    if accepts(accept, JSON, EVENT_STREAM):
-        return None
-    return ErrorResponse(406, "the client must accept both application/json and text/event-stream")
+    # The specification wants both from a client. One that takes a single type gets that.
+    takes_json = accepts(accept, JSON)
+    takes_events = accepts(accept, EVENT_STREAM)
+    if takes_json and not takes_events:
+        parsed.accepted = "json"
+        if parsed.headers.get(METHOD) in LONG_LIVED:
+            return _NO_EVENTS  # there is no other way to listen
+    elif takes_events and not takes_json and options.reply != "json":
+        parsed.accepted = "sse"
+    elif not takes_json:
+        types = "application/json"
+        if options.reply != "json":
+            types += " or text/event-stream, and should accept both"
+        return ErrorResponse(406, f"the client must accept {types}")
+    return None
 
 
 def _accepts_events(
@@ -261,7 +276,10 @@ def _accepts_events(
 ) -> ErrorResponse | None:
     if accepts(parsed.headers.get(b"accept"), EVENT_STREAM):
         return None
-    return ErrorResponse(406, "the client must accept text/event-stream")
+    return _NO_EVENTS
+
+
+_NO_EVENTS: Final = ErrorResponse(406, "the client must accept text/event-stream")
 
 
 _SENDER: Final = (_host, _origin)

@@ -37,7 +37,7 @@ from mcp_core.protocol.jsonrpc._codec import encode, encode_error
 from mcp_core.protocol.messages._events import ConnectionClosed, Peer, PeerReady
 from mcp_core.protocol.messages._incoming import MessageContext
 from mcp_core.protocol.revisions._dialects import DIALECTS
-from mcp_core.protocol.revisions._methods import METHODS, Role
+from mcp_core.protocol.revisions._methods import Role
 
 from . import _checks
 from ._auth import AUTHORIZED_VERBS, AuthCheck
@@ -76,7 +76,6 @@ __all__ = ["ROUTES", "Endpoint"]
 
 _SERVER, _READY = Role.SERVER, State.READY
 _UNDECIDED, _STREAM = ResponseMode.UNDECIDED, ResponseMode.STREAM
-_LONG_LIVED: Final = frozenset(row.name.encode() for row in METHODS if row.long_lived)
 _VERSION_IN_META: Final = b'"io.modelcontextprotocol/protocolVersion"'
 # The revision of a request without a version header (2025-06-18), until the handshake names one.
 _DEFAULT_DIALECT: Final = DIALECTS["2025-03-26"]
@@ -234,6 +233,7 @@ class Endpoint:
             self._respond(exchange, 204, allow)
             return
         exchange.mirrored_headers = parsed.mirrored
+        exchange.reply_format = parsed.accepted or self.options.reply
         version = headers.get(PROTOCOL_VERSION)
         dialect = self._by_version.get(version) if version is not None else None
         # The header names a version, and not one that has sessions.
@@ -518,7 +518,7 @@ class Endpoint:
         conversation = Conversation(self.state, conn, principal, dialect.http, client)
         exchange.conversation = conversation
         self.one_shots.add(conversation)
-        long_lived = exchange.headers.get(METHOD) in _LONG_LIVED
+        long_lived = exchange.headers.get(METHOD) in _checks.LONG_LIVED
         if long_lived:
             conn.has_capacity = conversation.has_capacity
             exchange.expires_at = self._grant_expiry(exchange)
@@ -543,9 +543,8 @@ class Endpoint:
             stream = conversation.add_stream(ids, batch=body.is_batch)
         else:
             stream = EventStream(b"", ids, batch=body.is_batch)
-        reply = self.options.reply
-        # Changes can be sent on a stream only.
-        exchange.reply_format = "auto" if long_lived and reply == "json" else reply
+        if long_lived and exchange.reply_format == "json":
+            exchange.reply_format = "auto"  # changes can be sent on a stream only
         stream.needed_scopes = exchange.needed_scopes
         exchange.stream = stream
         stream.exchange = exchange

@@ -157,7 +157,8 @@ class Exchange:
         self.auth_check: AuthCheck | None = None
         self.grant: GrantLike | None = None
         self.needed_scopes: frozenset[str] = _NO_SCOPES  # those that the messages in its body need
-        self.reply_format = "auto"  # as in `HttpOptions`
+        # As `HttpOptions.reply`, unless the client accepts only one kind of response.
+        self.reply_format = "auto"
         self.session: Conversation | None = None
         self.wants_websocket = False  # the client asks for a WebSocket
         self.socket: WebSocket | None = None

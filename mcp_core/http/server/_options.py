@@ -122,8 +122,10 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     Args:
         host_origin_policy: which values of `Host` and `Origin` are accepted.
         reply: `"auto"` answers with JSON unless something is sent before the result, `"sse"` always
-            with a stream, `"json"` never with one: then messages before a result are dropped, or go
-            to the standalone stream of the session.
+            with a stream, `"json"` never with one: then progress and logs before a result are
+            dropped, and requests to the client go to the standalone stream of its session. A client
+            whose `Accept` has only one of the two types gets that, and with `"json"` one that lacks
+            JSON gets 406.
         sessions: True if revisions with a handshake get a session. Without one no state outlives a
             request.
         retry: seconds after which a client should reconnect when its stream breaks.

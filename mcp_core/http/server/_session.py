@@ -82,6 +82,7 @@ __all__ = [
 _RESPONSE: Final = MessageKind.RESPONSE
 
 _CANCELLED: Final = "notifications/cancelled"
+_DROPPED_BESIDE_JSON: Final = frozenset({"notifications/progress", "notifications/message"})
 _SESSION_ENDED: Final = (
     "the session has ended before this request was answered: begin a new one with initialize"
 )
@@ -593,7 +594,9 @@ class Session(Conversation):
             and stream.exchange is not None
             and stream.exchange.reply_format == "json"
         ):
-            return self.standalone_stream
+            # The client can do without them, and on its own stream they would be unrelated to it.
+            is_dropped = message.method in _DROPPED_BESIDE_JSON
+            return None if is_dropped else self.standalone_stream
         return stream
 
     def _if_open(self, stream: EventStream | None) -> EventStream | None:

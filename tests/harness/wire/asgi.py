@@ -505,6 +505,22 @@ async def json_mode(make: Make) -> list[Call]:
     return host.calls
 
 
+async def one_accepted_type(make: Make) -> list[Call]:
+    async with serve_app(make(Neutral().server)) as host:
+        for accept, kind in ((b"application/json", b"application/json"), (STREAM, STREAM)):
+            headers = [*POST[:2], (b"accept", accept)]
+            headers += [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/call")]
+            params = {"name": "count", "arguments": {"to": 2}, "_meta": meta(progressToken=1)}
+            body = json.dumps(request(1, "tools/call", params)).encode()
+            call = await host.request("POST", [*headers, (b"mcp-name", b"count")], body)
+            assert call.headers[b"content-type"] == kind
+            assert progress_of(call) == ([1, 2] if kind == STREAM else [])
+            assert text_of(call) == "counted"
+        refused = await host.request("POST", [*POST[:2], (b"accept", b"text/html")], b"{}")
+        assert refused.status == 406
+    return host.calls
+
+
 async def sse_mode(make: Make) -> list[Call]:
     async with serve_app(make(Neutral().server, reply="sse")) as host:
         call = await host.call_tool(1, "echo", arguments={"text": "hi"}).end()
@@ -856,6 +872,7 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         streamed_response,
         delayed_response,
         json_mode,
+        one_accepted_type,
         sse_mode,
         session_with_changes,
         session_with_input_request,

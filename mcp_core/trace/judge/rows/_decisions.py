@@ -50,7 +50,10 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "`resources/listTemplates`, a server-sent `initialized`, server capabilities "
          "`sampling`, `roots` and `resourceTemplates`. From a peer they are unknown names."),
         ("DEC-11", "decision", "2025-03-26", None, "server",
-         "`Accept: */*` counts as accepting both JSON and SSE."),
+         "`Accept: */*` counts as accepting both JSON and SSE. A client that accepts one of them "
+         "gets that, though it has to accept both (HTTP-6): with JSON alone, progress and logs "
+         "are dropped and requests to it go to its GET stream. If neither fits, or a "
+         "subscription cannot be streamed, 406."),
         ("DEC-12", "decision", "2024-11-05", None, "both",
          "Requests beyond the in-flight limit wait in a bounded queue; responses, cancellations "
          "and pings bypass it; when it is full, reading pauses or the request gets a busy error."),

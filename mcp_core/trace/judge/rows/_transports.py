@@ -68,8 +68,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
         ("HTTP-6", "MUST", "2025-03-26", None, "client",
          "POST `Accept` lists both `application/json` and `text/event-stream`."),
         ("HTTP-7", "reading", "2025-03-26", None, "server",
-         "Unacceptable `Accept` → 406; wrong `Content-Type` → 415; unsupported method → 405 "
-         "with `Allow` (statuses not given by MCP except 405)."),
+         "An `Accept` without a type that fits → 406; wrong `Content-Type` → 415; unsupported "
+         "method → 405 with `Allow` (statuses not given by MCP except 405)."),
         ("HTTP-8", "MUST", "2025-03-26", None, "server",
          "A request is answered by `application/json` (one object) or `text/event-stream`; the "
          "client supports both."),

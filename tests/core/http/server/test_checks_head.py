@@ -15,6 +15,7 @@ from mcp_core.http.wire._messages import Headers
 CONFIG = Config(t.Implementation("s", "1"), t.ServerCapabilities(), limits=Limits(message=1000))
 OPTIONS = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"))
 JSON_ONLY = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), reply="json")
+SSE_ONLY = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"), reply="sse")
 
 HOST = (b"host", b"127.0.0.1:8000")
 TYPE = (b"content-type", b"application/json")
@@ -183,11 +184,17 @@ def test_content_length_is_checked(length: bytes, found: int) -> None:
         (OPTIONS, b"application/json, text/event-stream", 0),
         (OPTIONS, b"*/*", 0),
         (OPTIONS, None, 0),
-        (OPTIONS, b"application/json", 406),
-        (OPTIONS, b"text/event-stream", 406),
+        (OPTIONS, b"application/json", 0),
+        (OPTIONS, b"text/event-stream", 0),
+        (OPTIONS, b"text/html", 406),
+        (OPTIONS, b"", 406),
+        (OPTIONS, b"application/json;q=0, text/event-stream;q=0", 406),
         (JSON_ONLY, b"application/json", 0),
         (JSON_ONLY, None, 0),
         (JSON_ONLY, b"text/event-stream", 406),
+        (SSE_ONLY, b"application/json", 0),
+        (SSE_ONLY, b"text/event-stream", 0),
+        (SSE_ONLY, b"text/html", 406),
     ],
 )
 def test_accept_header_must_allow_the_response(

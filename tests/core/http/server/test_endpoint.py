@@ -67,13 +67,13 @@ HEADS = [
     (b"POST", [HOST, BOTH], 415, "application/json"),
     (b"POST", [HOST, (b"content-type", b"text/plain"), BOTH], 415, "application/json"),
     (b"POST", [HOST, JSON, BOTH, (b"content-encoding", b"gzip")], 415, "content-encoding"),
+    (b"POST", [HOST, JSON, (b"accept", b"text/html")], 406, "application/json or text/event-st"),
     (
         b"POST",
-        [HOST, JSON, (b"accept", b"application/json")],
+        [HOST, JSON, (b"accept", b"application/json"), (b"mcp-method", b"subscriptions/listen")],
         406,
-        "both application/json and text/event-stream",
+        "text/event-stream",
     ),
-    (b"POST", [HOST, JSON, (b"accept", b"text/html")], 406, "both"),
     (b"GET", [HOST, (b"accept", b"application/json")], 406, "text/event-stream"),
     (b"GET", [*GET, VERSION], 405, "does not use that HTTP method"),
     (b"DELETE", [HOST, VERSION], 405, "does not use that HTTP method"),
@@ -127,17 +127,78 @@ def test_accept_any_range_allows_both_types() -> None:
         assert reply.status == 200
 
 
-def test_accept_json_suffices_if_reply_is_json() -> None:
-    harness = RouterHarness(reply="json")
-    headers = [
-        HOST,
-        JSON,
-        (b"accept", b"application/json"),
-        VERSION,
-        (b"mcp-method", b"tools/list"),
-    ]
-    assert harness.send(b"POST", headers, json.encode(LIST)).status == 200
-    assert harness.send(b"POST", [HOST, JSON, (b"accept", b"text/event-stream")]).status == 406
+ONLY_JSON = (b"accept", b"application/json")
+ONLY_EVENTS = (b"accept", b"text/event-stream")
+IS_STREAM = {ONLY_JSON: False, ONLY_EVENTS: True}
+
+
+@pytest.mark.requirement("DEC-11")
+@pytest.mark.parametrize("accept", IS_STREAM)
+@pytest.mark.parametrize("version", ["2025-03-26", D, E])
+def test_client_that_accepts_one_type_gets_that(version: str, accept: tuple[bytes, bytes]) -> None:
+    """Its results come in it, with progress before them or without, and errors as JSON."""
+    harness = RouterHarness()
+    headers = [HOST, JSON, accept]
+    if version == E:
+        base = meta()
+        headers.append(VERSION)
+    else:
+        base = {}
+        begun = harness.send(b"POST", headers, json.encode(initialize(version)))
+        assert (begun.status, begun.is_stream) == (200, IS_STREAM[accept])
+        assert begun.message["result"]["protocolVersion"] == version
+        headers.append((b"mcp-session-id", begun.headers[b"mcp-session-id"]))
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert harness.send(b"POST", headers, json.encode(note)).status == 202
+    for tool, arguments in (("echo", {"text": "x"}), ("count", {"to": 2}), ("slow", {})):
+        params = {"name": tool, "arguments": arguments, "_meta": {**base, "progressToken": 1}}
+        named = [(b"mcp-method", b"tools/call"), (b"mcp-name", tool.encode())]
+        body = json.encode(request(1, "tools/call", params))
+        reply = harness.send(b"POST", [*headers, *(named if version == E else [])], body)
+        harness.wait(40)
+        harness.step(3)
+        assert (reply.status, reply.is_stream, reply.ended) == (200, IS_STREAM[accept], True)
+        assert reply.messages[-1]["result"]["content"][0]["text"]
+        progress = 2 if tool == "count" and accept is ONLY_EVENTS else 0
+        assert len(reply.messages) == progress + 1
+    refused = harness.send(b"POST", headers, b"{")
+    assert (refused.status, refused.is_stream) == (400, False)
+
+
+@pytest.mark.requirement("DEC-11")
+@pytest.mark.parametrize(
+    "accept", [b"application/json", b"application/json, text/event-stream;q=0"]
+)
+def test_subscription_of_a_client_without_event_streams_gets_406(accept: bytes) -> None:
+    """There is no other way to listen."""
+    listen = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    for reply in ("auto", "sse", "json"):
+        harness = RouterHarness(reply=reply)
+        method = (b"mcp-method", b"subscriptions/listen")
+        headers = [HOST, JSON, (b"accept", accept), VERSION, method]
+        refused = harness.send(b"POST", headers, json.encode(listen))
+        assert (refused.status, refused.is_stream) == (406, False)
+        assert "text/event-stream" in refused.message["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "accept", "status", "is_stream"),
+    [
+        ("json", b"application/json", 200, False),
+        ("json", b"text/event-stream", 406, False),
+        ("sse", b"application/json", 200, False),
+        ("sse", b"text/event-stream", 200, True),
+        ("sse", b"text/html", 406, False),
+    ],
+)
+def test_accepted_type_meets_the_option_reply(
+    reply: str, accept: bytes, status: int, is_stream: bool
+) -> None:
+    """`reply="json"` promises that nothing is streamed; the other types can all be sent."""
+    harness = RouterHarness(reply=reply)
+    headers = [HOST, JSON, (b"accept", accept), VERSION, (b"mcp-method", b"tools/list")]
+    found = harness.send(b"POST", headers, json.encode(LIST))
+    assert (found.status, found.is_stream) == (status, is_stream)
 
 
 def test_origin_of_the_server_itself_is_allowed() -> None:

@@ -344,16 +344,38 @@ def test_server_request_goes_to_the_stream_and_its_response_by_post() -> None:
     assert client.post(answer).status == 202  # late and unknown answers are legal races
 
 
-def test_server_request_of_a_json_response_goes_to_the_standalone_stream() -> None:
-    harness = RouterHarness(reply="json")
+@pytest.mark.requirement("DEC-11")
+@pytest.mark.parametrize("by_option", [True, False])
+def test_server_request_of_a_json_response_goes_to_the_standalone_stream(by_option: bool) -> None:
+    """With `reply="json"`, and for a client that accepts nothing else."""
+    harness = RouterHarness(reply="json" if by_option else "auto")
     client = harness.session(elicitation={})
     own = client.get()
-    reply = client.call(1, "ask")
+    if by_option:
+        reply = client.call(1, "ask")
+    else:
+        accept = (b"accept", b"application/json")
+        headers = [*(each for each in POST if each[0] != b"accept"), accept, *client.headers]
+        call = request(1, "tools/call", {"name": "ask", "arguments": {}})
+        reply = harness.send(b"POST", headers, json.encode(call))
     harness.step()
     (requests,) = own.messages
     client.post({"jsonrpc": "2.0", "id": requests["id"], "result": {"action": "decline"}})
     harness.step(2)
     assert reply.headers[b"content-type"] == b"application/json"
+    assert "decline" in reply.message["result"]["content"][0]["text"]
+
+
+@pytest.mark.requirement("DEC-11")
+def test_server_request_of_a_json_response_without_a_session_fails() -> None:
+    """The client's capabilities are unknown there, so the handler gets an error at once."""
+    harness = RouterHarness(sessions=False)
+    headers = [*(each for each in POST if each[0] != b"accept"), (b"accept", b"application/json")]
+    call = request(1, "tools/call", {"name": "ask", "arguments": {}})
+    reply = harness.send(b"POST", headers, json.encode(call))
+    harness.step(2)
+    assert reply.headers[b"content-type"] == b"application/json"
+    assert "elicitation" in str(reply.message)
 
 
 @pytest.mark.requirement("SHL-9")

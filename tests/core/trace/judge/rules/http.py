@@ -179,6 +179,22 @@ CASES: Final[list[Case]] = [
         [],
         start=None,
     ),
+    # Our server answers these clients, and they are at fault all the same.
+    *(
+        case(
+            "HTTP-6",
+            revision,
+            [*before, sent(3, call, {**headers, "accept": accept})],
+            [*before, sent(3, call, headers)],
+            [],
+            start=None,
+        )
+        for accept in ("application/json", SSE, None)
+        for revision, before, call, headers in (
+            ("2025-11-25", START, CALL, IN),
+            ("2026-07-28", [], CALL_E, MIRRORED),
+        )
+    ),
     case(
         "HTTP-8",
         "2025-11-25",
