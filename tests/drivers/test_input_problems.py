@@ -134,3 +134,33 @@ async def test_server_reads_params_that_are_null_as_absent() -> None:
         assert tool["name"] == "greet"
         await wire.send(request(2, "tools/call") | {"params": {"name": "greet", "_meta": None}})
         assert (await wire.receive())["result"]["isError"]
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_client_reads_meta_that_is_null_as_absent(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a result, in what it lists and contains, in a notification and in a request."""
+    logged: list[Any] = []
+    block = {"type": "text", "text": "done", "_meta": None}
+    listed: Message = {"name": "t", "inputSchema": {"type": "object"}, "_meta": None}
+    options: Any = {"on_log": logged.append}
+    async with connected(version, **options) as (client, wire), either.open_nursery() as nursery:
+        lists = CallTask(nursery, client.list_tools)
+        id = (await wire.receive())["id"]
+        complete = {"_meta": None, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        await wire.send(result(id, {"tools": [listed], **complete}))
+        await lists.ended.wait()
+        assert [each.meta for each in lists.result] == [None]
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        id = (await wire.receive())["id"]
+        if version == D:
+            note = {"level": "error", "data": "x", "_meta": None}
+            await wire.send({"jsonrpc": "2.0", "method": "notifications/message", "params": note})
+            await wire.send(request(1, "ping") | {"params": {"_meta": None}})
+            assert (await wire.receive())["result"] == {}
+        await wire.send(result(id, {"content": [block], "_meta": None, "resultType": "complete"}))
+        await call_task.ended.wait()
+        assert (call_task.result.meta, call_task.result.content[0].meta) == (None, None)
+    assert len(logged) == (version == D)
+    assert warnings_of(caplog) == []

@@ -47,6 +47,7 @@ _EXACT: Final = frozenset(
         *("requestState", "requestId", "progressToken", "taskId", "lastEventId", "protocolVersion"),
         *("type", "role", "mimeType", "data", "blob", "url", "elicitationId", "action"),
         *("resourceSubscriptions", "taskIds", "required", "enum"),
+        "io.modelcontextprotocol/subscriptionId",
     )
 )
 # Their members are the values of users and authors, in which only names are looked up.

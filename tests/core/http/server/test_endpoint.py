@@ -909,8 +909,16 @@ def test_last_event_id_that_was_never_sent_is_rejected(reply: str) -> None:
     harness = RouterHarness(reply=reply)
     client = harness.session()
     running = client.call(1, "slow", steps=2)
-    refused, unknown = client.get(b"2-0"), client.get(b"77-0")
-    assert (refused.status, refused.body) == (400, unknown.body)
+    unknown = client.get(b"77-0")
+    for id in (
+        b"2-0",
+        b"0-\xed\xa0\x80",
+        b"\xed\xa0\x80-0",
+        "0-\u0661".encode(),
+        "0-\ufffd".encode(),
+    ):
+        refused = client.get(id)
+        assert (refused.status, refused.body) == (400, unknown.body)
     harness.step(4)
     assert (running.headers[b"content-type"], running.message["id"]) == (b"application/json", 1)
 

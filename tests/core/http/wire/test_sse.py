@@ -186,6 +186,23 @@ STREAMS: list[Any] = [
         )
         for control in (*range(1, 9), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)
     ),
+    *(
+        pytest.param(
+            b"id: 1\nid: 2%b3\ndata\n\n" % broken,
+            [sse_event(b"", id="1")],
+            "1",
+            None,
+            id=f"an id with {broken!r} is none",
+        )
+        # Half of a surrogate pair, both halves encoded one by one, and other bytes.
+        for broken in (
+            b"\xed\xa0\x80",
+            b"\xed\xbf\xbf",
+            b"\xed\xa0\xbd\xed\xb8\x80",
+            b"\xff",
+            b"\xc3",
+        )
+    ),
     pytest.param(b"id: a\tb\n\n", [], "a\tb", None, id="a tab in an id"),
     pytest.param("id: é\n\n".encode(), [], "é", None, id="an id is UTF-8"),
     pytest.param(b"id:  1 \n\n", [], " 1 ", None, id="spaces in an id"),

@@ -863,6 +863,7 @@ def test_fault_with_one_meaning_is_mended_and_named(members: str, meant: str, pr
             for name in ("name", "uri", "cursor", "requestState", "requestId", "progressToken")
         ),
         r'"id":"\ud800","result":{}',
+        r'"method":"m","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"\ud800"}}',
         r'"id":3,"method":"\ud800"',
         r'"id":3,"result":{"content":[{"type":"resource_link","uri":"\ud800"}]}',
         r'"id":3,"result":{"structuredContent":{"\ud800":1}}',
