@@ -508,6 +508,33 @@ async def test_http_client_follows_the_redirects_of_a_mount(
     assert "from http://played.test/mcp to http://played.test/mcp/: connect to that" in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("headers", "location", "text"),
+    [
+        ({"authorization": "Bearer x"}, "/other", "the credential is for http://played.test/mcp."),
+        ({"X-Api-Key": "x"}, "/mcp2", "the credential is for http://played.test/mcp."),
+        ({}, "http://played.test/mcp/../other", "a redirect without a location that can be used"),
+        ({}, "https://played.test/mcp", "a redirect to another origin"),
+    ],
+)
+@pytest.mark.parametrize("version", ERAS)
+async def test_http_client_is_not_redirected_to_another_server(
+    version: str, headers: Any, location: str, text: str, monkeypatch: MonkeyPatch
+) -> None:
+    """Nothing is sent there, and the error says what was refused."""
+    server = PlayedHttpServer(version)
+
+    async def redirect(request: Request) -> None:
+        await request.answer(307, headers=[("location", location)])
+
+    server.answers["initialize"] = server.answers["server/discover"] = redirect
+    options = {"headers": headers, "allow_cleartext": True}
+    async with playing(server, monkeypatch):
+        with pytest.raises(ConnectFailed, match=text):
+            await connect_to(server, **options).__aenter__()
+    assert {each.target for each in server.requests} == {"/mcp"}
+
+
 async def test_http_client_redirected_for_ever_raises(monkeypatch: MonkeyPatch) -> None:
     server = PlayedHttpServer(E)
 

@@ -84,7 +84,16 @@ def parameters(function: Callable[..., Any], *without: str) -> dict[str, inspect
 
 
 # What the page shows in words: a table in another place, a union, or an empty collection.
-IN_WORDS = {"all", "none", "required", "Limits()", "HttpLimits()", "Grace()", "the system's trust"}
+IN_WORDS = {
+    "all",
+    "none",
+    "mcp alone",
+    "required",
+    "Limits()",
+    "HttpLimits()",
+    "Grace()",
+    "the system's trust",
+}
 
 
 @pytest.mark.parametrize(

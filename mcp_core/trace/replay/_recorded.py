@@ -131,7 +131,7 @@ class RecordedSession:
             self.is_initialized |= message.sender == "server" and b'"result"' in message.data
 
     def forget_redirected(self, exchange: int) -> None:
-        """Forget the client's messages in an HTTP exchange: it sends them again elsewhere."""
+        """Forget the client's messages in `exchange`, of HTTP: it sends them again elsewhere."""
         messages = self.messages
         for place in range(len(messages) - 1, -1, -1):
             if messages[place].sender == "client" and messages[place].exchange <= exchange:

@@ -906,6 +906,7 @@ def test_unknown_version_header_gets_400_for_every_verb(
 
 @pytest.mark.parametrize("reply", ["auto", "json"])
 def test_last_event_id_that_was_never_sent_is_rejected(reply: str) -> None:
+    """All are unknown alike, also those that a lenient reader would take for a known one."""
     harness = RouterHarness(reply=reply)
     client = harness.session()
     running = client.call(1, "slow", steps=2)
