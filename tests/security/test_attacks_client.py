@@ -118,6 +118,76 @@ async def test_client_attack_is_rejected(
     assert json.dumps(lines).isascii()
 
 
+# -- Redirects of the MCP server -------------------------------------------------------------------
+
+
+def behind(world: Internet, path: str) -> None:
+    """Move the MCP server to `path`, to which its URL redirects."""
+    world.pages[f"{MCP}{path}"] = world.pages[f"{MCP}/mcp"]
+    world.pages[f"{MCP}/mcp"] = lambda request: redirect(f"https://{MCP}{path}", 307)
+
+
+@pytest.mark.requirement("AF-4")
+async def test_login_at_a_mounted_server_is_for_its_configured_url(
+    world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any
+) -> None:
+    """`/mcp` redirects to `/mcp/`, which wants a token: that is for `/mcp`, and goes to both."""
+    behind(world, "/mcp/")
+    async with connect_with_login(world) as client:
+        await call(client, world)
+    assert len(world.browsed) == 1
+    asked = [*map(urlsplit, world.browsed)]
+    assert [dict(parse_qsl(each.query))["resource"] for each in asked] == [URL]
+    tokens = [each for each in world.requests if each.path == "/token"]
+    assert {each.fields["resource"] for each in tokens} == {URL}
+    signed = {each.path for each in world.requests if "authorization" in each.headers}
+    assert signed == {"/mcp", "/mcp/"}
+    check_no_harm(world, caplog, capsys)
+
+
+@pytest.mark.parametrize(
+    ("location", "text"),
+    [
+        (f"https://{MCP}/evil", "the credential is for https://mcp.example/mcp."),
+        (f"https://{MCP}/mcp/..%2Fevil", "without a location that can be used"),
+        (f"https://{EVIL}/mcp", "to another origin"),
+        (f"http://{MCP}/mcp", "from https to http.*X-Forwarded-Proto"),
+        (f"https://{MCP}@{EVIL}/mcp", "without a location that can be used"),
+        (f"//{EVIL}/mcp", "to another origin"),
+    ],
+)
+async def test_redirect_takes_no_token_to_another_server(
+    world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any, location: str, text: str
+) -> None:
+    """A server that redirects later gets no token of its neighbour, and the call says why."""
+    async with connect_with_login(world) as client:
+        await call(client, world)
+        before = len(world.requests)
+        honest = world.pages[f"{MCP}/mcp"]
+        world.pages[f"{MCP}/mcp"] = lambda request: redirect(location, 307)
+        with pytest.raises(McpTrioError, match=text):
+            await call(client, world)
+        world.pages[f"{MCP}/mcp"] = honest
+    assert {(each.host, each.path) for each in world.requests[before:]} == {(MCP, "/mcp")}
+    check_no_harm(world, caplog, capsys)
+
+
+async def test_token_for_the_whole_host_follows_a_redirect_on_it(
+    world: Internet, caplog: pytest.LogCaptureFixture, capsys: Any
+) -> None:
+    world.prm["resource"] = f"https://{MCP}"
+    root = f"{MCP}/.well-known/oauth-protected-resource"
+    world.pages[root] = world.pages.pop(PRM)
+    world.challenge = [f'Bearer resource_metadata="https://{root}"']
+    async with connect_with_login(world) as client:
+        await call(client, world)
+        behind(world, "/v2")
+        await call(client, world)
+    signed = {each.path for each in world.requests if "authorization" in each.headers}
+    assert signed == {"/mcp", "/v2"}
+    check_no_harm(world, caplog, capsys)
+
+
 # -- Logins that succeed without leaks -------------------------------------------------------------
 
 

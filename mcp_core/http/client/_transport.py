@@ -23,6 +23,7 @@ from mcp_core._errors import ProtocolError, RemoteProtocolError
 from mcp_core._secret_patterns import is_secret_name
 from mcp_core._version import __version__
 from mcp_core.http.wire._messages import RequestHead, header
+from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.messages._events import (
     NEED_DATA,
     PAUSED,
@@ -223,7 +224,7 @@ class ClientState:
         if isinstance(target, str):
             operation.redirect_problem = target
             return False
-        if not self._has_redirected:
+        if not self._has_redirected and self.conn.state is not State.CLOSED:
             self._has_redirected = True
             problem = (
                 f"the server redirects requests from {redirected[-1]} to {target}: connect to that"

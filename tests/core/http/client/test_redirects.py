@@ -392,3 +392,12 @@ def test_probe_that_is_redirected_within_the_origin_is_answered() -> None:
     call = redirect(net, net.call(), "/mcp/")
     net.answer(call, result(posted_message(call)["id"], discover_result()))
     assert type_names(net.events()) == ["InputProblem", "PeerReady"]
+
+
+def test_redirect_of_the_last_request_is_not_named() -> None:
+    """The end of the connection is its last event."""
+    net = open_client(D)
+    net.conn.close()
+    delete = redirect(net, net.call(), "/mcp/")
+    net.answer(delete, "", 204, None)
+    assert type_names(net.events()) == ["ConnectionClosed"]
