@@ -14,6 +14,7 @@ The usual case is a Starlette application that is mounted at `/mcp`: it redirect
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from mcp_core.http.wire._messages import header
 from mcp_core.urls._addresses import MAX_URL, covers_url
@@ -92,8 +93,8 @@ def _shown(url: Url, target: bytes) -> str:
 def _read(url: Url, location: bytes) -> Url | None:
     """Return the URL that `location` is, relative to `url`. Return None if it is unclear.
 
-    It is unclear if it has `..` in its path after it was resolved: then a server may take it for
-    another path than the one that was checked here.
+    It is unclear if it has `..` in its path after it was resolved, encoded once or twice, or as the
+    `..;` that some servers know: they would take it for another path than the one that is checked.
     """
     if len(location) > MAX_URL:
         return None
@@ -101,4 +102,5 @@ def _read(url: Url, location: bytes) -> Url | None:
         target = url.join(location.decode())
     except ValueError:
         return None
-    return None if normal_uri(target.text) is None else target
+    path = unquote(unquote(target.target.partition(b"?")[0].decode()))
+    return None if ".." in path or normal_uri(target.text) is None else target

@@ -214,17 +214,19 @@ class ClientState:
         assert call is not None
         attempt = call.attempt
         redirected = (*call.redirected, self.url_of(operation))
+        has_secret = any(is_secret_name(name.decode("latin-1")) for name, _ in call.head.headers)
         target = redirect_target(
             redirected,
             head,
-            has_credential=attempt is not None
-            or any(is_secret_name(name.decode("latin-1")) for name, _ in call.head.headers),
-            covers=None if attempt is None else attempt.covers,
+            has_credential=has_secret or attempt is not None,
+            # The resource of a token says nothing about a key in another header.
+            covers=None if has_secret or attempt is None else attempt.covers,
         )
         if isinstance(target, str):
             operation.redirect_problem = target
             return False
-        if not self._has_redirected and self.conn.state is not State.CLOSED:
+        is_configured = redirected[-1].target == self.url.target
+        if is_configured and not self._has_redirected and self.conn.state is not State.CLOSED:
             self._has_redirected = True
             problem = (
                 f"the server redirects requests from {redirected[-1]} to {target}: connect to that"

@@ -278,8 +278,8 @@ class MessageRejected(Struct):
 class InputProblem(Struct):
     """The peer's messages have a fault, and are read in spite of it.
 
-    It is also sent for an error without an id, which could be of any request. Each kind of fault is
-    reported once in a connection.
+    It is also sent for an error without an id, which could be of any request, and for a redirect
+    that was followed. Each kind of fault is reported once in a connection.
 
     Attributes:
         problem: what is wrong, for logs.

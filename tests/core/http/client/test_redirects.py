@@ -84,7 +84,7 @@ def test_redirect_within_origin_has_target(status: int, location: str, target: s
             None, "ftp://server.example/", "http://u:p@server.example/", "http://a b/", "/\x00",
             "http://server.example:x/", "/" + "a" * 9000, "/%", "http://[x/",
             "http://server.example/mcp/../admin", "/mcp/%2e%2E/admin", "/mcp/..%2fadmin",
-            r"/mcp/..\admin",
+            r"/mcp/..\admin", "/mcp/%252e%252e/admin", "/mcp/..;/admin", "/mcp/.%2e;a=b/admin",
         )),
     ],
 )  # fmt: skip
@@ -276,6 +276,7 @@ def test_deadline_of_a_redirected_notification_stays() -> None:
 def test_event_stream_of_2024_follows_and_resolves_its_endpoint() -> None:
     """The endpoint is relative to where the stream is (RFC 3986, 5.1.3); its POST follows too."""
     net, first, get = rejected_handshake(A)
+    net.events()
     deadline = net.http.next_deadline()
     get = redirect(net, get, "/base/sse/")
     assert net.http.next_deadline() == deadline
@@ -283,8 +284,11 @@ def test_event_stream_of_2024_follows_and_resolves_its_endpoint() -> None:
     net.send_body(get, event("messages?session=1", event="endpoint"))
     post = net.call()
     assert post.head.target == b"/base/sse/messages?session=1"
+    problems = [each for each in net.events() if isinstance(each, InputProblem)]
+    assert "from http://server.example/base/sse to" in single(problems).problem
     post = redirect(net, post, "/base/sse/messages/?session=1")
     assert post.body == first.body
+    assert net.events() == []  # the user didn't choose that URL
     net.answer(post, "Accepted", 202, "text/plain")
     net.send_body(get, event(result(1, initialize_result(A)), event="message"))
     assert any(isinstance(each, PeerReady) for each in net.events())
@@ -370,6 +374,18 @@ def test_token_follows_only_where_its_resource_covers_the_path(host: bool) -> No
     net.answer(call, "", 307, None, location="/other")
     assert access.asked == ["http://server.example/other"]
     assert len(net.new_calls()) == host
+
+
+def test_key_in_a_header_does_not_follow_a_token_for_the_whole_host() -> None:
+    access = Covering(host=True)
+    options = HttpClientOptions(
+        authorizer=access, headers={"x-api-key": "secret"}, allow_cleartext=True
+    )
+    net = Net(E, options=options)
+    net.open()
+    net.answer(net.call(), "", 307, None, location="/other")
+    assert net.new_calls() == []
+    assert access.asked == []
 
 
 def test_probe_that_is_redirected_elsewhere_closes_with_the_reason() -> None:
