@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from mcp_core.http.wire._messages import Head
     from mcp_core.urls._url import Url
 
-__all__ = ["MAX_REDIRECTS", "redirect_target"]
+__all__ = ["redirect_target"]
 
 _FOLLOWED: Final = frozenset({307, 308})
-MAX_REDIRECTS: Final = 3  # in a row; one is usual
+_MAX_REDIRECTS: Final = 3  # in a row; one is usual
 _MAX_SHOWN: Final = 200  # characters of a URL in an error
 _PROXY: Final = (
     "A server behind a proxy redirects so if it doesn't know its own URL: let the proxy send the "
@@ -69,7 +69,7 @@ def redirect_target(
         return f"a redirect to another origin, which is not followed: {cure}{proxy}"
     if head.status not in _FOLLOWED:
         return f"a redirect that may change the method, which is not followed: {cure}"
-    if len(redirected) > MAX_REDIRECTS or target.target in [each.target for each in redirected]:
+    if len(redirected) > _MAX_REDIRECTS or target.target in [each.target for each in redirected]:
         return f"a redirect after {len(redirected) - 1} others, which is not followed: {cure}"
     if (
         has_credential

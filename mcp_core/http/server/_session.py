@@ -594,7 +594,8 @@ class Session(Conversation):
             and stream.exchange is not None
             and stream.exchange.reply_format == "json"
         ):
-            # The client can do without them, and on its own stream they would be unrelated to it.
+            # The standalone stream should have nothing that is related to a running request
+            # (2025-11-25, basic/transports), but a handler would wait forever for a dropped one.
             is_dropped = message.method in _DROPPED_BESIDE_JSON
             return None if is_dropped else self.standalone_stream
         return stream

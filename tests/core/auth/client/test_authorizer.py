@@ -448,7 +448,7 @@ def test_unauthorized_while_other_requests_succeed_ends() -> None:
 
 @pytest.mark.requirement("AT-4")
 def test_redirect_does_not_confirm_a_token() -> None:
-    """A proxy that redirects looks at no token; counting it would open one browser after another."""
+    """A proxy that redirects looks at no token: counting that would lead to login after login."""
     auth, store = authorizer(), stored_tokens()
     script: Script = [
         (mcp("Bearer t1"), unauthorized()),
