@@ -21,6 +21,7 @@ __all__ = ["MemberReader"]
 _IMPOSSIBLE: Final = re.compile("[\x00\ud800-\udfff]")
 # Files that people write have about five levels. Programs that compare or encode a member add some.
 _MAX_DEPTH: Final = 100
+_MAX_BITS: Final = 64  # of an integer that stands for its text: Python writes longer ones slowly
 
 
 class MemberReader:
@@ -76,11 +77,21 @@ class MemberReader:
             return None
         return value if self._is_text(value, name) else None
 
-    def texts(self, name: str, *, restricts: bool = False) -> tuple[str, ...]:
-        """Read an array of texts. `restricts` is as for a `ConfigProblem`."""
+    def texts(
+        self, name: str, *, restricts: bool = False, has_numbers: bool = False
+    ) -> tuple[str, ...]:
+        """Read an array of texts.
+
+        Args:
+            name: the member.
+            restricts: as for a `ConfigProblem`.
+            has_numbers: whether a number stands for its text.
+        """
         values = self.rest.pop(name, None)
         if values is None:
             return ()
+        if has_numbers and isinstance(values, list):
+            values = [_number_text(value) for value in values]
         if not isinstance(values, list):
             problem = f"must be an array of strings, not {_type_of(values)}"
             self.add(problem, name, restricts=restricts)
@@ -94,8 +105,25 @@ class MemberReader:
             ]
         )
 
-    def text_map(self, name: str) -> Mapping[str, str]:
-        """Read an object whose members are texts."""
+    def words(self, name: str) -> tuple[str, ...]:
+        """Read a text that isn't empty, or an array of texts that begins with one."""
+        value = self.rest.get(name)
+        if not isinstance(value, list):
+            text = self.text(name)
+            return () if text is None else (text,)
+        found = self.texts(name, has_numbers=True)
+        if name not in self.wrong and (not found or not found[0]):
+            self.add("is empty", name)
+            return ()
+        return found
+
+    def text_map(self, name: str, *, has_nulls: bool = False) -> Mapping[str, str]:
+        """Read an object whose members are texts, or numbers, which stand for their text.
+
+        Args:
+            name: the member.
+            has_nulls: whether null stands for a member that isn't there.
+        """
         values = self.rest.pop(name, None)
         if values is None:
             return no_members()
@@ -103,6 +131,11 @@ class MemberReader:
             self.add(f"must be an object of strings, not {_type_of(values)}", name)
             return no_members()
         self._check_repeated((name,))
+        values = {
+            key: _number_text(value)
+            for key, value in values.items()
+            if value is not None or not has_nulls
+        }
         found = {key: value for key, value in values.items() if self._is_text(value, name, key)}
         for key in values:
             if not key or _IMPOSSIBLE.search(key):
@@ -140,7 +173,9 @@ class MemberReader:
 
     def _is_text(self, value: Any, *members: str | int, restricts: bool = False) -> bool:
         if not isinstance(value, str):
-            self.add(f"must be a string, not {_type_of(value)}", *members, restricts=restricts)
+            cure = ": write it in quotes" if isinstance(value, bool | int | float) else ""
+            problem = f"must be a string, not {_type_of(value)}{cure}"
+            self.add(problem, *members, restricts=restricts)
         elif _IMPOSSIBLE.search(value):
             problem = "has a NUL character or half of a surrogate pair"
             self.add(problem, *members, restricts=restricts)
@@ -154,6 +189,17 @@ class MemberReader:
         for _, place in self._tree.repeated((*self._path, *members)):
             problem = ConfigProblem(place, "is there a second time", self._server)
             self._problems.append(problem)
+
+
+def _number_text(value: Any) -> Any:
+    """Return a number as programs write it into an environment, and any other value as it is."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value.bit_length() <= _MAX_BITS:
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(value)
+    return value
 
 
 def _type_of(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Places in configuration files, and what is wrong there.
 
 No value of a file is part of a problem: it may be a secret. Names are, with hidden characters made
-visible.
+visible, and so is the word that says which transport is meant.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Final
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text, shorten_text
 
-__all__ = ["ConfigPlace", "ConfigProblem", "InvalidConfig", "member_text", "name_text"]
+__all__ = ["ConfigPlace", "ConfigProblem", "InvalidConfig", "kind_text", "member_text", "name_text"]
 
 _PLAIN_NAME: Final = re.compile(r"[\w-]+", re.ASCII)
+_KIND: Final = re.compile(r"[A-Za-z][\w.+-]{0,29}", re.ASCII)
 _MAX_NAME: Final = 100  # characters of a name in a problem
 _MAX_SHOWN: Final = 20  # problems in the text of an error; all are in `problems`
 
@@ -27,6 +28,11 @@ def name_text(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name):
         return shorten_text(name, _MAX_NAME)
     return escape_text(json.dumps(shorten_text(name, _MAX_NAME), ensure_ascii=False))
+
+
+def kind_text(kind: str) -> str:
+    """Return a word of a file that should name a kind: quoted, or "a text" if it isn't a word."""
+    return f'"{kind}"' if _KIND.fullmatch(kind) else "a text"
 
 
 def member_text(path: Sequence[str | int]) -> str:

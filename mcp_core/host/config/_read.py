@@ -3,10 +3,14 @@
 1. A file that cannot be parsed is an error. A server that is wrong is a problem of its own: the
    other servers of the file can be used.
 2. Nothing is expanded here: what was read is what a user is asked to approve.
+3. People copy entries from one program's file to another's. So the spellings of all programs are
+   understood in every file, as long as they have one meaning. Where servers are expected and none
+   are found, and where a file has those of two programs, that is a problem: never silence.
 
 Sources: code.claude.com/docs/en/mcp; modelcontextprotocol.io, connect-local-servers;
 cursor.com/docs/mcp; vscode-docs `agents/reference/mcp-configuration.md`; codex
-`codex-rs/config/src/mcp_types.rs`; gemini-cli `docs/tools/mcp-server.md`.
+`codex-rs/config/src/mcp_types.rs`; gemini-cli `docs/tools/mcp-server.md`; cline
+`src/services/mcp/schemas.ts`; and the pages beside the formats that are only read.
 """
 
 from __future__ import annotations
@@ -14,40 +18,75 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
 from mcp_core.host.edit._json_edit import JsonSyntax
+from mcp_core.processes._child_environment import INHERITED_VARIABLES, WINDOWS_VARIABLES
 
 from ._members import MemberReader
-from ._problems import ConfigProblem, name_text
+from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
 
 __all__ = ["find_config_format", "format_to_edit", "read_config"]
 
+# The spellings of `type`, in small letters and without hyphens and underscores.
 _TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
     "stdio": "stdio",
+    "local": "stdio",
     "http": "http",
-    "streamable-http": "http",
+    "streamablehttp": "http",
+    "remote": "http",
     "sse": "sse",
     "ws": "ws",
+    "websocket": "ws",
 }
-# The member that holds the servers, in all formats: for a hint where it is another format's.
-_SERVER_MEMBERS: Final = tuple(dict.fromkeys(each.servers for each in CLIENT_FORMATS.values()))
+# The members that name the transport, in any program's file.
+_KIND_MEMBERS: Final = ("type", "transport", "transportType")
+# The members that have an address, in any program's file.
+_URLS: Final[Mapping[str, ServerTransport]] = {
+    "httpUrl": "http",
+    "url": "http",
+    "serverUrl": "http",
+}
+# Where servers are in files: the format, and the path of the member. For a file whose path names no
+# format, the first one counts.
+_SHAPES: Final = (
+    ("claude-code", ("mcpServers",)),
+    ("vscode", ("servers",)),
+    ("codex", ("mcp_servers",)),
+    ("zed", ("context_servers",)),
+    ("vscode-settings", ("mcp", "servers")),
+    ("opencode", ("mcp",)),
+    ("goose", ("extensions",)),
+)
+# Members of an entry that say what it runs or connects to.
+_TARGETS: Final = frozenset({"command", "cmd", "url", "httpUrl", "serverUrl", "uri"})
+# Members beside the servers that may be in a file of any program without servers.
+_BESIDE: Final = frozenset({"$schema", "inputs", "allowedMcpServers", "deniedMcpServers"})
+# What is often written in place of another member.
+_MISTAKEN: Final = {"cmd": "command", "uri": "url", "endpoint": "url", "baseUrl": "url"}
+_MAX_NAMED: Final = 5  # members that a problem names
+_INHERITED: Final = frozenset((*INHERITED_VARIABLES, *WINDOWS_VARIABLES))
+_VARIABLE_OF_OPENCODE: Final = re.compile(r"\{env:([^{}]*)\}")
+_FOREIGN_TO_OPENCODE: Final = re.compile(r"\$\{|\{file:")
 
 
 class _Dialect(NamedTuple):
     """How one format names a server's members, where formats differ.
 
-    `urls` maps each member that has an address to its transport. The timeouts map each member to
-    the number of its units in a second.
+    `urls` maps each member that has an address to its transport; `_URLS` has those of others. The
+    timeouts map each member to the number of its units in a second.
     """
 
     variables: VariableSyntax
+    command: str = "command"
+    env: tuple[str, ...] = ("env", "environment")
     urls: Mapping[str, ServerTransport] = {"url": "http"}
     env_file: str | None = None
     connect_timeouts: Mapping[str, float] = {}
@@ -71,6 +110,21 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
         urls={"httpUrl": "http", "url": "sse"},
         call_timeouts={"timeout": 1000.0},
     ),
+    "copilot-cli": _Dialect("braces", call_timeouts={"timeout": 1000.0}),
+    "windsurf": _Dialect("braces", urls={"serverUrl": "http"}),
+    # Without a type, an address is one of HTTP+SSE.
+    "cline": _Dialect("braces", urls={"url": "sse"}, call_timeouts={"timeout": 1.0}),
+    "lm-studio": _Dialect("braces"),
+    "zed": _Dialect("none"),
+    "opencode": _Dialect("braces"),  # after `_translate_opencode`
+    "vscode-settings": _Dialect("braces", env_file="envFile"),
+    "goose": _Dialect(
+        "braces",
+        command="cmd",
+        env=("envs",),
+        urls={"uri": "http"},
+        call_timeouts={"timeout": 1.0},
+    ),
 }
 
 # The fields of `ServerConfig` that have other names in a file.
@@ -82,22 +136,54 @@ _FIELDS: Final[Mapping[str | int, str]] = {
     "excludeTools": "denied_tools",
     "includeTools": "allowed_tools",
     "bearer_token_env_var": "bearer_variable",
+    "available_tools": "allowed_tools",
+    "cmd": "command",
+    "disabledTools": "denied_tools",
+    "env_keys": "forwarded",
     "env_vars": "forwarded",
+    "environment": "env",
+    "envs": "env",
     "env_http_headers": "header_variables",
     "envFile": "env_file",
     "http_headers": "headers",
     "httpUrl": "url",
+    "serverUrl": "url",
+    "tools": "allowed_tools",
+    "uri": "url",
 }
 
-_FORMAT_OF_FILE: Final = (
-    (re.compile(r"\.toml$"), "codex"),
-    (re.compile(r"(^|[/\\])claude_desktop_config\.json$"), "claude-desktop"),
-    (re.compile(r"(^|[/\\])\.cursor[/\\][^/\\]*$"), "cursor"),
-    (re.compile(r"(^|[/\\])\.vscode[/\\][^/\\]*$"), "vscode"),
-    (re.compile(r"(^|[/\\])settings\.json$"), "gemini"),
-    (re.compile(r"(^|[/\\])\.mcp(\.local)?\.json$|(^|[/\\])\.claude\.json$"), "claude-code"),
+_FORMAT_OF_FILE: Final = tuple(
+    (re.compile(rf"(^|[/\\])(?:{pattern})$"), name)
+    for pattern, name in (
+        (r"[^/\\]*\.toml", "codex"),
+        (r"claude_desktop_config\.json", "claude-desktop"),
+        (r"\.cursor[/\\][^/\\]*", "cursor"),
+        (r"\.vscode[/\\]settings\.json", "vscode-settings"),
+        (r"(?:Code(?: - Insiders)?|VSCodium)[/\\]User[/\\]settings\.json", "vscode-settings"),
+        (r"\.vscode[/\\][^/\\]*", "vscode"),
+        (r"\.?[zZ]ed[/\\]settings\.json", "zed"),
+        (r"opencode\.jsonc?", "opencode"),
+        (r"\.copilot[/\\]mcp-config\.json|\.github[/\\]mcp\.json", "copilot-cli"),
+        (r"(?:windsurf|\.codeium)[/\\]mcp_config\.json", "windsurf"),
+        (r"cline_mcp_settings\.json", "cline"),
+        (r"\.lmstudio[/\\]mcp\.json", "lm-studio"),
+        (r"goose[/\\](?:config[/\\])?config\.(?:ya?ml|json)", "goose"),
+        (r"settings\.json", "gemini"),
+        (r"\.mcp(?:\.local)?\.json|\.claude\.json", "claude-code"),
+    )
 )
+# A name that other programs use too: here the content decides, if it shows another format.
+_SHARED_NAME: Final = re.compile(r"(^|[/\\])(?<!\.gemini[/\\])settings\.json$")
 _CLAUDE_FILE: Final = re.compile(r"(^|[/\\])\.claude\.json$")
+# Files with all settings of a program, which need not have servers.
+_SETTINGS_FILE: Final = re.compile(
+    r"(^|[/\\])(?:(?:\.claude|settings|claude_desktop_config|opencode)\.jsonc?|config\.toml)$"
+)
+_YAML_FILE: Final = re.compile(r"\.ya?ml$")
+_YAML_CURE: Final = (
+    "YAML is not read: convert the file to JSON (`yq -o json . FILE > servers.json`) and use that,"
+    " or write its servers into .mcp.json"
+)
 # For a file whose path names no format: the syntax that at least one program reads.
 _ANY_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 
@@ -123,7 +209,8 @@ def read_config(
         data: the file's content. An empty file has no servers.
         file: its path, for places and to find the format.
         format: the name of its format in `CLIENT_FORMATS`. Without it the path decides, or else
-            the content: JSON with `servers` is VS Code's, other JSON is Claude Code's.
+            the content, such as `servers` for VS Code and `context_servers` for Zed. JSON that
+            shows no format is Claude Code's.
         max_size: the largest size, in bytes; 4 MiB by default. A MiB takes a second or more.
 
     Raises:
@@ -134,13 +221,24 @@ def read_config(
     known = format or find_config_format(file)
     if known is not None and known not in CLIENT_FORMATS:
         raise ValueError(f"unknown format {known!r}; one of {', '.join(CLIENT_FORMATS)} is needed")
-    syntax = _ANY_SYNTAX if known is None else CLIENT_FORMATS[known].syntax
-    tree = parse_tree(data, file=file, syntax=syntax, max_size=max_size)
-    value = tree.value
-    if known is None:
-        is_vscode = isinstance(value, dict) and "servers" in value and "mcpServers" not in value
-        known = "vscode" if is_vscode else "claude-code"
-    return _FileReader(tree, CLIENT_FORMATS[known]).read(file)
+    is_open = format is None and _is_open(file)
+    syntax = _ANY_SYNTAX if known is None or is_open else CLIENT_FORMATS[known].syntax
+    try:
+        tree = parse_tree(data, file=file, syntax=syntax, max_size=max_size)
+    except InvalidConfig as exc:
+        if _YAML_FILE.search(file) and len(data) <= max_size:
+            problem = ConfigProblem(ConfigPlace(file, 1, 1), _YAML_CURE)
+            raise InvalidConfig([problem]) from exc
+        raise
+    shape = _find_shape(tree.value) if isinstance(tree.value, dict) else None
+    if shape is not None and (known is None or (is_open and shape != "claude-code")):
+        known = shape
+    return _FileReader(tree, known or "claude-code", file).read()
+
+
+def _is_open(file: str) -> bool:
+    """Return True if a file's path leaves its format to its content."""
+    return find_config_format(file) is None or _SHARED_NAME.search(file) is not None
 
 
 def format_to_edit(config: ConfigFile) -> ClientFormat:
@@ -151,38 +249,80 @@ def format_to_edit(config: ConfigFile) -> ClientFormat:
     Args:
         config: the file, as `read_config` returned it.
     """
-    client = CLIENT_FORMATS[config.format]
-    if find_config_format(config.file) is None and client.syntax is not None:
+    client = replace(CLIENT_FORMATS[config.format], servers=config.servers_path)
+    if _is_open(config.file) and client.syntax is not None:
         return replace(client, syntax=_ANY_SYNTAX)
     return client
 
 
-class _FileReader:
-    def __init__(self, tree: ConfigTree, client: ClientFormat) -> None:
-        self._tree = tree
-        self._client = client
-        self._dialect = _DIALECTS[client.name]
-        self._problems: list[ConfigProblem] = []
+def _looks_like_servers(value: Any) -> bool:
+    """Return True if a value is an object that has an entry with a command or an address."""
+    return isinstance(value, dict) and any(
+        isinstance(entry, dict) and not _TARGETS.isdisjoint(entry) for entry in value.values()
+    )
 
-    def read(self, file: str) -> ConfigFile:
+
+def _is_own_name(path: tuple[str, ...]) -> bool:
+    """Return True if a member of this name has servers, whatever it holds."""
+    return len(path) == 1 and path[0].lower().endswith("servers")
+
+
+def _member(root: dict[str, Any], path: tuple[str, ...]) -> Any:
+    """Return the member at a path, or None if there is none."""
+    value: Any = root
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _is_bare(root: dict[str, Any]) -> bool:
+    """Return True if a file is a mapping of servers, without a member around them."""
+    entries = [value for name, value in root.items() if name != "$schema"]
+    return _looks_like_servers(root) and all(isinstance(entry, dict) for entry in entries)
+
+
+def _find_shape(root: dict[str, Any]) -> str | None:
+    """Return the format that a file's content shows, or None if it shows none."""
+    for name, path in _SHAPES:
+        value = _member(root, path)
+        if _looks_like_servers(value) or (_is_own_name(path) and isinstance(value, dict)):
+            schema = root.get("$schema")
+            if path[0] == "mcp" and isinstance(schema, str) and "opencode" in schema:
+                return "opencode"
+            return name
+    return None
+
+
+class _FileReader:
+    def __init__(self, tree: ConfigTree, format: str, file: str) -> None:
+        self._tree = tree
         self._file = file
-        root = self._tree.value
-        if root is not None and not isinstance(root, dict):
+        self._problems: list[ConfigProblem] = []
+        root = tree.value
+        self._root: dict[str, Any] = root if isinstance(root, dict) else {}
+        self._client = CLIENT_FORMATS[format]
+        self._dialect = _DIALECTS[format]
+        self._path = self._client.servers
+        inner = _member(self._root, ("mcp", "servers"))
+        if format == "opencode" and isinstance(inner, dict) and _TARGETS.isdisjoint(inner):
+            self._path = ("mcp", "servers")  # version 2
+        elif self._path[0] not in self._root and _is_bare(self._root):
+            # Another setting of a program may have a command or an address.
+            self._path = self._path if _SETTINGS_FILE.search(file) else ()
+
+    def read(self) -> ConfigFile:
+        root, path = self._root, self._path
+        if self._tree.value is not None and not isinstance(self._tree.value, dict):
             self._add((), "the file must be an object")
-        root = root if isinstance(root, dict) else {}
-        member = self._client.servers
-        repeated = dict(self._tree.repeated(()))
-        for name in (member, "inputs", "mcp"):
-            if name in repeated:
-                self._problems.append(ConfigProblem(repeated[name], "is there a second time"))
-        entries = root.get(member, {})
-        if not isinstance(entries, dict) or member in repeated:
-            if member not in repeated:
-                self._add((member,), "must be an object with the servers by name")
-            entries = {}
-        if member not in root:
-            self._hint_at_other_format(root)
-        inputs = self._read_inputs(root.get("inputs")) if self._client.name == "vscode" else {}
+        for name, place in self._tree.repeated(()):
+            if name in ("inputs", "mcp") and name not in path[:1]:
+                self._problems.append(ConfigProblem(place, "is there a second time"))
+        entries = self._find_entries()
+        self._find_other_shapes()
+        beside = root if self._client.name == "vscode" else _member(root, path[:-1])
+        inputs = {}
+        if self._client.name in ("vscode", "vscode-settings") and isinstance(beside, dict):
+            inputs = self._read_inputs(beside.get("inputs"), path[:-1])
         servers, broken = self._read_servers(entries)
         for name in self._find_misplaced(root):
             for server in servers:
@@ -193,16 +333,39 @@ class _FileReader:
             servers = {}
         for name in self._find_excluded(root, servers):
             servers[name] = replace(servers[name], disabled=True)
+        for name in self._find_restricted_by_opencode(root, servers):
+            broken[name] = None
+            del servers[name]
         self._problems.sort(key=lambda each: (each.place.line, each.place.column))
         return ConfigFile(
-            file=file,
+            file=self._file,
             format=self._client.name,
             servers=MappingProxyType(servers),
             inputs=MappingProxyType(inputs),
             broken=frozenset(broken),
             problems=tuple(self._problems),
-            has_servers=member in root,
+            has_servers=not path or path[0] in root,
+            servers_path=path,
         )
+
+    def _find_entries(self) -> dict[str, Any]:
+        """Return the entries of servers by name, after adding what keeps them from being read."""
+        entries: Any = self._root
+        if not self._path:
+            return {name: entry for name, entry in entries.items() if name != "$schema"}
+        for depth, name in enumerate(self._path):
+            repeated = dict(self._tree.repeated(self._path[:depth]))
+            if name in repeated:
+                self._problems.append(ConfigProblem(repeated[name], "is there a second time"))
+                return {}
+            entries = entries.get(name, {})
+            if not isinstance(entries, dict):
+                is_last = depth == len(self._path) - 1
+                what = "the servers by name" if is_last else "members"
+                self._add(self._path[: depth + 1], f"must be an object with {what}")
+                return {}
+        found: dict[str, Any] = entries
+        return found
 
     def _add(self, path: MemberPath, problem: str, server: str | None = None) -> None:
         self._problems.append(ConfigProblem(self._tree.place(path), problem, server))
@@ -217,30 +380,56 @@ class _FileReader:
         lists = self._client.tool_lists or OWN_TOOL_LISTS
         return [name for name in lists if root.get(name) is not None]
 
-    def _hint_at_other_format(self, root: dict[str, Any]) -> None:
-        for member in _SERVER_MEMBERS:
-            if isinstance(root.get(member), dict):
-                title = self._client.title
-                self._add((member,), f"{title} reads servers from {self._client.servers}")
+    def _find_other_shapes(self) -> None:
+        """Add a problem for servers that aren't read, and for a file in which none are found."""
+        root, own = self._root, self._path
+        title, where = self._client.title, member_text(own) or "the file itself"
+        has_own = not own or own[0] in root
+        is_hinted = False
+        for name, path in _SHAPES:
+            if path[0] in own[:1] or (own and name == self._client.name):
+                continue
+            value = _member(root, path)
+            is_empty = not has_own and _is_own_name(path) and isinstance(value, dict)
+            if not (is_empty or _looks_like_servers(value)):
+                continue
+            is_hinted = True
+            self._add(path, f"{title} reads servers from {where}: move them there")
+        if self._client.name == "opencode" and len(own) > 1:  # version 2
+            for name, value in _member(root, own[:1]).items():
+                if name != own[1] and _looks_like_servers({name: value}):
+                    self._add(
+                        (*own[:1], name), f"{title} reads servers from {where}: move it there"
+                    )
+        unknown = [name for name in root if name not in _BESIDE]
+        if has_own or is_hinted or not unknown or _SETTINGS_FILE.search(self._file):
+            return
+        names = ", ".join(map(name_text, unknown[:_MAX_NAMED]))
+        self._add(
+            (),
+            f"the file has no servers that are understood, but {names}: write them into {where},"
+            ' as {"NAME": {"command": "...", "args": []}}',
+        )
 
     def _read_servers(
         self, entries: dict[str, Any]
     ) -> tuple[dict[str, ServerConfig], dict[str, None]]:
-        member = self._client.servers
         servers: dict[str, ServerConfig] = {}
         broken: dict[str, None] = {}
-        for name, place in self._tree.repeated((member,)):
+        for name, place in self._tree.repeated(self._path):
             problem = "is there a second time: rename one of the two servers"
             self._problems.append(ConfigProblem(place, problem, name))
             broken[name] = None
         for name, entry in entries.items():
-            path = (member, name)
+            path = (*self._path, name)
             before = len(self._problems)
             if not isinstance(entry, dict):
-                self._add(path, "must be an object", name)
+                self._add(path, "must be an object with command or url", name)
             elif not name or re.search("[\ud800-\udfff]", name):
                 self._add(path, "the name of a server must be a text that is not empty", name)
             else:
+                if self._client.name == "opencode":
+                    entry = self._translate_opencode(path, entry, name)
                 reader = MemberReader(self._tree, path, entry, self._problems, name)
                 server = self._read_server(reader, name, path)
                 if len(self._problems) == before and server is not None and name not in broken:
@@ -249,31 +438,56 @@ class _FileReader:
                 broken[name] = None
         return servers, broken
 
+    def _translate_opencode(self, path: MemberPath, value: Any, server: str) -> Any:
+        """Return a value with variables as `${env:NAME}` in place of `{env:NAME}`."""
+        if isinstance(value, dict):
+            return {
+                name: self._translate_opencode((*path, name), each, server)
+                for name, each in value.items()
+            }
+        if isinstance(value, list):
+            return [
+                self._translate_opencode((*path, n), each, server) for n, each in enumerate(value)
+            ]
+        if not isinstance(value, str):
+            return value
+        found = _FOREIGN_TO_OPENCODE.search(value)
+        if found is not None:
+            problem = f"has {found[0]}, which is not understood here: write {{env:NAME}}"
+            self._add(path, problem, server)
+        return _VARIABLE_OF_OPENCODE.sub(r"${env:\1}", value)
+
     def _read_server(
         self, reader: MemberReader, name: str, path: MemberPath
     ) -> ServerConfig | None:
         dialect = self._dialect
-        command = reader.text("command")
-        addresses = {
-            member: url for member in dialect.urls if (url := reader.text(member)) is not None
-        }
-        transport = self._read_transport(reader, command, addresses)
+        given = list(reader.rest)
+        kinds = self._read_kinds(reader)
+        command, *words = reader.words(dialect.command) or (None,)
+        urls = dialect.urls if self._client.syntax is None else {**_URLS, **dialect.urls}
+        addresses = {member: url for member in urls if (url := reader.text(member)) is not None}
+        transport = self._read_transport(reader, command, addresses, urls, kinds, given)
         is_codex = self._client.name == "codex"
         codex = self._read_codex(reader) if is_codex else {}
+        if self._client.name == "goose":
+            codex = {"forwarded": reader.texts("env_keys")}
+            reader.keep_place("env_keys")
         server_disabled = reader.flag("disabled")
         server_enabled = reader.flag("enabled")
         call_timeout = _read_timeouts(reader, dialect.call_timeouts)
         if call_timeout is not None and call_timeout < dialect.shortest_call:
             call_timeout = None
-        env = reader.text_map("env")
+        env_member = _only(reader, dialect.env)
+        env = self._read_env(reader, env_member)
         for variable in filter(redirects_code, env):
-            reader.keep_place("env", variable)  # a policy names it
+            reader.keep_place(env_member, variable)  # a policy names it
         for member in ("cwd", dialect.env_file or ""):
             if member in reader.rest:
                 reader.keep_place(member)
         allowed, denied = tool_lists = self._client.tool_lists or OWN_TOOL_LISTS
+        self._drop_list_of_all_tools(reader)
         fields: dict[str, Any] = {
-            "args": reader.texts("args"),
+            "args": (*words, *reader.texts("args", has_numbers=True)),
             "env": env,
             "env_file": reader.text(dialect.env_file) if dialect.env_file else None,
             "cwd": reader.text("cwd"),
@@ -306,33 +520,85 @@ class _FileReader:
             **fields,
         )
 
+    def _read_env(self, reader: MemberReader, member: str) -> Mapping[str, str]:
+        """Read the variables. null stands for one that isn't there, as in VS Code."""
+        values = reader.rest.get(member)
+        for variable, value in values.items() if isinstance(values, dict) else ():
+            if value is None and variable.upper() in _INHERITED:
+                problem = 'is null, but each server gets this variable: write "" for an empty one'
+                reader.add(problem, member, variable)
+        return reader.text_map(member, has_nulls=True)
+
+    def _drop_list_of_all_tools(self, reader: MemberReader) -> None:
+        """Remove a list of tools that stands for all of them."""
+        if self._client.name == "copilot-cli" and reader.rest.get("tools") == ["*"]:
+            del reader.rest["tools"]
+        elif self._client.name == "goose" and reader.rest.get("available_tools") == []:
+            del reader.rest["available_tools"]
+
+    def _read_kinds(self, reader: MemberReader) -> dict[str, str]:
+        """Read the members that name a transport."""
+        if self._client.syntax is None:
+            return {}
+        return {
+            member: kind
+            for member in _KIND_MEMBERS
+            # Of the others, what isn't a text has another meaning.
+            if (member == "type" or isinstance(reader.rest.get(member), str))
+            and (kind := reader.text(member)) is not None
+        }
+
     def _read_transport(
-        self, reader: MemberReader, command: str | None, addresses: Mapping[str, str]
+        self,
+        reader: MemberReader,
+        command: str | None,
+        addresses: Mapping[str, str],
+        urls: Mapping[str, ServerTransport],
+        kinds: Mapping[str, str],
+        given: list[str],
     ) -> ServerTransport | None:
-        """Return a server's transport, or None after adding why it has none."""
-        urls = self._dialect.urls
-        kind = reader.text("type") if self._client.syntax is not None else None
-        members = [*(["command"] if command is not None else []), *addresses]
+        """Return a server's transport, or None after adding why it has none.
+
+        Args:
+            reader: the entry.
+            command: its program.
+            addresses: its addresses, by member.
+            urls: the members that can have an address, with the transport that each means.
+            kinds: the words that name its transport, by member.
+            given: the names of all its members.
+        """
+        wanted: ServerTransport | None = None
+        kind_member = kind = ""
+        for member, word in kinds.items():
+            found = _TRANSPORTS.get(re.sub("[-_]", "", word.lower()))
+            if found is None:
+                problem = f"is {kind_text(word)}, which is no transport that is understood: write"
+                reader.add(f"{problem} stdio, http, sse or ws", member)
+                return None
+            if wanted not in (None, found):
+                reader.add(f"is {kind_text(word)}, but {kind_member} is {kind_text(kind)}", member)
+                return None
+            wanted, kind_member, kind = found, member, word
+        own = self._dialect
+        members = [*([own.command] if command is not None else []), *addresses]
         if len(members) > 1:
             reader.add(f"has both {members[0]} and {members[1]}: remove one", members[1])
             return None
-        if kind is not None and kind not in _TRANSPORTS:
-            reader.add(f"is not one of {', '.join(_TRANSPORTS)}", "type")
-            return None
-        wanted = None if kind is None else _TRANSPORTS[kind]
         if not members:
-            remote = [] if wanted == "stdio" else [*urls]
-            needed = [*(["command"] if wanted in (None, "stdio") else []), *remote]
-            if reader.wrong.isdisjoint(("command", *urls)):
-                reader.add(f"needs {' or '.join(needed)}")
+            remote = [] if wanted == "stdio" else [*own.urls]
+            needed = [*([own.command] if wanted in (None, "stdio") else []), *remote]
+            if reader.wrong.isdisjoint((own.command, *urls)):
+                reader.add(f"needs {' or '.join(needed)}{_mistaken_text(given)}")
             return None
-        if members == ["command"]:
+        if members == [own.command]:
             if wanted in (None, "stdio"):
                 return "stdio"
-            reader.add(f"is {kind}, which needs {' or '.join(urls)} in place of command", "type")
+            problem = f"is {kind}, which needs {' or '.join(own.urls)} in place of {own.command}"
+            reader.add(problem, kind_member)
             return None
         if wanted == "stdio":
-            reader.add(f"is stdio, which needs command in place of {members[0]}", "type")
+            problem = f"is {kind}, which needs {own.command} in place of {members[0]}"
+            reader.add(problem, kind_member)
             return None
         return wanted or urls[members[0]]
 
@@ -378,15 +644,16 @@ class _FileReader:
                 names.append(name)
         return tuple(names)
 
-    def _read_inputs(self, values: Any) -> dict[str, ConfigInput]:
+    def _read_inputs(self, values: Any, around: tuple[str, ...]) -> dict[str, ConfigInput]:
+        """Read the inputs in the object at the path `around`."""
         inputs: dict[str, ConfigInput] = {}
         if values is None:
             return inputs
         if not isinstance(values, list):
-            self._add(("inputs",), "must be an array")
+            self._add((*around, "inputs"), "must be an array")
             return inputs
         for n, value in enumerate(values):
-            path = ("inputs", n)
+            path: MemberPath = (*around, "inputs", n)
             if not isinstance(value, dict):
                 self._add(path, "must be an object")
                 continue
@@ -411,8 +678,35 @@ class _FileReader:
                 inputs[found.id] = found
         return inputs
 
+    def _find_restricted_by_opencode(
+        self, root: dict[str, Any], servers: dict[str, ServerConfig]
+    ) -> list[str]:
+        """Return the servers of which opencode turns some tools off, after adding that."""
+        if self._client.name != "opencode":
+            return []
+        found = [
+            (name, pattern)
+            for name in servers
+            for pattern in _tools_off(root)
+            if not servers[name].disabled and pattern.startswith(f"{name}_")
+        ]
+        for name, pattern in found:
+            problem = "turns tools of this server off, which is not understood: remove it"
+            place = self._tree.place(("tools", pattern))
+            self._problems.append(ConfigProblem(place, problem, name, restricts=True))
+        return list(dict.fromkeys(name for name, _ in found))
+
     def _find_excluded(self, root: dict[str, Any], servers: dict[str, ServerConfig]) -> list[str]:
-        """Return the servers that Gemini CLI turns off by lists beside the servers."""
+        """Return the servers that Gemini CLI or opencode turns off beside the servers."""
+        if self._client.name == "opencode":
+            return [
+                name
+                for name in servers
+                if any(
+                    pattern == name or fnmatchcase(f"{name}_", pattern)
+                    for pattern in _tools_off(root)
+                )
+            ]
         if self._client.name != "gemini":
             return []
         before = len(self._problems)
@@ -439,6 +733,33 @@ class _FileReader:
             for name in servers
             if name.strip().lower() in excluded or (allowed is not None and name not in allowed)
         ]
+
+
+def _tools_off(root: dict[str, Any]) -> list[str]:
+    """Return the patterns of tools that opencode turns off. A tool is `SERVER_TOOL` there."""
+    tools = root.get("tools")
+    return (
+        [name for name, is_on in tools.items() if is_on is False] if isinstance(tools, dict) else []
+    )
+
+
+def _only(reader: MemberReader, members: tuple[str, ...]) -> str:
+    """Return the one of several spellings that an entry has, or the first one."""
+    given = [member for member in members if reader.rest.get(member) is not None]
+    for member in given[1:]:
+        reader.add(f"has both {given[0]} and {member}: remove one", member)
+    return (given or members)[0]
+
+
+def _mistaken_text(given: list[str]) -> str:
+    """Return what an entry has in place of what it needs, to append to that problem."""
+    for name in given:
+        if name in _MISTAKEN:
+            return f": write {_MISTAKEN[name]} in place of {name}"
+    if not given:
+        return ""
+    more = ", ..." if len(given) > _MAX_NAMED else ""
+    return f", and has {', '.join(map(name_text, given[:_MAX_NAMED]))}{more}"
 
 
 def _read_timeouts(reader: MemberReader, units: Mapping[str, float]) -> float | None:

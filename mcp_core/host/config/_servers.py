@@ -159,6 +159,8 @@ class ConfigFile:
             any other, so that a typing error doesn't start a different server.
         problems: what is wrong, in the order of the file.
         has_servers: whether the file has the member for servers at all, even an empty one.
+        servers_path: the path of that member, from the outermost object; empty if the file is the
+            mapping of servers itself.
     """
 
     file: str
@@ -168,3 +170,4 @@ class ConfigFile:
     broken: frozenset[str] = frozenset()
     problems: tuple[ConfigProblem, ...] = ()
     has_servers: bool = False
+    servers_path: tuple[str, ...] = ("mcpServers",)

@@ -19,11 +19,12 @@ from ._toml_edit import set_toml_flag, set_toml_members
 
 __all__ = ["MemberChange", "describe_change", "hide_values"]
 
-_SECRET_MEMBERS: Final = ("env", "headers", "http_headers")
+_SECRET_MEMBERS: Final = ("env", "environment", "envs", "headers", "http_headers")
 _HIDDEN: Final = "(hidden)"
 _HIDDEN_CHANGE: Final = "(hidden, another value)"
-# A reference isn't a secret: ${NAME}, ${env:NAME}, and in a header Bearer ${NAME}.
-_REFERENCE: Final = re.compile(r"(?:bearer +)?\$\{[^{}]*\}", re.IGNORECASE)
+# A reference isn't a secret: ${NAME}, ${env:NAME}, {env:NAME} of opencode, and in a header
+# Bearer ${NAME}.
+_REFERENCE: Final = re.compile(r"(?:bearer +)?(?:\$\{[^{}]*\}|\{env:[^{}]*\})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class MemberChange:
 
     Args:
         client: the client.
-        path: the names from the outermost object of the file to the member; at least two.
+        path: the names from the outermost object of the file to the member; at least one.
         old: the value that the member has now; None if it has none, or null.
         new: the value to be written, equal to `old` if nothing needs to be done; None removes the
             member. In TOML it is an object, or true or false.

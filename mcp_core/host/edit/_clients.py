@@ -3,6 +3,7 @@
 The files and commands of Claude Code 2.1, Codex 0.169 and Gemini CLI 0.61 were tried in November
 2026. The others' are as documented: vscode-docs `agent-customization/mcp-servers.md`,
 cursor.com/docs/context/mcp, and the quick start of modelcontextprotocol.io for Claude Desktop.
+Programs whose files are only read have the page in `_READ_ONLY`, read on 2026-11-29.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class ClientFormat:
     Args:
         name: the client's name on our command line.
         title: its name for people.
-        servers: the member of the file that holds the servers.
+        servers: the path of the member that holds the servers, from the outermost object; empty if
+            the file is the mapping of servers itself.
         syntax: the JSON that the client can read; None for TOML.
         user: where its file for all projects is, by `sys.platform`.
         user_variable: an environment variable that names another directory for that file, and the
@@ -99,11 +101,12 @@ class ClientFormat:
         program: the client's own command; None if it has none.
         add_command: its arguments that register a server; None if they cannot express the entry.
         needs_restart: whether a running client doesn't notice that its file has changed.
+        is_written: whether servers are registered in its file; if not, they are only read there.
     """
 
     name: str
     title: str
-    servers: str
+    servers: tuple[str, ...]
     syntax: JsonSyntax | None
     user: Mapping[str, _Place]
     user_variable: tuple[str, tuple[str, ...]] | None = None
@@ -120,6 +123,7 @@ class ClientFormat:
     program: str | None = None
     add_command: Callable[[ServerEntry, ConfigScope], list[str] | None] | None = None
     needs_restart: bool = False
+    is_written: bool = True
 
 
 def _everywhere(*parts: str) -> dict[str, _Place]:
@@ -178,14 +182,123 @@ _TYPED: Final[dict[ServerTransport, _Remote]] = {
     "sse": ("url", {"type": "sse"}),
 }
 
-# The programs whose configuration can be changed, by the name that the command takes.
+_EDITOR_JSON: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
+
+
+def _read_only(
+    name: str,
+    title: str,
+    servers: tuple[str, ...],
+    user: Mapping[str, _Place],
+    *,
+    headers: str = "headers",
+    tool_lists: tuple[str, str] | None = None,
+    disabling: Literal["disabled", "enabled"] | None = "disabled",
+    user_variable: tuple[str, tuple[str, ...]] | None = None,
+    project: tuple[str, ...] | None = None,
+) -> ClientFormat:
+    return ClientFormat(
+        name=name,
+        title=title,
+        servers=servers,
+        syntax=_EDITOR_JSON,
+        user=user,
+        user_variable=user_variable,
+        project=project,
+        members={},
+        headers=headers,
+        tool_lists=tool_lists,
+        disabling=disabling,
+        is_written=False,
+    )
+
+
+# Programs whose files are read and imported, and not written, with the page that describes them.
+_READ_ONLY: Final = (
+    # docs.github.com/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers
+    _read_only(
+        "copilot-cli",
+        "GitHub Copilot CLI",
+        ("mcpServers",),
+        _everywhere(".copilot", "mcp-config.json"),
+        user_variable=("COPILOT_HOME", ("mcp-config.json",)),
+        tool_lists=("tools", "deniedTools"),
+        project=(".github", "mcp.json"),
+    ),
+    # docs.windsurf.com/windsurf/cascade/mcp
+    _read_only(
+        "windsurf",
+        "Windsurf",
+        ("mcpServers",),
+        _everywhere(".codeium", "windsurf", "mcp_config.json"),
+        tool_lists=("allowedTools", "disabledTools"),
+    ),
+    # docs.cline.bot/mcp/adding-and-configuring-servers, for its command-line program
+    _read_only(
+        "cline",
+        "Cline",
+        ("mcpServers",),
+        _everywhere(".cline", "data", "settings", "cline_mcp_settings.json"),
+    ),
+    # lmstudio.ai/docs/app/mcp
+    _read_only("lm-studio", "LM Studio", ("mcpServers",), _everywhere(".lmstudio", "mcp.json")),
+    # zed.dev/docs/ai/mcp
+    _read_only(
+        "zed",
+        "Zed",
+        ("context_servers",),
+        {
+            "linux": ("config", ("zed", "settings.json")),
+            "darwin": ("home", (".config", "zed", "settings.json")),
+            "win32": ("appdata", ("Zed", "settings.json")),
+        },
+        disabling="enabled",
+        project=(".zed", "settings.json"),
+    ),
+    # opencode.ai/docs/mcp-servers; version 2 has the servers in a member `servers` of `mcp`
+    _read_only(
+        "opencode",
+        "opencode",
+        ("mcp",),
+        {
+            "linux": ("config", ("opencode", "opencode.json")),
+            "darwin": ("home", (".config", "opencode", "opencode.json")),
+            "win32": ("home", (".config", "opencode", "opencode.json")),
+        },
+        disabling="enabled",
+        project=("opencode.json",),
+    ),
+    # code.visualstudio.com/docs/copilot/chat/mcp-servers, of May 2025
+    _read_only(
+        "vscode-settings",
+        "VS Code (settings.json)",
+        ("mcp", "servers"),
+        _application("Code", "User", "settings.json"),
+        project=(".vscode", "settings.json"),
+    ),
+    # goose-docs.ai/docs/guides/config-files: YAML, read as JSON only
+    _read_only(
+        "goose",
+        "goose",
+        ("extensions",),
+        {
+            "linux": ("config", ("goose", "config.yaml")),
+            "darwin": ("home", (".config", "goose", "config.yaml")),
+            "win32": ("appdata", ("Block", "goose", "config", "config.yaml")),
+        },
+        tool_lists=("available_tools", "deniedTools"),
+        disabling="enabled",
+    ),
+)
+
+# The programs whose configuration can be read, by the name that the command takes.
 CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
     client.name: client
     for client in (
         ClientFormat(
             name="claude-code",
             title="Claude Code",
-            servers="mcpServers",
+            servers=("mcpServers",),
             syntax=JsonSyntax(byte_order_mark=True),
             user=_everywhere(".claude.json"),
             user_variable=("CLAUDE_CONFIG_DIR", (".claude.json",)),
@@ -202,7 +315,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
         ClientFormat(
             name="claude-desktop",
             title="Claude Desktop",
-            servers="mcpServers",
+            servers=("mcpServers",),
             syntax=JsonSyntax(byte_order_mark=True),
             user=_application("Claude", "claude_desktop_config.json"),
             project=None,
@@ -213,7 +326,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
         ClientFormat(
             name="cursor",
             title="Cursor",
-            servers="mcpServers",
+            servers=("mcpServers",),
             syntax=JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True),
             user=_everywhere(".cursor", "mcp.json"),
             project=(".cursor", "mcp.json"),
@@ -226,7 +339,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
         ClientFormat(
             name="vscode",
             title="VS Code",
-            servers="servers",
+            servers=("servers",),
             syntax=JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True),
             user=_application("Code", "User", "mcp.json"),
             project=(".vscode", "mcp.json"),
@@ -240,7 +353,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
         ClientFormat(
             name="codex",
             title="Codex",
-            servers="mcp_servers",
+            servers=("mcp_servers",),
             syntax=None,
             user=_everywhere(".codex", "config.toml"),
             user_variable=("CODEX_HOME", ("config.toml",)),
@@ -257,7 +370,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
         ClientFormat(
             name="gemini",
             title="Gemini CLI",
-            servers="mcpServers",
+            servers=("mcpServers",),
             syntax=JsonSyntax(comments=True),
             user=_everywhere(".gemini", "settings.json"),
             user_variable=("GEMINI_CLI_HOME", (".gemini", "settings.json")),
@@ -271,6 +384,7 @@ CLIENT_FORMATS: Final[Mapping[str, ClientFormat]] = {
             program="gemini",
             add_command=_add_to_gemini,
         ),
+        *_READ_ONLY,
     )
 }
 
@@ -335,8 +449,13 @@ def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
     """Return the members of the entry of `server` in the file of `client`, by name.
 
     Raises:
-        ValueError: the client cannot have such an entry.
+        ValueError: the client cannot have such an entry, or its file is only read.
     """
+    if not client.is_written:
+        raise ValueError(
+            f"mcp-trio reads the file of {client.title}, and writes no entries into it: add the"
+            f" server there by hand"
+        )
     if server.transport != "stdio":
         return {**_remote_members(client, server), **_tool_members(client, server)}
     env = dict(server.env)

@@ -42,12 +42,13 @@ def read_entries(client: ClientFormat, text: str) -> dict[str, Any]:
     found = read_toml(text) if client.syntax is None else read_json(text, client.syntax)
     if found is None:
         return {}
-    servers = found.get(client.servers, {}) if isinstance(found, dict) else None
-    if isinstance(servers, dict):
-        return servers
+    for name in client.servers:
+        found = found.get(name, {}) if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
     if client.syntax is not None:
-        find_member(text, (client.servers, ""), client.syntax)  # raises, with the line
-    raise ConfigFileError(1, f"{client.servers} is not a table")
+        find_member(text, (*client.servers, ""), client.syntax)  # raises, with the line
+    raise ConfigFileError(1, f"{client.servers[-1]} is not a table")
 
 
 def find_entry_line(client: ClientFormat, name: str, text: str) -> int | None:
@@ -63,14 +64,15 @@ def find_entry_line(client: ClientFormat, name: str, text: str) -> int | None:
     """
     if name not in read_entries(client, text):
         return None
-    path = (client.servers, name)
+    path = (*client.servers, name)
     if client.syntax is None:
         places = find_toml_places(text)
         position = places.get(path, places.get(path[:1], 0))  # an inline table has no places
     else:
-        root = parse_json(text, client.syntax)
-        assert root is not None
-        position = root.members[client.servers].node.members[name].start
+        position, node = 0, parse_json(text, client.syntax)
+        for part in path:
+            assert node is not None
+            position, node = node.members[part]
     return text.count("\n", 0, position) + 1
 
 
@@ -87,7 +89,7 @@ def plan_entry(client: ClientFormat, name: str, members: dict[str, Any], text: s
         ConfigFileError: the text cannot be parsed, or its servers aren't an object.
     """
     old = read_entries(client, text).get(name)
-    return MemberChange(client, (client.servers, name), old, members)
+    return MemberChange(client, (*client.servers, name), old, members)
 
 
 def plan_removal(client: ClientFormat, name: str, text: str) -> list[MemberChange]:
@@ -104,7 +106,7 @@ def plan_removal(client: ClientFormat, name: str, text: str) -> list[MemberChang
     entries = read_entries(client, text)
     if name not in entries:
         return []
-    return [MemberChange(client, (client.servers, name), entries[name], None)]
+    return [MemberChange(client, (*client.servers, name), entries[name], None)]
 
 
 def plan_disabling(client: ClientFormat, name: str, text: str) -> list[MemberChange]:
@@ -132,7 +134,7 @@ def plan_disabling(client: ClientFormat, name: str, text: str) -> list[MemberCha
     off = not _ON[member]
     if entry.get(member) is off:
         return []
-    return [MemberChange(client, (client.servers, name, member), entry.get(member), off)]
+    return [MemberChange(client, (*client.servers, name, member), entry.get(member), off)]
 
 
 def plan_enabling(client: ClientFormat, name: str, text: str) -> list[MemberChange]:
@@ -148,7 +150,7 @@ def plan_enabling(client: ClientFormat, name: str, text: str) -> list[MemberChan
     """
     entry = _read_entry(client, name, text)
     changes = [
-        MemberChange(client, (client.servers, name, member), entry[member], None)
+        MemberChange(client, (*client.servers, name, member), entry[member], None)
         for member in _ON
         if member in entry and entry[member] is not _ON[member]
     ]

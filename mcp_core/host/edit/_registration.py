@@ -26,7 +26,7 @@ def plan_registration(client: ClientFormat, server: ServerEntry, text: str) -> M
     """
     old = read_entries(client, text).get(server.name)
     new = _merge_entry(client, old, entry_members(client, server))
-    return MemberChange(client, (client.servers, server.name), old, new)
+    return MemberChange(client, (*client.servers, server.name), old, new)
 
 
 def replaces_another(change: MemberChange) -> bool:

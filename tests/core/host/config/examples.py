@@ -14,6 +14,18 @@ _CURSOR: Final = "cursor.com/docs/mcp"
 _VSCODE: Final = "code.visualstudio.com/docs/agents/reference/mcp-configuration"
 _CODEX: Final = "developers.openai.com/codex/mcp"
 _GEMINI: Final = "geminicli.com/docs/tools/mcp-server"
+# Read on 2026-11-29.
+_COPILOT: Final = "docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers"
+_WINDSURF: Final = "docs.windsurf.com/windsurf/cascade/mcp"
+_CLINE: Final = "docs.cline.bot/mcp/adding-and-configuring-servers"
+_LM_STUDIO: Final = "lmstudio.ai/docs/app/mcp"
+_ZED: Final = "zed.dev/docs/ai/mcp"
+_OPENCODE: Final = "opencode.ai/v1/docs/mcp-servers"
+_OPENCODE_2: Final = "opencode.ai/v2/docs/mcp-servers"
+_VSCODE_SETTINGS: Final = (
+    "code.visualstudio.com/docs/copilot/chat/mcp-servers (as of 2025-05-08, in vscode-docs)"
+)
+_GOOSE: Final = "goose-docs.ai/docs/guides/config-files"
 
 
 class Example(NamedTuple):
@@ -512,5 +524,396 @@ approval_mode = "approve"
             },
             "discoveredServer": {"transport": "sse"},
         },
+    ),
+    Example(
+        _COPILOT + "#editing-the-configuration-file",
+        "copilot-cli",
+        "/home/u/.copilot/mcp-config.json",
+        """\
+{
+  "mcpServers": {
+    "playwright": {
+      "type": "local",
+      "command": "npx",
+      "args": ["@playwright/mcp@latest"],
+      "env": {},
+      "tools": ["*"]
+    },
+    "context7": {
+      "type": "http",
+      "url": "https://mcp.context7.com/mcp",
+      "headers": {
+        "CONTEXT7_API_KEY": "YOUR-API-KEY"
+      },
+      "tools": ["*"]
+    }
+  }
+}
+""",
+        {
+            "playwright": {
+                "transport": "stdio",
+                "command": "npx",
+                "args": ("@playwright/mcp@latest",),
+                "allowed_tools": None,
+            },
+            "context7": {
+                "transport": "http",
+                "headers": {"CONTEXT7_API_KEY": "YOUR-API-KEY"},
+                "allowed_tools": None,
+            },
+        },
+    ),
+    Example(
+        _COPILOT + "#adding-per-repository-mcp-servers",
+        "claude-code",
+        ".mcp.json",
+        """\
+{
+  "mcpServers": {
+    "playwright": {
+      "type": "local",
+      "command": "npx",
+      "args": ["@playwright/mcp@latest"]
+    }
+  }
+}
+""",
+        {"playwright": {"transport": "stdio", "command": "npx"}},
+    ),
+    Example(
+        _WINDSURF + "#mcp-config-json",
+        "windsurf",
+        "/home/u/.codeium/windsurf/mcp_config.json",
+        """\
+{
+  "mcpServers": {
+    "github": {
+      "command": "npx",
+      "args": [
+        "-y",
+        "@modelcontextprotocol/server-github"
+      ],
+      "env": {
+        "GITHUB_PERSONAL_ACCESS_TOKEN": "<YOUR_PERSONAL_ACCESS_TOKEN>"
+      }
+    }
+  }
+}
+""",
+        {"github": {"transport": "stdio", "args": ("-y", "@modelcontextprotocol/server-github")}},
+    ),
+    Example(
+        _WINDSURF + "#config-interpolation",
+        "windsurf",
+        r"C:\Users\u\.codeium\windsurf\mcp_config.json",
+        """\
+{
+  "mcpServers": {
+    "remote-http-mcp": {
+      "serverUrl": "https://your-server.com/mcp",
+      "headers": {
+        "Authorization": "Bearer ${env:AUTH_TOKEN}"
+      }
+    }
+  }
+}
+""",
+        {
+            "remote-http-mcp": {
+                "transport": "http",
+                "url": "https://your-server.com/mcp",
+                "headers": {"Authorization": "Bearer ${env:AUTH_TOKEN}"},
+            }
+        },
+    ),
+    Example(
+        _CLINE + "#stdio-transport-local-servers",
+        "cline",
+        "/home/u/.cline/data/settings/cline_mcp_settings.json",
+        """\
+{
+  "mcpServers": {
+    "local-server": {
+      "command": "node",
+      "args": ["/path/to/server.js"],
+      "env": {
+        "API_KEY": "your_api_key"
+      },
+      "alwaysAllow": ["tool1", "tool2"],
+      "disabled": false
+    }
+  }
+}
+""",
+        {
+            "local-server": {
+                "transport": "stdio",
+                "env": {"API_KEY": "your_api_key"},
+                "extra": {"alwaysAllow": ["tool1", "tool2"]},
+            }
+        },
+    ),
+    Example(
+        _CLINE + "#sse-transport-remote-servers",
+        "cline",
+        "cline_mcp_settings.json",
+        """\
+{
+  "mcpServers": {
+    "remote-server": {
+      "url": "https://your-server-url.com/mcp",
+      "headers": {
+        "Authorization": "Bearer your-token"
+      },
+      "alwaysAllow": ["tool3"],
+      "disabled": false
+    }
+  }
+}
+""",
+        {"remote-server": {"transport": "sse", "extra": {"alwaysAllow": ["tool3"]}}},
+    ),
+    Example(
+        _LM_STUDIO,
+        "lm-studio",
+        "/home/u/.lmstudio/mcp.json",
+        """\
+{
+  "mcpServers": {
+    "hf-mcp-server": {
+      "url": "https://huggingface.co/mcp",
+      "headers": {
+        "Authorization": "Bearer <YOUR_HF_TOKEN>"
+      }
+    }
+  }
+}
+""",
+        {
+            "hf-mcp-server": {
+                "transport": "http",
+                "url": "https://huggingface.co/mcp",
+                "headers": {"Authorization": "Bearer <YOUR_HF_TOKEN>"},
+            }
+        },
+    ),
+    Example(
+        _LM_STUDIO + "/deeplink (without a member around the servers)",
+        "claude-code",
+        "copied.json",
+        """\
+{
+  "hf-mcp-server": {
+    "url": "https://huggingface.co/mcp",
+    "headers": {
+      "Authorization": "Bearer <YOUR_HF_TOKEN>"
+    }
+  }
+}
+""",
+        {"hf-mcp-server": {"transport": "http", "url": "https://huggingface.co/mcp"}},
+    ),
+    Example(
+        _ZED + "#as-custom-servers",
+        "zed",
+        "/home/u/.config/zed/settings.json",
+        """\
+{
+  "context_servers": {
+    "local-mcp-server": {
+      "command": "some-command",
+      "args": ["arg-1", "arg-2"],
+      "env": {}
+    },
+    "remote-mcp-server": {
+      "url": "https://example.com/mcp",
+      "headers": { "Authorization": "Bearer <token>" }
+    },
+    "remote-mcp-server-with-oauth": {
+      "url": "https://mcp.example.com/mcp"
+    }
+  }
+}
+""",
+        {
+            "local-mcp-server": {"transport": "stdio", "args": ("arg-1", "arg-2")},
+            "remote-mcp-server": {
+                "transport": "http",
+                "headers": {"Authorization": "Bearer <token>"},
+            },
+            "remote-mcp-server-with-oauth": {"transport": "http"},
+        },
+    ),
+    Example(
+        _ZED + " (of 2025, with a source)",
+        "zed",
+        ".zed/settings.json",
+        """\
+{
+  // Zed settings
+  "context_servers": {
+    "your-mcp-server": {
+      "source": "custom",
+      "command": "some-command",
+      "args": ["arg-1", "arg-2"],
+      "env": {}
+    }
+  },
+}
+""",
+        {"your-mcp-server": {"command": "some-command", "extra": {"source": "custom"}}},
+    ),
+    Example(
+        _OPENCODE + "#local",
+        "opencode",
+        "opencode.jsonc",
+        """\
+{
+  "$schema": "https://opencode.ai/config.json",
+  "mcp": {
+    "my-local-mcp-server": {
+      "type": "local",
+      // Or ["bun", "x", "my-mcp-command"]
+      "command": ["npx", "-y", "my-mcp-command"],
+      "enabled": true,
+      "environment": {
+        "MY_ENV_VAR": "my_env_var_value",
+      },
+    },
+  },
+}
+""",
+        {
+            "my-local-mcp-server": {
+                "transport": "stdio",
+                "command": "npx",
+                "args": ("-y", "my-mcp-command"),
+                "env": {"MY_ENV_VAR": "my_env_var_value"},
+                "disabled": False,
+            }
+        },
+    ),
+    Example(
+        _OPENCODE + "#disabling-oauth",
+        "opencode",
+        "opencode.json",
+        """\
+{
+  "$schema": "https://opencode.ai/config.json",
+  "mcp": {
+    "my-api-key-server": {
+      "type": "remote",
+      "url": "https://mcp.example.com/mcp",
+      "oauth": false,
+      "headers": {
+        "Authorization": "Bearer {env:MY_API_KEY}"
+      }
+    }
+  }
+}
+""",
+        {
+            "my-api-key-server": {
+                "transport": "http",
+                "headers": {"Authorization": "Bearer ${env:MY_API_KEY}"},
+                "extra": {"oauth": False},
+            }
+        },
+    ),
+    Example(
+        _OPENCODE_2 + "#configure-servers",
+        "opencode",
+        "opencode.jsonc",
+        """\
+{
+  "$schema": "https://opencode.ai/config.json",
+  "mcp": {
+    "servers": {
+      "my-server": {
+        "type": "local",
+        "command": ["npx", "-y", "example-mcp-server"],
+        "disabled": true,
+      },
+    },
+  },
+}
+""",
+        {"my-server": {"args": ("-y", "example-mcp-server"), "disabled": True}},
+    ),
+    Example(
+        _VSCODE_SETTINGS + "#add-an-mcp-server-to-your-user-settings",
+        "vscode-settings",
+        "/home/u/.config/Code/User/settings.json",
+        """\
+// settings.json
+{
+    "mcp": {
+        "servers": {
+            "my-mcp-server": {
+                "type": "stdio",
+                "command": "my-command",
+                "args": []
+            }
+        }
+    },
+}
+""",
+        {"my-mcp-server": {"transport": "stdio", "command": "my-command", "args": ()}},
+    ),
+    Example(
+        _GOOSE + "#extensions-configuration (as JSON)",
+        "goose",
+        "servers.json",
+        """\
+{
+  "extensions": {
+    "developer": {
+      "type": "builtin",
+      "name": "developer",
+      "enabled": true,
+      "bundled": true,
+      "timeout": 300
+    },
+    "filesystem": {
+      "type": "stdio",
+      "name": "filesystem",
+      "enabled": true,
+      "cmd": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/tmp"],
+      "env_keys": [],
+      "envs": {},
+      "timeout": 300
+    },
+    "remote-tools": {
+      "type": "streamable_http",
+      "name": "remote-tools",
+      "enabled": true,
+      "uri": "https://example.com/mcp",
+      "headers": {},
+      "env_keys": [],
+      "envs": {},
+      "timeout": 300
+    }
+  }
+}
+""",
+        {
+            "filesystem": {
+                "transport": "stdio",
+                "command": "npx",
+                "args": ("-y", "@modelcontextprotocol/server-filesystem", "/tmp"),
+                "call_timeout": 300.0,
+                "extra": {"name": "filesystem"},
+            },
+            "remote-tools": {
+                "transport": "http",
+                "url": "https://example.com/mcp",
+                "extra": {"name": "remote-tools"},
+            },
+        },
+        problems=(
+            'servers.json:4:7: extensions.developer.type: is "builtin", which is no transport',
+        ),
     ),
 )

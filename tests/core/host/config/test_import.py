@@ -43,7 +43,7 @@ http_headers = { X-Plain = "1" }
 
 
 def read(client: str, servers: dict[str, Any], **others: Any) -> ConfigFile:
-    text = json.dumps({CLIENT_FORMATS[client].servers: servers, **others})
+    text = json.dumps({CLIENT_FORMATS[client].servers[0]: servers, **others})
     return read_config(text, file="f", format=client)
 
 

@@ -36,7 +36,7 @@ def test_member_of_wrong_type_is_a_problem_of_its_server() -> None:
     assert (reader.text("a"), reader.texts("b"), reader.text_map("c")) == (None, (), {})
     assert (reader.flag("e"), reader.positive("f"), reader.positive("g")) == (None,) * 3
     assert [(str(each), each.server) for each in problems] == [
-        ("f:1:8: o.a: must be a string, not a number", "x"),
+        ("f:1:8: o.a: must be a string, not a number: write it in quotes", "x"),
         ("f:1:16: o.b: must be an array of strings, not an object", "x"),
         ("f:1:25: o.c: must be an object of strings, not an array", "x"),
         ("f:1:34: o.e: must be true or false, not a string", "x"),

@@ -17,7 +17,9 @@ from mcp_core.host import (
     InvalidConfig,
     ServerConfig,
     find_config_format,
+    find_entry_line,
     format_to_edit,
+    plan_removal,
     read_config,
 )
 from tests.levels import fewer_examples
@@ -85,12 +87,128 @@ def test_server_config_cannot_change() -> None:
         (".gemini/settings.json", {"url": "u"}, "sse"),
         (".gemini/settings.json", {"type": "http", "url": "u"}, "http"),
         (".gemini/settings.json", {"httpUrl": "u"}, "http"),
+        (".gemini/settings.json", {"serverUrl": "u"}, "http"),
+        (".mcp.json", {"httpUrl": "u"}, "http"),
+        (".mcp.json", {"serverUrl": "u"}, "http"),
+        (".mcp.json", {"type": "local", "command": "x"}, "stdio"),
+        (".mcp.json", {"type": "streamableHttp", "url": "u"}, "http"),
+        (".mcp.json", {"type": "streamable_http", "url": "u"}, "http"),
+        (".mcp.json", {"type": "HTTP", "url": "u"}, "http"),
+        (".mcp.json", {"type": "remote", "url": "u"}, "http"),
+        (".mcp.json", {"type": "websocket", "url": "u"}, "ws"),
+        (".mcp.json", {"transport": "sse", "url": "u"}, "sse"),
+        (".mcp.json", {"transportType": "http", "url": "u"}, "http"),
+        (".mcp.json", {"type": "http", "transport": "streamable-http", "url": "u"}, "http"),
+        (".mcp.json", {"transport": {"type": "sse"}, "url": "u"}, "http"),  # not a spelling of type
+        ("cline_mcp_settings.json", {"url": "u"}, "sse"),
+        ("cline_mcp_settings.json", {"type": "streamableHttp", "url": "u"}, "http"),
+        ("windsurf/mcp_config.json", {"serverUrl": "u"}, "http"),
+        ("windsurf/mcp_config.json", {"url": "u"}, "http"),
     ],
 )
 def test_transport_is_the_type_or_follows_from_the_members(
     file: str, entry: dict[str, Any], transport: str
 ) -> None:
     assert read_one(entry, file).transport == transport
+
+
+def test_numbers_and_null_in_env_are_understood() -> None:
+    server = read_one(
+        {"command": "x", "args": ["--port", 8080, 1.5], "env": {"PORT": 8080, "F": 1.5, "N": None}}
+    )
+    assert server.args == ("--port", "8080", "1.5")
+    assert server.env == {"PORT": "8080", "F": "1.5"}
+    assert read_one({"url": "u", "headers": {"X-Version": 1}}).headers == {"X-Version": "1"}
+
+
+def test_command_with_its_words_in_an_array_is_understood() -> None:
+    server = read_one({"command": ["npx", "-y", "x"], "args": ["z"], "environment": {"A": "1"}})
+    assert (server.command, server.args) == ("npx", ("-y", "x", "z"))
+    assert server.env == {"A": "1"}
+
+
+# What the content of a file of any name shows: the format, and where its servers are.
+SHAPES = [
+    ('{"mcpServers": {"a": {"command": "x"}}}', "claude-code", ("mcpServers",)),
+    ('{"servers": {"a": {"command": "x"}}}', "vscode", ("servers",)),
+    ('{"context_servers": {"a": {"command": "x"}}}', "zed", ("context_servers",)),
+    ('{"mcp": {"servers": {"a": {"command": "x"}}}}', "vscode-settings", ("mcp", "servers")),
+    (
+        '{"$schema": "https://opencode.ai/x.json", "mcp": {"servers": {"a": {"command": "x"}}}}',
+        "opencode",
+        ("mcp", "servers"),
+    ),
+    ('{"mcp": {"a": {"command": ["x"]}}}', "opencode", ("mcp",)),
+    ('{"extensions": {"a": {"cmd": "x"}}}', "goose", ("extensions",)),
+    ('{"a": {"command": "x"}}', "claude-code", ()),
+    ('{"$schema": "s", "a": {"command": "x"}}', "claude-code", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "format", "path"), SHAPES)
+@pytest.mark.parametrize("file", ["any.json", "settings.json"])
+def test_read_config_shape_of_a_known_program_is_recognized_by_its_content(
+    text: str, format: str, path: tuple[str, ...], file: str
+) -> None:
+    if file == "settings.json" and not path:
+        return  # any of its settings may have a command
+    found = read(text, file)
+    expected = "gemini" if (file, format) == ("settings.json", "claude-code") else format
+    assert (found.format, found.servers_path, found.problems) == (expected, path, ())
+    assert found.servers["a"].command == "x"
+    assert found.has_servers
+    client = format_to_edit(found)
+    assert find_entry_line(client, "a", text) == 1
+    assert plan_removal(client, "a", text)[0].apply(text) == text.replace(
+        text[text.index('"a": {') : text.index("}", text.index('"a": {')) + 1], ""
+    ).replace(", }", "}")
+
+
+@pytest.mark.parametrize(
+    ("tools", "disabled", "problems"),
+    [
+        ({"my-mcp": False}, True, []),
+        ({"my-*": False}, True, []),
+        ({"my-mcp_*": False}, True, []),
+        ({"my-mcp_read": False}, False, ["tools.my-mcp_read: turns tools of this server off"]),
+        ({"my-mcp*": True, "other_read": False, "m": False}, False, []),
+    ],
+)
+def test_tools_of_opencode_turn_servers_off(
+    tools: dict[str, bool], disabled: bool, problems: list[str]
+) -> None:
+    found = read(
+        json.dumps({"mcp": {"my-mcp": {"command": ["x"]}}, "tools": tools}), "opencode.json"
+    )
+    assert [server.disabled for server in found.servers.values()] == [disabled] * (not problems)
+    shown = [str(each).partition(" ")[2] for each in found.problems]
+    assert [text[: len(start)] for text, start in zip(shown, problems, strict=True)] == problems
+    assert all(each.restricts and each.server == "my-mcp" for each in found.problems)
+
+
+def test_opencode_with_a_server_named_servers_is_version_1() -> None:
+    found = read('{"mcp": {"servers": {"type": "local", "command": ["x"]}}}', "opencode.json")
+    assert list(found.servers) == ["servers"]
+
+
+def test_inputs_of_vscode_settings_are_beside_the_servers() -> None:
+    text = """{"mcp": {"inputs": [{"id": "key", "type": "promptString", "password": true}],
+    "servers": {"a": {"command": "x", "env": {"K": "${input:key}"}}}}}"""
+    found = read(text, ".vscode/settings.json")
+    assert found.inputs["key"].secret
+    assert str(found.inputs["key"].place) == ".vscode/settings.json:1:21: mcp.inputs[0]"
+
+
+def test_tool_lists_of_copilot_goose_and_windsurf_hold() -> None:
+    copilot = read_one({"command": "x", "tools": ["a"]}, ".copilot/mcp-config.json")
+    assert (copilot.allowed_tools, copilot.find_tool_denial("a")) == (("a",), None)
+    none = read_one({"command": "x", "tools": []}, ".copilot/mcp-config.json")
+    assert none.allowed_tools == ()
+    windsurf = read_one({"command": "x", "disabledTools": ["a"]}, "windsurf/mcp_config.json")
+    assert "its file denies it" in str(windsurf.find_tool_denial("a"))
+    for tools, expected in ([], None), (["a"], ("a",)):
+        text = json.dumps({"extensions": {"x": {"cmd": "c", "available_tools": tools}}})
+        assert read(text, "g.json").servers["x"].allowed_tools == expected
 
 
 @pytest.mark.parametrize(
@@ -104,6 +222,16 @@ def test_transport_is_the_type_or_follows_from_the_members(
         ("/home/u/.gemini/settings.json", "gemini"),
         ("/home/u/.codex/config.toml", "codex"),
         ("C:\\x\\claude_desktop_config.json", "claude-desktop"),
+        ("/p/.vscode/settings.json", "vscode-settings"),
+        ("C:\\Users\\u\\AppData\\Roaming\\Code\\User\\settings.json", "vscode-settings"),
+        ("/home/u/.config/zed/settings.json", "zed"),
+        ("/p/opencode.jsonc", "opencode"),
+        ("/home/u/.copilot/mcp-config.json", "copilot-cli"),
+        ("/p/.github/mcp.json", "copilot-cli"),
+        ("/home/u/.codeium/windsurf/mcp_config.json", "windsurf"),
+        ("/s/saoudrizwan.claude-dev/settings/cline_mcp_settings.json", "cline"),
+        ("/home/u/.lmstudio/mcp.json", "lm-studio"),
+        ("/home/u/.config/goose/config.yaml", "goose"),
         ("/etc/mcp-trio/managed-mcp.json", None),
         ("mcp.json", None),
     ],

@@ -31,7 +31,7 @@ def file_of(format: str, more: dict[str, Any]) -> ConfigFile:
         lines = [f"{json.dumps(name)} = {_toml(value)}" for name, value in more.items()]
         text = "\n".join(["[mcp_servers.x]", 'command = "c"', *lines])
     else:
-        servers = CLIENT_FORMATS[format].servers
+        servers = CLIENT_FORMATS[format].servers[0]
         text = json.dumps({servers: {"x": {"command": "c", **more}}}, indent=1)
     return read_config(text, file=FILES[format])
 

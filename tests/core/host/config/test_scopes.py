@@ -83,7 +83,7 @@ def test_merge_servers_broken_server_shadows_lower_scopes() -> None:
     assert commands(merged) == {"b": "user", "c": "user"}
     assert merged.omitted[0].explanation == "shadowed by a server with a problem in l (local)"
     assert [str(each) for each in merged.problems] == [
-        "l:1:23: mcpServers.a.command: must be a string, not a number"
+        "l:1:23: mcpServers.a.command: must be a string, not a number: write it in quotes"
     ]
 
 

@@ -26,6 +26,7 @@ from mcp_core.host.edit._changes import MemberChange
 
 NAMES = ["a", "ü.b/c", "x" * 200, "\x1b[2J\n", "a b", '"', "mcpServers"]
 FORMATS = ["claude-code", "cursor", "codex"]
+WRITTEN = [name for name, each in CLIENT_FORMATS.items() if each.is_written]
 SERVER = ServerEntry(name="us", command="/py", args=("-m", "x"), env={"K": "v"})
 CLAUDE = CLIENT_FORMATS["claude-code"]
 CODEX = CLIENT_FORMATS["codex"]
@@ -48,11 +49,11 @@ def apply(changes: list[MemberChange], text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("client", CLIENT_FORMATS)
+@pytest.mark.parametrize("client", WRITTEN)
 @pytest.mark.parametrize("name", NAMES)
 def test_entry_of_any_name_is_added_found_and_removed(client: str, name: str) -> None:
     form = CLIENT_FORMATS[client]
-    before = TOML if form.syntax is None else FILE.replace("mcpServers", form.servers)
+    before = TOML if form.syntax is None else FILE.replace("mcpServers", form.servers[0])
     members = entry_members(form, SERVER)
     text = plan_entry(form, name, members, before).apply(before)
     server = read_config(text, file="f", format=client).servers[name]
@@ -67,11 +68,25 @@ def test_entry_of_any_name_is_added_found_and_removed(client: str, name: str) ->
         assert removed.split() == before.split()
 
 
-@pytest.mark.parametrize("client", CLIENT_FORMATS)
+@pytest.mark.parametrize("client", WRITTEN)
 def test_entry_is_added_to_an_empty_file(client: str) -> None:
     form = CLIENT_FORMATS[client]
     text = plan_entry(form, "us", entry_members(form, SERVER), "").apply("")
     assert list(read_config(text, file="f", format=client).servers) == ["us"]
+
+
+@pytest.mark.parametrize("client", sorted(CLIENT_FORMATS.keys() - WRITTEN))
+def test_entry_of_a_file_that_is_only_read_is_removed_and_never_written(client: str) -> None:
+    form = CLIENT_FORMATS[client]
+    around = '{"z": 1, %s"a": {}, "us": {"command": "x"}%s}'
+    inner = "".join(f'"{name}": {{' for name in form.servers), "}" * len(form.servers)
+    before = around % inner
+    with pytest.raises(ValueError, match="and writes no entries into it: add the server there"):
+        entry_members(form, SERVER)
+    assert find_entry_line(form, "us", before) == 1
+    assert apply(plan_removal(form, "us", before), before) == before.replace(
+        ', "us": {"command": "x"}', ""
+    )
 
 
 @pytest.mark.parametrize("form", [CLAUDE, CODEX])
@@ -185,7 +200,7 @@ def test_enabling_removes_all_that_turns_a_server_off(form: Any, text: str, enab
 def test_disabling_in_format_without_a_way_is_refused(name: str) -> None:
     form = CLIENT_FORMATS[name]
     with pytest.raises(ValueError, match=f"the file of {form.title} cannot turn a server off"):
-        plan_disabling(form, "a", f'{{"{form.servers}": {{"a": {{}}}}}}')
+        plan_disabling(form, "a", f'{{"{form.servers[0]}": {{"a": {{}}}}}}')
 
 
 @pytest.mark.parametrize(
@@ -218,7 +233,7 @@ def test_description_of_changes_shows_what_goes_and_comes() -> None:
 @given(st.text(st.sampled_from('{}[]":,/*\n a\\"=.#'), max_size=40), st.sampled_from(FORMATS))
 def test_plans_for_any_text_are_made_or_refused(text: str, name: str) -> None:
     form = CLIENT_FORMATS[name]
-    text = text.replace('"a"', f'"{form.servers}"')
+    text = text.replace('"a"', f'"{form.servers[0]}"')
     with suppress(ConfigFileError):
         plan_entry(form, "us", entry_members(form, SERVER), text).apply(text)
     with suppress(ConfigFileError):
