@@ -74,6 +74,7 @@ exit status:
 
 # All clients accept these; Claude Code no others.
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_CLIENTS: Final = [name for name, client in CLIENT_FORMATS.items() if client.is_written]
 _ADD_TIMEOUT: Final = 60.0  # seconds for the client's command; Node programs start slowly
 _MAX_OUTPUT: Final = 2_000  # characters of the client's output in an error
 _SCOPES: Final = {"user": "all projects", "project": "this project"}
@@ -85,7 +86,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parser.add_argument(
         "file", metavar="FILE[:NAME]", help="the file, and the variable that holds the server"
     )
-    parser.add_argument("--client", required=True, choices=list(CLIENT_FORMATS), help="the program")
+    parser.add_argument("--client", required=True, choices=_CLIENTS, help="the program")
     parser.add_argument(
         "--name",
         type=_parse_name,

@@ -55,7 +55,8 @@ _MAX_SERVERS: Final = 100
 
 
 def import_from(
-    client: ClientFormat,
+    client: ClientFormat | None,
+    file: Path | None,
     names: Sequence[str],
     *,
     config: Path | None,
@@ -67,7 +68,8 @@ def import_from(
     """Copy servers of another client into a configuration file, and return the exit status.
 
     Args:
-        client: the other client; its file of the user is read.
+        client: the other client, whose file of the user is read; or None.
+        file: without `client` the file to read.
         names: the servers' names; none for all that can be translated.
         config: the file to write, or None.
         scope: the scope of the file to write, without `config`.
@@ -80,7 +82,7 @@ def import_from(
             cannot be read or changed.
     """
     stderr = Screen(sys.stderr)
-    source = _read_source(client)
+    source = _read_source(client, file)
     servers = _translate(source, names, stderr)
     place = path_of_scope(config, scope)
     is_asking = not (yes or dry_run)
@@ -90,7 +92,7 @@ def import_from(
         replaced = frozenset(server.name for server in servers if replace)
     if not servers:
         stderr.write_line("mcp-trio: there is no server to import; nothing was changed")
-        return 0
+        return SERVER_ERROR if any(each.server is None for each in source.problems) else 0
     servers, secrets = _decide_secrets(servers, stderr, asking=is_asking)
     update = ServersUpdate(
         place,
@@ -156,13 +158,20 @@ class _Plan:
         return changes
 
 
-def _read_source(client: ClientFormat) -> ConfigFile:
-    path = path_of_client(client, "user")
+def _read_source(client: ClientFormat | None, file: Path | None) -> ConfigFile:
+    path = file if client is None else path_of_client(client, "user")
+    assert path is not None
     snapshot, text = read_config_file(path)
+    if snapshot.data is None and client is not None and path.suffix == ".json":
+        # opencode has one of the two names.
+        snapshot, text = read_config_file(path.with_suffix(".jsonc"))
     if snapshot.data is None:
-        raise CliError(f"{client.title} has no file {path}", SERVER_ERROR)
+        title = "there is" if client is None else f"{client.title} has"
+        raise CliError(f"{title} no file {path}", SERVER_ERROR)
     try:
-        return read_config(text, file=str(path), format=client.name)
+        return read_config(
+            text, file=str(snapshot.path), format=None if client is None else client.name
+        )
     except InvalidConfig as exc:
         raise CliError(f"{exc}", SERVER_ERROR) from exc
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from mcp_core.host import CLIENT_FORMATS
@@ -331,9 +332,9 @@ def parse_import(words: Sequence[str]) -> Command:
     """Return a function that runs `servers import` and returns the exit status."""
     parser = _server_parser(
         "import",
-        usage="mcp-trio servers import --from CLIENT [options] [NAME ...]",
-        description="Copies servers from the file that another program has for you into a"
-        " configuration file of\nmcp-trio, with their variables in its syntax. Values that look"
+        usage="mcp-trio servers import (--from CLIENT | --from-file FILE) [options] [NAME ...]",
+        description="Copies servers from the file of another program into a configuration file of"
+        " mcp-trio,\nwith their variables in its syntax. Values that look"
         " like secrets are asked about,\nand replaced by references to variables if you do not keep"
         " them. The change is shown, and\nmade if you agree. A copy of the old file is kept beside"
         " it.",
@@ -341,12 +342,18 @@ def parse_import(words: Sequence[str]) -> Command:
         name=False,
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help="a server (default: all)")
-    parser.add_argument(
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
         "--from",
         dest="client",
-        required=True,
         choices=list(CLIENT_FORMATS),
-        help="the program",
+        help="the program, whose file for you is read",
+    )
+    source.add_argument(
+        "--from-file",
+        metavar="FILE",
+        type=Path,
+        help="a file, whose path or content shows the program",
     )
     _add_scope(parser, default="user")
     _add_replace(parser, "replace servers that have such names in the file")
@@ -356,7 +363,8 @@ def parse_import(words: Sequence[str]) -> Command:
 
     return partial(
         import_from,
-        CLIENT_FORMATS[found.client],
+        None if found.client is None else CLIENT_FORMATS[found.client],
+        found.from_file,
         found.names,
         config=found.config,
         scope=_scope(parser, found) or "user",

@@ -177,8 +177,10 @@ def test_import_of_what_cannot_be_translated(host: HostFiles) -> None:
     [
         (("--from", "cursor", "x"), 2, "has no server x; its servers are github, docs."),
         (("--from", "gemini"), 1, "Gemini CLI has no file "),
-        (("--from", "zed"), 2, "invalid choice: 'zed'"),
-        ((), 2, "the following arguments are required: --from"),
+        (("--from", "word"), 2, "invalid choice: 'word'"),
+        (("--from", "zed"), 1, "Zed has no file "),
+        (("--from-file", "none.json"), 1, "there is no file none.json"),
+        ((), 2, "one of the arguments --from --from-file is required"),
         (("--from", "cursor", "--config", "c.toml", "--yes"), 2, "has the format of Codex"),
     ],
 )
@@ -189,6 +191,106 @@ def test_import_impossible_is_an_error(
     result = host("import", *words, status=status)
     assert problem in result.stderr
     assert host.written == [".cursor/mcp.json"]
+
+
+# client, its file below the home directory, what the file has, and what is imported
+OTHERS: Final[list[tuple[str, str, Any, dict[str, Any]]]] = [
+    (
+        "zed",
+        ".config/zed/settings.json",
+        '{"theme": "One", // mine\n"context_servers": {"a": {"command": "x", "args": ["y"]}}}',
+        {"type": "stdio", "command": "x", "args": ["y"]},
+    ),
+    (
+        "opencode",
+        ".config/opencode/opencode.jsonc",
+        {"mcp": {"a": {"type": "local", "command": ["x", "y"], "environment": {"K": "{env:V}"}}}},
+        {"type": "stdio", "command": "x", "args": ["y"], "env": {"K": "${V}"}},
+    ),
+    (
+        "vscode-settings",
+        ".config/Code/User/settings.json",
+        {"mcp": {"servers": {"a": {"type": "http", "url": "https://h/"}}}},
+        {"type": "http", "url": "https://h/"},
+    ),
+    (
+        "windsurf",
+        ".codeium/windsurf/mcp_config.json",
+        {"mcpServers": {"a": {"serverUrl": "https://h/", "headers": {"X": "${env:V}"}}}},
+        {"type": "http", "url": "https://h/", "headers": {"X": "${V}"}},
+    ),
+    (
+        "cline",
+        ".cline/data/settings/cline_mcp_settings.json",
+        {"mcpServers": {"a": {"type": "streamableHttp", "url": "https://h/", "timeout": 60}}},
+        {"type": "http", "url": "https://h/", "timeout": 60_000},
+    ),
+    (
+        "copilot-cli",
+        ".copilot/mcp-config.json",
+        {"mcpServers": {"a": {"type": "local", "command": "x", "tools": ["read"]}}},
+        {"type": "stdio", "command": "x", "args": [], "allowedTools": ["read"]},
+    ),
+    (
+        "lm-studio",
+        ".lmstudio/mcp.json",
+        {"mcpServers": {"a": {"url": "https://h/"}}},
+        {"type": "http", "url": "https://h/"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("client", "file", "content", "entry"), OTHERS)
+def test_import_knows_the_files_of_other_programs(
+    host: HostFiles, client: str, file: str, content: Any, entry: dict[str, Any]
+) -> None:
+    path = host.write(host.home / file, content)
+    assert host.run_here("import", "--from", client, "--yes") == 0
+    assert host.read(host.user_file) == {"a": entry}
+    assert host.run_here("import", "--from-file", str(path), "--yes", "--scope", "local") == 0
+    assert host.read(host.local_file) == {"a": entry}
+
+
+def test_import_of_file_without_a_member_around_the_servers(
+    host: HostFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Values of its variables stay hidden, as in every other file."""
+    servers = {"a": {"command": "x", "environment": {"API_TOKEN": "CANARY", "PLAIN": "CANARY2"}}}
+    path = host.write(host.project / "copied.json", servers)
+    assert host.run_here("import", "--from-file", str(path), "--yes") == 0
+    entry = host.read(host.user_file)["a"]
+    assert entry["env"] == {"API_TOKEN": "${API_TOKEN}", "PLAIN": "CANARY2"}
+    shown = capsys.readouterr()
+    assert "CANARY" not in shown.out + shown.err
+
+
+def test_import_of_goose_says_how_to_make_json(
+    host: HostFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n"
+    path = host.write(host.home / ".config" / "goose" / "config.yaml", text)
+    assert host.run_here("import", "--from", "goose", "--yes") == 1
+    assert f"{path}:1:1: YAML is not read: convert the file to JSON" in capsys.readouterr().err
+    made = {"extensions": {"a": {"type": "stdio", "cmd": "npx", "env_keys": ["TOKEN"]}}}
+    path = host.write(host.project / "servers.json", made)
+    assert host.run_here("import", "--from-file", str(path), "--yes") == 0
+    assert host.read(host.user_file)["a"] == {
+        "type": "stdio",
+        "command": "npx",
+        "args": [],
+        "env": {"TOKEN": "${TOKEN}"},
+    }
+
+
+def test_import_from_file_in_unknown_shape_says_so(
+    host: HostFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = host.write(host.project / "my.json", {"server": {"a": {"command": "x"}}, "b": 1})
+    assert host.run_here("import", "--from-file", str(path), "--yes") == 1
+    shown = capsys.readouterr().err
+    assert f"left out: {path}:1:1: the file has no servers that are understood" in shown
+    assert "there is no server to import; nothing was changed" in shown
+    assert not host.user_file.exists()
 
 
 def test_import_from_file_that_is_not_json_is_an_error(host: HostFiles) -> None:
