@@ -34,7 +34,7 @@ from ._driver import move_on_after
 from ._link import Link
 from ._runtime import check_asyncio, open_recorder
 from ._server import serve_connection
-from ._stdio import child_streams, unread_bytes
+from ._stdio import child_streams, unread_bytes, withheld_variables
 from ._tasks import open_server
 from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 
@@ -124,8 +124,13 @@ async def connect(
     is_url = isinstance(target, str) and "://" in target
     is_command = isinstance(target, Sequence) and not isinstance(target, (str, bytes)) and target
     if not (is_url or is_command or isinstance(target, Server)):
+        hint = ""
+        if isinstance(target, str):
+            from mcp_core.processes import list_form
+
+            hint = f": {words}" if (words := list_form(target)) else ""
         raise TypeError(
-            f"connect to a URL, a Server, or a command as a list of words, not to {target!r}"
+            f"connect to a URL, a Server, or a command as a list of words, not to {target!r}{hint}"
         )
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
@@ -221,9 +226,12 @@ async def _connect(
             client.needs_handshake = ended_by_probe
             try:
                 await client.open()
-            except ConnectFailed:
+            except ConnectFailed as exc:
                 probe_unread = any(map(unread_bytes, stdin))
                 versions = client.versions_without_probe(probe_unread=probe_unread)
+                if not isinstance(target, str | Server) and not versions:
+                    withheld = withheld_variables(env, inherit_env=inherit_env)
+                    raise ConnectFailed(f"{exc}{withheld}") from exc
                 if not versions or isinstance(target, str):
                     raise
                 # Some old servers exit at the probe: start this one again, without a probe.

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, Unpack
+
+import msgspec
 
 from mcp_core.drivers import check_keywords, shows_keywords
 from mcp_core.registry import Server
-from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
+from mcp_core.runtime.host import (
+    AbstractHost,
+    EntrySource,
+    HostOptions,
+    HostRuntime,
+    ServerSource,
+    check_target,
+)
 
 from ._connect import connect
 from ._driver import JobTasks, move_on_after
@@ -68,16 +78,30 @@ class _AsyncioHostRuntime(HostRuntime):
         await self._tasks.aclose()
 
 
+class _SourceOptions(NamedTuple):
+    """The options that the sources of one host share: `env`, `inherit_env` and `record`."""
+
+    env: Mapping[str, str]
+    inherit_env: bool
+    traces: TraceDirectory | None
+
+    def record(self, server: str, secrets: frozenset[str] = frozenset()) -> Record:
+        """Return the recording of the next connection to a server, which hides `secrets`."""
+        if self.traces is None:
+            return None
+        recording = self.traces.recording(server)
+        return msgspec.structs.replace(recording, secrets=recording.secrets | secrets)
+
+
 class _TargetSource(ServerSource):
     """A server that the program names: a URL, a command, or a `Server` of this process."""
 
-    def __init__(self, name: str, target: Target, traces: TraceDirectory | None) -> None:
-        if isinstance(target, str) and "://" not in target:
-            raise TypeError(f"{name}: give a command as a list of words, not as {target!r}")
+    def __init__(self, name: str, target: Target, shared: _SourceOptions) -> None:
+        check_target(name, target)
         self.name = name
         self.needs_pins = not isinstance(target, Server)
         self._target = target
-        self._traces = traces
+        self._shared = shared
 
     def connect(
         self,
@@ -85,11 +109,54 @@ class _TargetSource(ServerSource):
         inputs: Mapping[str, str],
         launch: ServerLaunch | None,
     ) -> ClientConnection:
-        record = None if self._traces is None else self._traces.recording(self.name)
-        return connect(self._target, record=record, **options)
+        shared = self._shared
+        return connect(
+            self._target,
+            env=shared.env,
+            inherit_env=shared.inherit_env,
+            record=shared.record(self.name),
+            **options,
+        )
 
     def same_as(self, other: Any) -> bool:
         return isinstance(other, _TargetSource) and other._target == self._target
+
+
+class _EntrySource(EntrySource):
+    """A server that the program describes as a configuration file does."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any], shared: _SourceOptions) -> None:
+        super().__init__(name, entry)
+        self._shared = shared
+
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
+        shared = self._shared
+        expanded = self.expand(os.environ, windows=os.name == "nt")
+        target: Target = expanded.url or ""
+        if expanded.command is not None:
+            target = (expanded.command, *expanded.args)
+        return connect(
+            target,
+            headers=expanded.headers,
+            env={**shared.env, **expanded.env},
+            inherit_env=shared.inherit_env,
+            cwd=expanded.cwd,
+            record=shared.record(self.name, self.secrets),
+            **options,
+        )
+
+
+def _make_source(
+    name: str, target: Target | Mapping[str, Any], shared: _SourceOptions
+) -> ServerSource:
+    if isinstance(target, Mapping):
+        return _EntrySource(name, target, shared)
+    return _TargetSource(name, target, shared)
 
 
 class Host(AbstractHost):
@@ -99,8 +166,13 @@ class Host(AbstractHost):
     fails, or is slow, harms no other. Configuration files and logins belong to `mcp_trio`.
 
     Args:
-        servers: the servers by name, each a URL, a command as a list of words, or a `Server` of
-            this process; or `ServerSource`s of your own.
+        servers: the servers by name, each a URL, a command as a list of words, a `Server` of this
+            process, or a mapping with the members of an entry in `.mcp.json`, such as `command`,
+            `args`, `env` and `cwd`, or `url` and `headers`; or `ServerSource`s of your own.
+        env: variables that each server that is started gets beside those that every child inherits;
+            a server's own `env` comes before it. Default none.
+        inherit_env: True to let each server that is started inherit the whole environment, with any
+            secrets in it. Default False.
         record: the directory in which the connection to each server is recorded, in a file of its
             own such as `git.mcp.jsonl`; or a `Recording` with options whose `path` it is. It is
             created if need be. The file of the last connection to the same server is kept as
@@ -115,22 +187,24 @@ class Host(AbstractHost):
         RuntimeError: it is entered a second time, or outside an event loop of asyncio.
         McpTrioError, OSError: when it is entered: the stored approvals cannot be read.
         TypeError: an option is unknown, or a target has another type.
-        ValueError: two servers have one name, or there are too many.
+        ValueError: an entry is wrong, two servers have one name, or there are too many.
     """
 
     @shows_keywords(HostOptions)
     def __init__(
         self,
-        servers: Mapping[str, Target] | Sequence[ServerSource],
+        servers: Mapping[str, Target | Mapping[str, Any]] | Sequence[ServerSource],
         *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
         record: Record = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
         super().__init__(options)
-        self._traces = _trace_directory(record)
+        self._shared = _SourceOptions(dict(env or {}), inherit_env, _trace_directory(record))
         self._given = (
-            [_TargetSource(name, target, self._traces) for name, target in servers.items()]
+            [_make_source(name, target, self._shared) for name, target in servers.items()]
             if isinstance(servers, Mapping)
             else list(servers)
         )
@@ -154,7 +228,7 @@ class Host(AbstractHost):
         self._close()
         await self._runtime.aclose()
 
-    def add(self, server: str, target: Target) -> None:
+    def add(self, server: str, target: Target | Mapping[str, Any]) -> None:
         """Add a server, and begin to connect to it.
 
         Args:
@@ -163,9 +237,9 @@ class Host(AbstractHost):
 
         Raises:
             TypeError: the target has another type.
-            ValueError: there is a server of that name, or too many.
+            ValueError: it is an entry that is wrong, there is a server of that name, or too many.
         """
-        self.add_source(_TargetSource(server, target, self._traces))
+        self.add_source(_make_source(server, target, self._shared))
 
 
 def _trace_directory(record: Record) -> TraceDirectory | None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ._link import Streams
 
-__all__ = ["child_streams", "standard_streams", "unread_bytes"]
+__all__ = ["child_streams", "standard_streams", "unread_bytes", "withheld_variables"]
 
 # Windows has another kind of loop, which cannot wait for inherited pipes. Tests set this elsewhere.
 _HAS_POLLABLE_PIPES = not hasattr(asyncio, "ProactorEventLoop")
@@ -196,7 +196,7 @@ async def child_streams(
                 start_new_session=True,
             )
         except OSError as exc:
-            raise ConnectFailed(f"cannot start {argv[0]!s}: {exc.strerror}") from exc
+            raise _cannot_start(argv[0], exc) from exc
         finally:
             os.close(child_stdin)
             os.close(child_stdout)
@@ -241,7 +241,7 @@ async def _piped_child(
             creationflags=_CREATION_FLAGS,
         )
     except OSError as exc:
-        raise ConnectFailed(f"cannot start {argv[0]!s}: {exc.strerror}") from exc
+        raise _cannot_start(argv[0], exc) from exc
     except UnsafeArgument as exc:
         raise ConnectFailed(f"cannot start {argv[0]!s}: {exc}") from exc
     except NotImplementedError as exc:
@@ -264,6 +264,24 @@ async def _piped_child(
         # A process that the child left behind may hold the pipes open.
         process._transport.close()  # type: ignore[attr-defined]
         await asyncio.sleep(0)  # the transports are closed in the loop's next round
+
+
+def withheld_variables(env: Mapping[str, str] | None, *, inherit_env: bool) -> str:
+    """Return which usual variables a child with this `env` doesn't get, to append to an error."""
+    from mcp_core.processes import withheld_text
+
+    given = child_environment(os.environ, env, inherit_env=inherit_env, mark="", windows=_WINDOWS)
+    return withheld_text(os.environ, given)
+
+
+def _cannot_start(program: str | os.PathLike[str], error: OSError) -> ConnectFailed:
+    """Build the error for a program that the system doesn't start."""
+    hint = ""
+    if isinstance(error, FileNotFoundError):
+        from mcp_core.processes import command_hint
+
+        hint = command_hint(os.fspath(program))
+    return ConnectFailed(f"cannot start {program!s}: {error.strerror}{hint}")
 
 
 def unread_bytes(pipe: int) -> int:

@@ -141,8 +141,14 @@ def connect(
         check_keywords_of(options, connect_websocket, "connect()")
         return connect_websocket(target, **options)
     if isinstance(target, str) or not hasattr(target, "__iter__"):
+        hint = ""
+        if isinstance(target, str):
+            from mcp_core.processes import list_form
+
+            hint = f": {words}" if (words := list_form(target)) else ""
         raise TypeError(
-            f"connect to a URL, to a Server or to a command as a list of words, not to {target!r}"
+            "connect to a URL, to a Server or to a command as a list of words, not to"
+            f" {target!r}{hint}"
         )
     check_keywords_of(options, connect_stdio, "connect()")
     return connect_stdio(cast("Sequence[str | os.PathLike[str]]", target), **options)
@@ -287,7 +293,7 @@ async def _connect_child(
                         # Only now are the exit status and all of stderr known.
                         cause, _, _ = str(exc).partition("\n")
                         cause, _, _ = cause.partition(" (exit status ")
-                        raise ConnectFailed(f"{cause}{child.describe()}") from exc
+                        raise ConnectFailed(f"{cause}{child.describe_start()}") from exc
                     options["versions"] = versions
                     ended_by_probe = True
                     continue

@@ -19,6 +19,7 @@ import pytest
 import trio
 from hypothesis import settings
 
+from mcp_core.processes._child_environment import _USUAL_VARIABLES
 from mcp_trio.testing._leaks import children
 from tests.harness.world import thread_clock
 from tests.harness.world.children import inherit_python_path
@@ -121,6 +122,10 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 inherit_python_path()
 # A mock clock waits for threads.
 thread_clock.install()
+# The error of a server that could not be started names those that are set.
+for variable in _USUAL_VARIABLES:
+    for name in variable, variable.lower():
+        os.environ.pop(name, None)
 # The command remembers servers and tasks in files there. A test must not depend on an earlier one,
 # nor write to the files of the user, so this is no directory.
 os.environ["XDG_CACHE_HOME"] = os.environ["XDG_STATE_HOME"] = os.devnull

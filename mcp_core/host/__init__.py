@@ -93,6 +93,7 @@ from .config._problems import InvalidConfig as InvalidConfig
 from .config._read import find_config_format as find_config_format
 from .config._read import format_to_edit as format_to_edit
 from .config._read import read_config as read_config
+from .config._read import read_entry as read_entry
 from .config._scopes import MergedServers as MergedServers
 from .config._scopes import OmittedServer as OmittedServer
 from .config._scopes import ScopedServer as ScopedServer
@@ -242,6 +243,7 @@ __all__ = [
     "plan_registration",
     "plan_removal",
     "read_config",
+    "read_entry",
     "read_policy",
     "read_resource_label",
     "redact_arguments",

@@ -8,6 +8,10 @@ from mcp_core._on_first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from ._child_environment import child_environment as child_environment
+    from ._child_environment import withheld_text as withheld_text
+    from ._command_words import command_hint as command_hint
+    from ._command_words import list_form as list_form
+    from ._command_words import member_form as member_form
     from ._process_tree import ProcessTree as ProcessTree
     from ._reload import ReloadRelay as ReloadRelay
     from ._windows_command import UnsafeArgument as UnsafeArgument
@@ -18,11 +22,16 @@ __all__ = [
     "ReloadRelay",
     "UnsafeArgument",
     "child_environment",
+    "command_hint",
+    "list_form",
+    "member_form",
     "windows_command",
+    "withheld_text",
 ]
 
 _MODULES = {
-    "._child_environment": ("child_environment",),
+    "._child_environment": ("child_environment", "withheld_text"),
+    "._command_words": ("command_hint", "list_form", "member_form"),
     "._process_tree": ("ProcessTree",),
     "._reload": ("ReloadRelay",),
     "._windows_command": ("UnsafeArgument", "windows_command"),

@@ -4,6 +4,8 @@
    that the client's environment happens to have stay there.
 2. Each child has a random mark in one variable, which the processes that it starts inherit
    (`_process_tree.py` finds them by it).
+3. Some programs need a variable that isn't on the list, such as one that names a proxy. When a
+   child could not be started, the error names those that are set here and weren't passed on.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "WINDOWS_VARIABLES", "child_environment"]
+__all__ = [
+    "INHERITED_VARIABLES",
+    "MARK_VARIABLE",
+    "WINDOWS_VARIABLES",
+    "child_environment",
+    "withheld_text",
+]
 
 # The first six are what the official SDKs pass on. The others have no secrets either: without them
 # a server would read text files in the wrong encoding, show times in the wrong zone, or put its
@@ -54,6 +62,24 @@ WINDOWS_VARIABLES: Final[tuple[str, ...]] = (
     "WINDIR",
 )
 MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
+# What programs often need besides: proxies, CA bundles, and sockets and files of other programs.
+# Those of proxies are written in small letters, too.
+_USUAL_VARIABLES: Final = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DOCKER_HOST",
+    "SSH_AUTH_SOCK",
+    "KUBECONFIG",
+)
 
 
 def child_environment(
@@ -74,7 +100,13 @@ def child_environment(
             child, its own marks precede it.
         windows: whether the rules of Windows hold: `WINDOWS_VARIABLES` are inherited too, and names
             that differ only in case are equal. All are returned in capitals.
+
+    Raises:
+        TypeError: a value of `env` isn't a string.
     """
+    for name, value in (env or {}).items():
+        if not isinstance(value, str):  # it may be a secret, so it isn't shown
+            raise TypeError(f"the variable {name} must be a string, not {type(value).__name__}")
     inherited = INHERITED_VARIABLES
     if windows:
         inherited += WINDOWS_VARIABLES
@@ -94,3 +126,24 @@ def child_environment(
     marks = environ.get(MARK_VARIABLE)
     found[MARK_VARIABLE] = f"{marks}:{mark}" if marks else mark
     return found
+
+
+def withheld_text(environ: Mapping[str, str], given: Mapping[str, str]) -> str:
+    """Return which usual variables a child didn't get, to append to an error; "" for none.
+
+    Values aren't shown: the address of a proxy may have a password.
+
+    Args:
+        environ: this process's environment.
+        given: the child's, as `child_environment` has returned it.
+    """
+    known = given.keys() | {name.upper() for name in given}
+    names = [
+        name
+        for usual in _USUAL_VARIABLES
+        for name in (usual, usual.lower())
+        if environ.get(name) and known.isdisjoint((name, usual))
+    ]
+    if not names:
+        return ""
+    return f"; set here, and not passed on to it: {', '.join(names)} (name what it needs in env)"

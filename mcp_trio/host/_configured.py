@@ -11,7 +11,6 @@ import trio
 from mcp_core import McpTrioError
 from mcp_core.host import ConfigInput, ServerConfig, find_denial, find_variables
 from mcp_core.runtime.host import ServerSource
-from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 
 from ._prepared_launch import prepare_launch
 
@@ -106,7 +105,9 @@ class ConfiguredServer(ServerSource):
         return self._prepare().launch
 
     def _prepare(self, launch: ServerLaunch | None = None) -> PreparedLaunch:
-        return prepare_launch(self._files, self._servers, self.name, launch=launch)
+        return prepare_launch(
+            self._files, self._servers, self.name, launch=launch, env=self._shared.env
+        )
 
     def find_tool_denial(self, tool: str) -> str | None:
         return self._scoped.server.find_tool_denial(tool)
@@ -154,17 +155,10 @@ class ConfiguredServer(ServerSource):
 
     def _connection(self, launch: ExpandedLaunch, options: ClientOptions) -> ClientConnection:
         if launch.url is None:
-            return connect_stdio(
-                launch.argv,
-                env=launch.env,
-                cwd=launch.cwd,
-                stderr=self._shared.stderr_of(self.name),
-                **options,
+            return self._shared.connect_program(
+                self.name, launch.argv, options, env=launch.env, cwd=launch.cwd
             )
-        if launch.transport == "ws":
-            return connect_websocket(launch.url, headers=launch.headers, **options)
-        auth = self._shared.auth_of(launch.headers)
-        return connect_http(launch.url, headers=launch.headers, auth=auth, **options)
+        return self._shared.connect_url(launch.transport, launch.url, launch.headers, options)
 
     def is_allowed_by(self, policy: ServerPolicy | None) -> bool:
         """Return True if an administrator's lists don't deny the server, unexpanded."""

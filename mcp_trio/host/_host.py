@@ -88,14 +88,19 @@ class Host(AbstractHost):
     fails or is slow doesn't affect the others: `status()` has the reason, and it is started again.
 
     Args:
-        config: the servers by name, each a URL, a command as a list of words, or a `Server` of this
-            process; or the path of a configuration file, which is read as a project's file; or
-            `ConfigFiles`; or a list of `ServerSource`s of your own. By default `find_config_files`
-            of the current directory: `.mcp.json` of the project, and the files of the user and the
-            administrator.
+        config: the servers by name, each a URL, a command as a list of words, a `Server` of this
+            process, or a mapping with the members of an entry in `.mcp.json`, such as `command`,
+            `args`, `env` and `cwd`, or `url` and `headers`; or the path of a configuration file,
+            which is read as a project's file; or `ConfigFiles`; or a list of `ServerSource`s of
+            your own. By default `find_config_files` of the current directory: `.mcp.json` of the
+            project, and the files of the user and the administrator.
         auth: how to get access tokens for servers at `http://` and `https://`, as for
             `connect_http`. By default those that were stored by an earlier login, such as `mcp-trio
             login`, are used, and no browser is opened: the server is then "needs login".
+        env: variables that each server that is started gets beside those that every child inherits;
+            a server's own `env` comes before it. Default none.
+        inherit_env: True to let each server that is started inherit the whole environment, with any
+            secrets in it. Default False.
         stderr: as for `connect_stdio`, for each server that is started. A function gets the
             server's name and the line.
         trace: as for a client, but the first argument is the server's name.
@@ -116,7 +121,8 @@ class Host(AbstractHost):
         InvalidConfig: when it is entered: a file of the administrator cannot be used. Problems of
             other files are logged and in `configuration`, and their other servers are used.
         TypeError: an option is unknown, or a target has another type.
-        ValueError: there are too many servers, or a name is empty; for files when it is entered.
+        ValueError: an entry is wrong, there are too many servers, or a name is empty; for files
+            when it is entered.
     """
 
     @shows_keywords(HostOptions)
@@ -125,13 +131,22 @@ class Host(AbstractHost):
         config: HostConfig = None,
         *,
         auth: LoginConfig | bool | None = None,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
         stderr: HostStderr = "forward",
         trace: HostTrace | None = None,
         record: str | os.PathLike[str] | Recording | None = None,
         **options: Unpack[HostOptions],
     ) -> None:
         check_keywords(options, HostOptions, "Host()")
-        self._shared = SourceOptions(auth, stderr, trace, _recording_of(record))
+        self._shared = SourceOptions(
+            auth,
+            stderr,
+            trace,
+            _recording_of(record),
+            env=dict(env or {}),
+            inherit_env=inherit_env,
+        )
         given = self._given(config)
         super().__init__(options)
         if given is None and options.get("approvals") is None:
@@ -196,7 +211,7 @@ class Host(AbstractHost):
 
         Raises:
             TypeError: the target has another type.
-            ValueError: there is a server of that name, or too many.
+            ValueError: it is an entry that is wrong, there is a server of that name, or too many.
         """
         self.add_source(make_source(server, target, self._shared))
 

@@ -32,7 +32,7 @@ from mcp_core.host import (
     make_launch,
     parse_env_file,
 )
-from mcp_core.processes import UnsafeArgument, child_environment, windows_command
+from mcp_core.processes import UnsafeArgument, child_environment, member_form, windows_command
 from mcp_trio._files import read_regular_file
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def prepare_launch(
     name: str,
     *,
     launch: ServerLaunch | None = None,
+    env: Mapping[str, str] = {},
 ) -> PreparedLaunch:
     """Return what a server would run or connect to, for its approval.
 
@@ -158,6 +159,8 @@ def prepare_launch(
         servers: what `files.read()` has returned.
         name: the name of a server in `servers`.
         launch: what was approved. Then nothing is looked for, and this is used.
+        env: variables that the host gives to each server, such as `PATH`. The server's own ones
+            replace them.
 
     Raises:
         InvalidConfig: the program, its directory or its file of variables isn't there, their
@@ -169,7 +172,7 @@ def prepare_launch(
     server = scoped.server
     if launch is None:
         if server.transport == "stdio":
-            launch = _StdioPreparation(files, scoped, servers.policy).run()
+            launch = _StdioPreparation(files, scoped, servers.policy, env).run()
         else:
             launch = make_launch(server, scoped.inputs)
     prepared = PreparedLaunch(
@@ -191,9 +194,14 @@ class _StdioPreparation:
     """The preparation of one stdio server."""
 
     def __init__(
-        self, files: ConfigFiles, scoped: ScopedServer, policy: ServerPolicy | None
+        self,
+        files: ConfigFiles,
+        scoped: ScopedServer,
+        policy: ServerPolicy | None,
+        env: Mapping[str, str],
     ) -> None:
         self._policy = policy
+        self._env = env
         self._server = scoped.server
         self._scoped = scoped
         self._environ = files.environ
@@ -278,11 +286,16 @@ class _StdioPreparation:
         Raises:
             InvalidConfig: there is none.
         """
+        expanded_command = command
         has_directory = "/" in command or os.sep in command
         if has_directory:
             command = str(self._absolute("command", command, directory))
         environ = child_environment(
-            self._environ, variables, inherit_env=False, mark="", windows=_WINDOWS
+            self._environ,
+            {**self._env, **variables},
+            inherit_env=False,
+            mark="",
+            windows=_WINDOWS,
         )
         if _WINDOWS:
             found = _find_on_windows(command, environ)
@@ -293,10 +306,15 @@ class _StdioPreparation:
         if found is not None:
             return str(directory / found)
         shown = escape_text(command)
+        members = member_form(expanded_command)
+        if members:
+            shown = "of this name with its spaces"
+        cure = f"write {members}" if members else "install it, or write its full path"
         if has_directory:
-            raise _error(self._server, "command", f"there is no program {shown}")
+            problem = f"there is no program {shown}" + (f": {cure}" if members else "")
+            raise _error(self._server, "command", problem)
         path = escape_text(environ.get("PATH", os.defpath)[:_MAX_SHOWN])
-        problem = f"no program {shown} on PATH ({path}): install it, or write its full path"
+        problem = f"no program {shown} on PATH ({path}): {cure}"
         raise _error(self._server, "command", problem)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
@@ -9,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, Type
 from msgspec.structs import replace
 
 from mcp_core.registry import Server
-from mcp_core.runtime.host import ServerSource
-from mcp_core.urls import URL_TRANSPORTS, url_transport
-from mcp_trio._connect import connect, connect_http, connect_stdio
+from mcp_core.runtime.host import EntrySource, ServerSource, check_target
+from mcp_core.urls import url_transport
+from mcp_trio._connect import connect, connect_http, connect_stdio, connect_websocket
 
 if TYPE_CHECKING:
-    import os
-
     from mcp_core import Peer
     from mcp_core.adapters import Recording
     from mcp_core.drivers import ClientConfigOptions
-    from mcp_core.host import ServerLaunch
+    from mcp_core.host import ServerLaunch, ServerTransport
     from mcp_core.runtime import AbstractClient
     from mcp_core.runtime.host import ClientConnection
     from mcp_trio._connect import ClientOptions
@@ -30,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HostStderr", "HostTrace", "MemoryOfServer", "SourceOptions", "Target", "make_source"]
 
-# A server as a program names it: as for `connect`.
-Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
+# A server as a program names it: as for `connect`, or an entry of a configuration file.
+Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]] | Mapping[str, Any]"
+
+_Connectable: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
 
 # The destination of the stderr of started servers. A function gets the server's name, and a
 # line.
@@ -59,8 +60,8 @@ class MemoryOfServer(Protocol):
 class SourceOptions(NamedTuple):
     """The options that the sources of one host share.
 
-    They are `auth`, `stderr` and `trace` of `Host`. `record` returns the recording of the next
-    connection to a server, `remember` what is known of a configured server.
+    They are `auth`, `stderr`, `trace`, `env` and `inherit_env` of `Host`. `record` returns the
+    recording of the next connection to a server, `remember` what is known of a configured server.
     """
 
     auth: LoginConfig | bool | None
@@ -68,6 +69,8 @@ class SourceOptions(NamedTuple):
     trace: HostTrace | None = None
     record: Callable[[str], Recording] | None = None
     remember: Callable[[ExpandedLaunch], MemoryOfServer] | None = None
+    env: Mapping[str, str] = {}
+    inherit_env: bool = False
 
     def client_options(
         self, server: str, options: ClientConfigOptions, secrets: frozenset[str] = frozenset()
@@ -84,7 +87,41 @@ class SourceOptions(NamedTuple):
             found["trace"] = partial(self.trace, server)
         return found
 
-    def stderr_of(self, server: str) -> Stderr:
+    def connect_program(
+        self,
+        server: str,
+        argv: Sequence[str | os.PathLike[str]],
+        options: ClientOptions,
+        *,
+        env: Mapping[str, str] = {},
+        cwd: str | None = None,
+    ) -> ClientConnection:
+        """Return the connection to a server that is started, with its own `env` before the host's.
+
+        `server` is its name.
+        """
+        return connect_stdio(
+            argv,
+            env={**self.env, **env},
+            inherit_env=self.inherit_env,
+            cwd=cwd,
+            stderr=self._stderr_of(server),
+            **options,
+        )
+
+    def connect_url(
+        self,
+        transport: ServerTransport,
+        url: str,
+        headers: Mapping[str, str],
+        options: ClientOptions,
+    ) -> ClientConnection:
+        """Return the connection to a server at a URL."""
+        if transport == "ws":
+            return connect_websocket(url, headers=headers, **options)
+        return connect_http(url, headers=headers, auth=self.auth_of(headers), **options)
+
+    def _stderr_of(self, server: str) -> Stderr:
         """Return the option `stderr` of `connect_stdio` for a server."""
         return partial(self.stderr, server) if callable(self.stderr) else self.stderr
 
@@ -104,26 +141,42 @@ def make_source(name: str, target: Target, shared: SourceOptions) -> ServerSourc
 
     Raises:
         TypeError: the target is of another type.
+        ValueError: it is an entry that is wrong.
     """
-    if isinstance(target, str):
-        is_valid = url_transport(target) is not None
-    elif isinstance(target, Server):
-        is_valid = True
-    else:
-        is_valid = isinstance(target, list | tuple) and bool(target)
-    if not is_valid:
-        schemes = ", ".join(f"{scheme}://" for scheme in URL_TRANSPORTS)
-        raise TypeError(
-            f"{name}: give a URL with {schemes}, a command as a list of words, or a"
-            f" Server, not {target!r}"
-        )
+    if isinstance(target, Mapping):
+        return _EntryServer(name, target, shared)
+    check_target(name, target)
     return _ProgramServer(name, target, shared)
+
+
+class _EntryServer(EntrySource):
+    """A server that the program describes as a configuration file does."""
+
+    def __init__(self, name: str, entry: Mapping[str, Any], shared: SourceOptions) -> None:
+        super().__init__(name, entry)
+        self._shared = shared
+
+    def connect(
+        self,
+        options: ClientConfigOptions,
+        inputs: Mapping[str, str],
+        launch: ServerLaunch | None,
+    ) -> ClientConnection:
+        expanded = self.expand(os.environ, windows=os.name == "nt")
+        given = self._shared.client_options(self.name, options, self.secrets)
+        if expanded.command is None:
+            url, headers = expanded.url or "", expanded.headers
+            return self._shared.connect_url(self.transport, url, headers, given)
+        argv = (expanded.command, *expanded.args)
+        return self._shared.connect_program(
+            self.name, argv, given, env=expanded.env, cwd=expanded.cwd
+        )
 
 
 class _ProgramServer(ServerSource):
     """A server that the program names: a URL, a command, or a `Server` of this process."""
 
-    def __init__(self, name: str, target: Target, shared: SourceOptions) -> None:
+    def __init__(self, name: str, target: _Connectable, shared: SourceOptions) -> None:
         self.name = name
         self.needs_pins = not isinstance(target, Server)
         self._target = target
@@ -143,8 +196,7 @@ class _ProgramServer(ServerSource):
         if isinstance(target, Server):
             return connect(target, **given)
         if not isinstance(target, str):
-            stderr = self._shared.stderr_of(self.name)
-            return connect_stdio(target, stderr=stderr, **given)
+            return self._shared.connect_program(self.name, target, given)
         row = url_transport(target)
         if row is not None and row.has_login:
             return connect_http(target, auth=self._shared.auth_of({}), **given)

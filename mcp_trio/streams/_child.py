@@ -172,7 +172,7 @@ async def spawn(
         ) from error
     except UnsafeArgument as error:
         raise ConnectFailed(f"cannot start {argv[0]!s}: {error}") from error
-    child = ChildProcess(process, mark, stderr, grace or Grace(), recorder)
+    child = ChildProcess(process, mark, stderr, grace or Grace(), environ, recorder)
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(child._run)
@@ -204,19 +204,22 @@ def _cause(
         return f"{error.strerror} (a script needs a first line such as #!/usr/bin/env python3)"
     if not isinstance(error, FileNotFoundError):
         return f"{error.strerror}"
+    from mcp_core.processes import command_hint
+
     in_directory = "/" in name or os.sep in name
     if in_directory and not Path(cwd or ".", name).exists():
         return (
             "there is no such file; check the path (a relative one counts from the working"
-            " directory)"
+            f" directory){command_hint(name)}"
         )
     if not in_directory and (_WINDOWS or shutil.which(name, path=environ.get("PATH")) is None):
-        return "no program of that name on PATH; install it, or give its full path"
+        cure = command_hint(name) or "; install it, or give its full path"
+        return f"no program of that name on PATH{cure}"
     return "the file is there, but the interpreter named in its first line is not"
 
 
 class ChildProcess:
-    """A running program, connected by pipes. Made by `spawn`, which put `mark` in its environment.
+    """A running program, connected by pipes. Made by `spawn`, which put `mark` in its `environ`.
 
     `stream` writes to its stdin and reads its stdout. Reading returns `b""` when the program has
     exited and its last bytes were read, even if a daemon that it left behind still holds the pipe,
@@ -230,10 +233,12 @@ class ChildProcess:
         mark: str,
         stderr: Stderr,
         grace: Grace,
+        environ: Mapping[str, str],
         recorder: ChildRecorderLike | None = None,
     ) -> None:
         self.pid = process.pid
         self.returncode: int | None = None
+        self._environ = environ
         self._process = process
         self._grace = grace
         self._recorder = recorder
@@ -275,10 +280,13 @@ class ChildProcess:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
         return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
-    def describe(self) -> str:
+    def describe(self, more: str = "") -> str:
         """Return its exit status and the last lines of its stderr, to append to an error, or "".
 
         If the line that names the error is a little above them, it takes the place of the first.
+
+        Args:
+            more: what to say between the two.
         """
         self._take_stderr()
         tail = self.stderr_tail.decode(errors="replace").splitlines()
@@ -289,7 +297,13 @@ class ChildProcess:
         status = "" if self.returncode is None else f" (exit status {self.returncode})"
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
-        return status + "".join(f"\n  its stderr: {line}" for line in shown)
+        return status + more + "".join(f"\n  its stderr: {line}" for line in shown)
+
+    def describe_start(self) -> str:
+        """Return what `describe` does, and the usual variables that it didn't get."""
+        from mcp_core.processes import withheld_text
+
+        return self.describe(withheld_text(os.environ, self._environ))
 
     @property
     def unread(self) -> int:

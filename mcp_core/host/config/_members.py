@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from datetime import date, time
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -213,4 +214,4 @@ def _type_of(value: Any) -> str:
     ):
         if isinstance(value, kind):
             return text
-    return "a date or time"  # of TOML
+    return "a date or time" if isinstance(value, date | time) else type(value).__name__

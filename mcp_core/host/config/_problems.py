@@ -51,7 +51,7 @@ class ConfigPlace:
     """A place in a configuration file.
 
     Args:
-        file: the file's path, as the caller gave it.
+        file: the file's path, as the caller gave it; "" for an entry of a program.
         line: the line, counted from 1.
         column: the character in the line, counted from 1.
         member: the path of the member, such as `mcpServers.github.url`; empty for the file itself.
@@ -63,6 +63,8 @@ class ConfigPlace:
     member: str = ""
 
     def __str__(self) -> str:
+        if not self.file:
+            return self.member
         place = f"{escape_text(self.file)}:{self.line}:{self.column}"
         return f"{place}: {self.member}" if self.member else place
 

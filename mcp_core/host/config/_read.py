@@ -15,6 +15,7 @@ cursor.com/docs/mcp; vscode-docs `agents/reference/mcp-configuration.md`; codex
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,9 +32,9 @@ from ._members import MemberReader
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
-from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, parse_tree
+from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, ValueTree, parse_tree
 
-__all__ = ["find_config_format", "format_to_edit", "read_config"]
+__all__ = ["find_config_format", "format_to_edit", "read_config", "read_entry"]
 
 # The spellings of `type`, in small letters and without hyphens and underscores.
 _TRANSPORTS: Final[Mapping[str, ServerTransport]] = {
@@ -236,6 +237,35 @@ def read_config(
     return _FileReader(tree, known or "claude-code", file).read()
 
 
+def read_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
+    """Return the server of an entry that a program gives, with the members of `.mcp.json`.
+
+    Args:
+        name: the server's name.
+        entry: the entry. Its texts may be paths, and its arrays tuples.
+
+    Raises:
+        ValueError: the entry is wrong. The text has a line for each problem, and no values.
+    """
+    entries = {name: _plain_value(entry)}
+    reader = _FileReader(ValueTree(entries), "claude-code", "")
+    if _is_own_name((name,)) and _looks_like_servers(entries[name]):
+        raise ValueError(f"{name_text(name)}: give the mapping of servers that is inside")
+    config = reader.read_entries(entries)
+    if config.problems:
+        raise ValueError("\n".join(str(problem) for problem in config.problems))
+    return config.servers[name]
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a program's value with the types that a file would have."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_value(each) for each in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
 def _is_open(file: str) -> bool:
     """Return True if a file's path leaves its format to its content."""
     return find_config_format(file) is None or _SHARED_NAME.search(file) is not None
@@ -346,6 +376,18 @@ class _FileReader:
             problems=tuple(self._problems),
             has_servers=not path or path[0] in root,
             servers_path=path,
+        )
+
+    def read_entries(self, entries: dict[str, Any]) -> ConfigFile:
+        """Return the servers of these entries, which have no file around them."""
+        self._path = ()
+        servers, broken = self._read_servers(entries)
+        return ConfigFile(
+            file=self._file,
+            format=self._client.name,
+            servers=MappingProxyType(servers),
+            broken=frozenset(broken),
+            problems=tuple(self._problems),
         )
 
     def _find_entries(self) -> dict[str, Any]:

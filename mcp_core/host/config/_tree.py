@@ -15,7 +15,14 @@ from mcp_core.host.edit._toml_places import find_toml_places
 
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, member_text
 
-__all__ = ["MAX_CONFIG_SIZE", "ConfigTree", "MemberPath", "decode_file", "parse_tree"]
+__all__ = [
+    "MAX_CONFIG_SIZE",
+    "ConfigTree",
+    "MemberPath",
+    "ValueTree",
+    "decode_file",
+    "parse_tree",
+]
 
 # Bytes. Files that people write have some KiB; `~/.claude.json`, which has more than servers, has a
 # few MiB after years. Measured: a MiB of servers takes about a second to read, one of numbers five.
@@ -60,6 +67,16 @@ class ConfigTree(abc.ABC):
     @abc.abstractmethod
     def _find(self, path: MemberPath) -> int:
         """Return the position of the member at `path`, or of the nearest one around it."""
+
+
+class ValueTree(ConfigTree):
+    """A value that a program gives in place of a file. Its members have no positions."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("", "", value)
+
+    def _find(self, path: MemberPath) -> int:
+        return 0
 
 
 class _JsonTree(ConfigTree):

@@ -22,6 +22,8 @@ from ._questions import ServerQuestion as ServerQuestion
 from ._runtime import HostRuntime as HostRuntime
 from ._source import ClientConnection as ClientConnection
 from ._source import ServerSource as ServerSource
+from ._targets import EntrySource as EntrySource
+from ._targets import check_target as check_target
 
 __all__ = [
     "AbstractHost",
@@ -31,6 +33,7 @@ __all__ = [
     "CallVerdict",
     "ClientConnection",
     "DefinitionsQuestion",
+    "EntrySource",
     "HostChange",
     "HostChangeKind",
     "HostChanges",
@@ -40,4 +43,5 @@ __all__ = [
     "MemoryApprovals",
     "ServerQuestion",
     "ServerSource",
+    "check_target",
 ]

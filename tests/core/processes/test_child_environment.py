@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.processes import _child_environment
-from mcp_core.processes._child_environment import MARK_VARIABLE, child_environment
+from mcp_core.processes._child_environment import (
+    MARK_VARIABLE,
+    child_environment,
+    withheld_text,
+)
 
 ENVIRON = {"PATH": "/bin", "HOME": "/h", "TZ": "UTC", "TERM": "() { :; }", "API_TOKEN": "secret"}
 FEW = {"PATH": "/bin", "HOME": "/h", "TZ": "UTC"}
@@ -64,3 +68,40 @@ def test_child_environment_on_windows_has_its_variables_in_capitals() -> None:
         "HOME": "e",
         MARK_VARIABLE: "m",
     }
+
+
+@pytest.mark.parametrize(
+    ("environ", "env", "inherit_env", "names"),
+    [
+        ({"PATH": "/bin"}, None, False, []),
+        (
+            {"KUBECONFIG": "/k", "https_proxy": "http://u:CANARY@p", "HTTPS_PROXY": "http://p"},
+            None,
+            False,
+            ["HTTPS_PROXY", "https_proxy", "KUBECONFIG"],
+        ),
+        (
+            {"DISPLAY": ":0", "DOCKER_HOST": "unix:///d", "SSH_AUTH_SOCK": "/s"},
+            {"DOCKER_HOST": "x"},
+            False,
+            ["DISPLAY", "SSH_AUTH_SOCK"],
+        ),
+        ({"https_proxy": "http://p"}, {"HTTPS_PROXY": "http://q"}, False, []),
+        ({"NODE_EXTRA_CA_CERTS": "/c", "SSL_CERT_FILE": ""}, None, False, ["NODE_EXTRA_CA_CERTS"]),
+        ({"NODE_EXTRA_CA_CERTS": "/c", "DISPLAY": ":0"}, None, True, []),
+    ],
+)
+def test_withheld_text_names_usual_variables_that_a_child_did_not_get(
+    environ: dict[str, str], env: dict[str, str] | None, inherit_env: bool, names: list[str]
+) -> None:
+    given = child_environment(environ, env, inherit_env=inherit_env, mark="m")
+    text = withheld_text(environ, given)
+    start = "; set here, and not passed on to it: "
+    assert text == (f"{start}{', '.join(names)} (name what it needs in env)" if names else "")
+    assert "CANARY" not in text
+
+
+def test_child_environment_with_another_value_than_a_string_is_refused() -> None:
+    env: dict[str, str] = {"PORT": 8080}  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="the variable PORT must be a string, not int"):
+        child_environment({}, env, inherit_env=False, mark="m")

@@ -521,11 +521,11 @@ async def test_client_is_of_a_server_that_is_ready(autojump_clock: trio.abc.Cloc
 
 @pytest.mark.parametrize(
     "target",
-    ["echo hello", "ftp://example.com", "", [], (), 5, None, b"echo", {"command": "echo"}],
+    ["echo hello", "ftp://example.com", "", [], (), 5, None, b"echo"],
     ids=repr,
 )
 def test_target_of_another_type_is_refused(target: Any) -> None:
-    with pytest.raises(TypeError, match="x: give a URL with http://"):
+    with pytest.raises(TypeError, match="x: give a command as a list of words, a URL with http://"):
         Host({"x": target})
 
 

@@ -322,6 +322,17 @@ def test_program_that_is_missing_names_command_and_path(world: ProjectFiles) -> 
     assert len(world.error({"command": "missing"})) < 2000
 
 
+def test_command_with_its_arguments_in_one_text_says_what_to_write(world: ProjectFiles) -> None:
+    """The words are shown without what looks like a secret."""
+    text = world.error({"command": "missing -y --api-key CANARY server"})
+    assert f"no program of this name with its spaces on PATH ({world.bin}): write" in text
+    assert text.endswith('"command": "missing", "args": ["-y", "--api-key", "...", "server"]')
+    text = world.error({"command": "./missing --x"})
+    assert text.endswith(
+        'of this name with its spaces: write "command": "./missing", "args": ["--x"]'
+    )
+
+
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [

@@ -1,0 +1,66 @@
+"""Explain a command that was written as one word, such as "npx -y server"."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Final
+
+from mcp_core._launch_secrets import find_url_secrets, redact_words
+from mcp_core._text import escape_text, shorten_text
+
+__all__ = ["command_hint", "list_form", "member_form"]
+
+_MAX_SHOWN: Final = 500  # characters of a command in an error
+_HIDDEN: Final = "..."
+
+
+def _split_command(command: str) -> list[str] | None:
+    """Return the words of a command in one text, as a shell reads them; None for a single word."""
+    try:
+        # A backslash is a separator on Windows, and has another meaning in a shell.
+        words = command.split() if "\\" in command else shlex.split(command)
+    except ValueError:  # a quote has no end
+        words = command.split()
+    return words if len(words) > 1 else None
+
+
+def command_hint(command: str) -> str:
+    """Return how to write a command in one text, to append to the error that there is no such file.
+
+    It is "" for a single word.
+    """
+    words = list_form(command)
+    return f"; for a command with arguments give a list of its words: {words}" if words else ""
+
+
+def list_form(command: str) -> str:
+    """Return what to write in place of a command in one text, or "" for a single word.
+
+    Secrets in it are hidden. It is a list of Python, such as `["npx", "-y", "server"]`.
+    """
+    words = _split_command(command)
+    return "" if words is None else _quoted(_redacted(words))
+
+
+def member_form(command: str) -> str:
+    """Return the members of a configuration for a command in one text, or "" for a single word."""
+    words = _split_command(command)
+    if words is None:
+        return ""
+    program, *args = _redacted(words)
+    return f'"command": {_quoted(program)}, "args": {_quoted(args)}'
+
+
+def _redacted(words: list[str]) -> list[str]:
+    return redact_words(words, lambda value: _HIDDEN, _without_secrets)
+
+
+def _without_secrets(word: str) -> str:
+    for secret in find_url_secrets(word) - {""}:
+        word = word.replace(secret, _HIDDEN)
+    return word
+
+
+def _quoted(value: str | list[str]) -> str:
+    return shorten_text(escape_text(json.dumps(value, ensure_ascii=False)), _MAX_SHOWN)

@@ -1,0 +1,97 @@
+"""Entries that a program gives: the members of `.mcp.json`, without a file around them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from mcp_core.host import InvalidConfig, read_entry
+from mcp_core.runtime.host import EntrySource, check_target
+
+
+class Source(EntrySource):
+    def connect(self, *_: object) -> Any:
+        raise NotImplementedError
+
+
+def test_read_entry_takes_what_programs_have() -> None:
+    entry = {
+        "command": PurePosixPath("/bin/x"),
+        "args": ("-p", 80, PurePosixPath("/d")),
+        "env": MappingProxyType({"PORT": 80, "NONE": None}),
+        "cwd": PurePosixPath("/w"),
+        "timeout": 2000,
+        "deniedTools": ("erase",),
+    }
+    server = read_entry("x", MappingProxyType(entry))
+    assert (server.command, server.args, server.cwd) == ("/bin/x", ("-p", "80", "/d"), "/w")
+    assert server.env == {"PORT": "80"}
+    assert server.call_timeout == 2.0
+    assert server.find_tool_denial("erase") is not None
+
+
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    ("x", {"command": "c", "url": "u"}, "x.url: has both command and url: remove one"),
+    ("x", {}, "x: needs command or url"),
+    ("x", {"comand": "c"}, "x: needs command or url, and has comand"),
+    ("x", {"type": "grpc", "url": "u"}, 'x.type: is "grpc", which is no transport'),
+    ("x", {"command": "c", "env": ["CANARY"]}, "x.env: must be an object of strings, not an array"),
+    ("x", {"command": "c", "env": {"T": b"CANARY"}}, "x.env.T: must be a string, not bytes"),
+    ("x", {"command": "c", "readOnly": True}, "x.readOnly: restricts the server"),
+    (
+        "mcpServers",
+        {"git": {"command": "uvx"}},
+        "mcpServers: give the mapping of servers that is inside",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "entry", "problem"), WRONG)
+def test_read_entry_wrong_entry_is_refused_with_the_member(
+    name: str, entry: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}") as refused:
+        read_entry(name, entry)
+    assert "CANARY" not in str(refused.value)
+
+
+def test_entry_source_expands_variables_and_the_home_directory() -> None:
+    entry = {
+        "command": "~/bin/x",
+        "args": ["${A}", "${B:-b}"],
+        "env": {"TOKEN": "${T}"},
+        "cwd": "~",
+    }
+    source = Source("x", entry)
+    found = source.expand({"HOME": "/h", "A": "1", "T": "secret-value"})
+    assert (found.command, found.args, found.cwd) == ("/h/bin/x", ("1", "b"), "/h")
+    assert found.env == {"TOKEN": "secret-value"}
+    assert "secret-value" in source.secrets
+    assert source.expand({"USERPROFILE": "C:/u", "A": "1", "T": "t"}, windows=True).cwd == "C:/u"
+    with pytest.raises(InvalidConfig) as unset:
+        source.expand({"T": "t"})
+    assert str(unset.value) == "x.args[0]: the variable A is not set, and has no default"
+    assert source.same_as(Source("x", dict(entry)))
+    assert not source.same_as(Source("x", {**entry, "cwd": "/"}))
+
+
+@pytest.mark.parametrize(
+    ("target", "end"),
+    [
+        ("npx -y server", """not 'npx -y server': write ["npx", "-y", "server"]"""),
+        ("server.py", "not 'server.py'"),
+        ("ftp://h/", "not 'ftp://h/'"),
+        ([], "not []"),
+        (5, "not 5"),
+    ],
+)
+def test_check_target_refuses_other_types_with_the_list_of_words(target: object, end: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        check_target("x", target)
+    text = str(refused.value)
+    assert text.startswith("x: give a command as a list of words, a URL with ")
+    assert text.endswith(end)
