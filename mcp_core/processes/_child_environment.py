@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mcp_core._inherited_variables import INHERITED_VARIABLES, WINDOWS_VARIABLES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,44 +25,6 @@ __all__ = [
     "withheld_text",
 ]
 
-# The first six are what the official SDKs pass on. The others have no secrets either: without them
-# a server would read text files in the wrong encoding, show times in the wrong zone, or put its
-# temporary files where other users can see their names.
-INHERITED_VARIABLES: Final[tuple[str, ...]] = (
-    "HOME",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "USER",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TMPDIR",
-    "TZ",
-)
-# On Windows these as well. The first twelve are what the official SDKs pass on. The others name
-# directories of the system too: programs start the shell by `COMSPEC`, and use the rest to find
-# other programs and shared files.
-WINDOWS_VARIABLES: Final[tuple[str, ...]] = (
-    "APPDATA",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATH",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERNAME",
-    "USERPROFILE",
-    "COMSPEC",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "TMP",
-    "WINDIR",
-)
 MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
 # What programs often need besides: proxies, CA bundles, and sockets and files of other programs.
 # Those of proxies are written in small letters, too.

@@ -28,23 +28,31 @@ def _split_command(command: str) -> list[str] | None:
 def command_hint(command: str) -> str:
     """Return how to write a command in one text, to append to the error that there is no such file.
 
-    It is "" for a single word.
+    Args:
+        command: the text. A single word gives "".
     """
     words = list_form(command)
     return f"; for a command with arguments give a list of its words: {words}" if words else ""
 
 
 def list_form(command: str) -> str:
-    """Return what to write in place of a command in one text, or "" for a single word.
+    """Return a command as a list of its words, such as `["npx", "-y", "server"]`.
 
-    Secrets in it are hidden. It is a list of Python, such as `["npx", "-y", "server"]`.
+    Secrets in it are hidden.
+
+    Args:
+        command: the text. A single word gives "".
     """
     words = _split_command(command)
     return "" if words is None else _quoted(_redacted(words))
 
 
 def member_form(command: str) -> str:
-    """Return the members of a configuration for a command in one text, or "" for a single word."""
+    """Return a command as the members `command` and `args` of a configuration, without secrets.
+
+    Args:
+        command: the text. A single word gives "".
+    """
     words = _split_command(command)
     if words is None:
         return ""

@@ -219,6 +219,8 @@ def test_options_page_lists_options_of_hosts() -> None:
     assert shown.keys() == {*keys(HostOptions), *own}
     assert parameters(mcp_asyncio_shim.Host, *keys(HostOptions)).keys() == {
         "servers",
+        "env",
+        "inherit_env",
         "record",
     }
     for name, parameter in own.items():

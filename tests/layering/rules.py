@@ -36,8 +36,8 @@ PURE: Final = frozenset(
     """
     __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
     datetime decimal difflib enum errno fractions functools hashlib heapq hmac html inspect
-    ipaddress itertools json keyword math operator re string struct textwrap tomllib types typing
-    unicodedata urllib.parse warnings weakref zlib
+    ipaddress itertools json keyword math operator re shlex string struct textwrap tomllib types
+    typing unicodedata urllib.parse warnings weakref zlib
     """.split()
 )
 
@@ -110,6 +110,7 @@ HYPOTHESIS: Final = (
 LAYERS: Final = (
     (
         "_errors",
+        "_inherited_variables",
         "_keywords",
         "_version",
         "_limits",

@@ -36,7 +36,7 @@ from ._tree import MAX_CONFIG_SIZE, ConfigTree, parse_tree
 from ._url_readings import plain_host, read_host, read_target
 from ._variables import ExpandedServer, has_variables
 
-__all__ = ["PolicyEntry", "ServerPolicy", "find_denial", "read_policy"]
+__all__ = ["PolicyEntry", "ServerPolicy", "find_denial", "matches_text", "read_policy"]
 
 _SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 _LISTS: Final = ("allowedMcpServers", "deniedMcpServers")
@@ -313,11 +313,11 @@ def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
         return denied  # it cannot be compared, nor connected to
     if pattern == "*" or wanted is None:
         return pattern == "*" or denied
-    if not _matches_text(wanted.scheme, address.scheme):
+    if not matches_text(wanted.scheme, address.scheme):
         return False
     # `read` is True if one reading matches a list that denies, or all match one that allows.
     read = any if denied else all
-    if not read(_matches_text(wanted.host, host) for host in read_host(url.host)):
+    if not read(matches_text(wanted.host, host) for host in read_host(url.host)):
         return False
     if wanted.port is None:
         if not denied and url.port != DEFAULT_PORTS[url.scheme]:
@@ -339,12 +339,10 @@ def _matches_url(pattern: str, address: _Address, *, denied: bool) -> bool:
     if denied:
         patterns = {each.lower() for each in patterns}
         readings = frozenset(each.lower() for each in readings)
-    return read(
-        any(_matches_text(pattern, reading) for pattern in patterns) for reading in readings
-    )
+    return read(any(matches_text(pattern, reading) for pattern in patterns) for reading in readings)
 
 
-def _matches_text(pattern: str, text: str) -> bool:
+def matches_text(pattern: str, text: str) -> bool:
     """Return True if `text` is `pattern`, where `*` stands for any text. It takes linear time."""
     first, *others = pattern.split("*")
     if not others:

@@ -15,20 +15,19 @@ cursor.com/docs/mcp; vscode-docs `agents/reference/mcp-configuration.md`; codex
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from mcp_core._inherited_variables import INHERITED_VARIABLES, WINDOWS_VARIABLES
 from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
 from mcp_core.host.edit._json_edit import JsonSyntax
-from mcp_core.processes._child_environment import INHERITED_VARIABLES, WINDOWS_VARIABLES
 
 from ._members import MemberReader
+from ._policy import matches_text
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
@@ -263,7 +262,8 @@ def _plain_value(value: Any) -> Any:
         return {str(name): _plain_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain_value(each) for each in value]
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    # A path, without `os`.
+    return value.__fspath__() if hasattr(value, "__fspath__") else value
 
 
 def _is_open(file: str) -> bool:
@@ -293,7 +293,7 @@ def _looks_like_servers(value: Any) -> bool:
 
 
 def _is_own_name(path: tuple[str, ...]) -> bool:
-    """Return True if a member of this name has servers, whatever it holds."""
+    """Return True if a member of this name has servers, even if it is empty."""
     return len(path) == 1 and path[0].lower().endswith("servers")
 
 
@@ -730,7 +730,7 @@ class _FileReader:
             (name, pattern)
             for name in servers
             for pattern in _tools_off(root)
-            if not servers[name].disabled and pattern.startswith(f"{name}_")
+            if not servers[name].disabled and (pattern.startswith(f"{name}_") or "?" in pattern)
         ]
         for name, pattern in found:
             problem = "turns tools of this server off, which is not understood: remove it"
@@ -745,7 +745,7 @@ class _FileReader:
                 name
                 for name in servers
                 if any(
-                    pattern == name or fnmatchcase(f"{name}_", pattern)
+                    pattern == name or matches_text(pattern, f"{name}_")
                     for pattern in _tools_off(root)
                 )
             ]

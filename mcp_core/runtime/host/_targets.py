@@ -22,6 +22,10 @@ __all__ = ["EntrySource", "check_target"]
 def check_target(name: str, target: object) -> None:
     """Check that a server that isn't an entry is a URL, a command's words or a `Server`.
 
+    Args:
+        name: its name in the host.
+        target: what the program gives.
+
     Raises:
         TypeError: it is something else. The text has the words of a command in one string.
     """

@@ -20,7 +20,7 @@ from mcp_core.host import (
     read_config,
     read_policy,
 )
-from mcp_core.host.config._policy import _matches_text
+from mcp_core.host.config._policy import matches_text
 from mcp_core.host.config._url_readings import read_target
 
 
@@ -455,13 +455,13 @@ def test_read_policy_empty_file_allows_all() -> None:
      ("a*a", "aa", True), ("a*b*c", "axxbxc", True), ("a*b*b", "ab", False), ("**", "x", True)],
 )  # fmt: skip
 def test_star_stands_for_any_text(pattern: str, text: str, matches: bool) -> None:
-    assert _matches_text(pattern, text) == matches
+    assert matches_text(pattern, text) == matches
 
 
 @pytest.mark.perf
 def test_many_stars_take_linear_time() -> None:
     start = time.process_time()
-    assert not _matches_text("*a" * 5_000 + "b*c", "a" * 100_000 + "c")
+    assert not matches_text("*a" * 5_000 + "b*c", "a" * 100_000 + "c")
     assert time.process_time() - start < 1
 
 

@@ -171,6 +171,7 @@ def test_read_config_shape_of_a_known_program_is_recognized_by_its_content(
         ({"my-*": False}, True, []),
         ({"my-mcp_*": False}, True, []),
         ({"my-mcp_read": False}, False, ["tools.my-mcp_read: turns tools of this server off"]),
+        ({"my-mc?_*": False}, False, ['tools."my-mc?_*": turns tools of this server off']),
         ({"my-mcp*": True, "other_read": False, "m": False}, False, []),
     ],
 )

@@ -60,6 +60,7 @@ def test_read_entry_wrong_entry_is_refused_with_the_member(
 
 
 def test_entry_source_expands_variables_and_the_home_directory() -> None:
+    """Two sources are the same if their entries are, and an unset variable is named."""
     entry = {
         "command": "~/bin/x",
         "args": ["${A}", "${B:-b}"],

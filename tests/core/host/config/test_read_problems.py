@@ -303,7 +303,7 @@ def test_file_of_10_megabytes_is_refused_before_it_is_parsed() -> None:
 
 
 def test_each_part_of_a_file_that_is_being_written_is_a_problem_or_has_fewer_servers() -> None:
-    """What another program has written so far is refused, or is a whole file."""
+    """A part of a file is refused, or is a whole file itself."""
     text = '{"mcpServers": {"a": {"command": "x", "env": {"A": "1"}}, "b": {"url": "u"}}}'
     for end in range(1, len(text)):
         with pytest.raises(InvalidConfig):

@@ -267,6 +267,7 @@ def test_import_of_file_without_a_member_around_the_servers(
 def test_import_of_goose_says_how_to_make_json(
     host: HostFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """No YAML is read, and the JSON that is made of it is."""
     text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n"
     path = host.write(host.home / ".config" / "goose" / "config.yaml", text)
     assert host.run_here("import", "--from", "goose", "--yes") == 1
