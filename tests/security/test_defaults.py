@@ -175,6 +175,24 @@ def _asyncio_stdio(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _check_environment(lambda command: asyncio.run(start(command)), monkeypatch, tmp_path)
 
 
+@row("mcp_trio.Host: inherit_env")
+def _host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def start(command: list[str]) -> None:
+        async with mcp_trio.Host({"a": command}, stderr="discard", restart=False) as host:
+            raise ConnectFailed(host.status()["a"].reason)
+
+    _check_environment(lambda command: trio.run(start, command), monkeypatch, tmp_path)
+
+
+@row("mcp_asyncio_shim.Host: inherit_env")
+def _asyncio_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def start(command: list[str]) -> None:
+        async with mcp_asyncio_shim.Host({"a": {"command": command}}, restart=False) as host:
+            raise ConnectFailed(host.status()["a"].reason)
+
+    _check_environment(lambda command: asyncio.run(start(command)), monkeypatch, tmp_path)
+
+
 @row("mcp_trio.testing.find_faults: inherit_env")
 def _faults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     steps = [("open", "2025-11-25"), ("request", "ping")]

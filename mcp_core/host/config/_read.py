@@ -27,10 +27,22 @@ from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTran
 from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
-from ._policy import matches_text
+from ._opencode import find_partly_off, is_off, translate_entry
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
+from ._shapes import (
+    SETTINGS_FILE,
+    SHAPES,
+    TARGETS,
+    find_config_format,
+    find_shape,
+    is_bare,
+    is_open,
+    is_own_name,
+    looks_like_servers,
+    member_at,
+)
 from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, ValueTree, parse_tree
 
 __all__ = ["find_config_format", "format_to_edit", "read_config", "read_entry"]
@@ -54,27 +66,12 @@ _URLS: Final[Mapping[str, ServerTransport]] = {
     "url": "http",
     "serverUrl": "http",
 }
-# Where servers are in files: the format, and the path of the member. For a file whose path names no
-# format, the first one counts.
-_SHAPES: Final = (
-    ("claude-code", ("mcpServers",)),
-    ("vscode", ("servers",)),
-    ("codex", ("mcp_servers",)),
-    ("zed", ("context_servers",)),
-    ("vscode-settings", ("mcp", "servers")),
-    ("opencode", ("mcp",)),
-    ("goose", ("extensions",)),
-)
-# Members of an entry that say what it runs or connects to.
-_TARGETS: Final = frozenset({"command", "cmd", "url", "httpUrl", "serverUrl", "uri"})
 # Members beside the servers that may be in a file of any program without servers.
 _BESIDE: Final = frozenset({"$schema", "inputs", "allowedMcpServers", "deniedMcpServers"})
 # What is often written in place of another member.
 _MISTAKEN: Final = {"cmd": "command", "uri": "url", "endpoint": "url", "baseUrl": "url"}
 _MAX_NAMED: Final = 5  # members that a problem names
 _INHERITED: Final = frozenset((*INHERITED_VARIABLES, *WINDOWS_VARIABLES))
-_VARIABLE_OF_OPENCODE: Final = re.compile(r"\{env:([^{}]*)\}")
-_FOREIGN_TO_OPENCODE: Final = re.compile(r"\$\{|\{file:")
 
 
 class _Dialect(NamedTuple):
@@ -116,7 +113,7 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
     "cline": _Dialect("braces", urls={"url": "sse"}, call_timeouts={"timeout": 1.0}),
     "lm-studio": _Dialect("braces"),
     "zed": _Dialect("none"),
-    "opencode": _Dialect("braces"),  # after `_translate_opencode`
+    "opencode": _Dialect("braces"),  # after `translate_entry`
     "vscode-settings": _Dialect("braces", env_file="envFile"),
     "goose": _Dialect(
         "braces",
@@ -152,33 +149,7 @@ _FIELDS: Final[Mapping[str | int, str]] = {
     "uri": "url",
 }
 
-_FORMAT_OF_FILE: Final = tuple(
-    (re.compile(rf"(^|[/\\])(?:{pattern})$"), name)
-    for pattern, name in (
-        (r"[^/\\]*\.toml", "codex"),
-        (r"claude_desktop_config\.json", "claude-desktop"),
-        (r"\.cursor[/\\][^/\\]*", "cursor"),
-        (r"\.vscode[/\\]settings\.json", "vscode-settings"),
-        (r"(?:Code(?: - Insiders)?|VSCodium)[/\\]User[/\\]settings\.json", "vscode-settings"),
-        (r"\.vscode[/\\][^/\\]*", "vscode"),
-        (r"\.?[zZ]ed[/\\]settings\.json", "zed"),
-        (r"opencode\.jsonc?", "opencode"),
-        (r"\.copilot[/\\]mcp-config\.json|\.github[/\\]mcp\.json", "copilot-cli"),
-        (r"(?:windsurf|\.codeium)[/\\]mcp_config\.json", "windsurf"),
-        (r"cline_mcp_settings\.json", "cline"),
-        (r"\.lmstudio[/\\]mcp\.json", "lm-studio"),
-        (r"goose[/\\](?:config[/\\])?config\.(?:ya?ml|json)", "goose"),
-        (r"settings\.json", "gemini"),
-        (r"\.mcp(?:\.local)?\.json|\.claude\.json", "claude-code"),
-    )
-)
-# A name that other programs use too: here the content decides, if it shows another format.
-_SHARED_NAME: Final = re.compile(r"(^|[/\\])(?<!\.gemini[/\\])settings\.json$")
 _CLAUDE_FILE: Final = re.compile(r"(^|[/\\])\.claude\.json$")
-# Files with all settings of a program, which need not have servers.
-_SETTINGS_FILE: Final = re.compile(
-    r"(^|[/\\])(?:(?:\.claude|settings|claude_desktop_config|opencode)\.jsonc?|config\.toml)$"
-)
 _YAML_FILE: Final = re.compile(r"\.ya?ml$")
 _YAML_CURE: Final = (
     "YAML is not read: convert the file to JSON (`yq -o json . FILE > servers.json`) and use that,"
@@ -186,18 +157,6 @@ _YAML_CURE: Final = (
 )
 # For a file whose path names no format: the syntax that at least one program reads.
 _ANY_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
-
-
-def find_config_format(file: str) -> str | None:
-    """Return the name of the format that a file's path implies, or None if it implies none.
-
-    Args:
-        file: a path, with the separators of any system.
-    """
-    for pattern, name in _FORMAT_OF_FILE:
-        if pattern.search(file):
-            return name
-    return None
 
 
 def read_config(
@@ -221,8 +180,8 @@ def read_config(
     known = format or find_config_format(file)
     if known is not None and known not in CLIENT_FORMATS:
         raise ValueError(f"unknown format {known!r}; one of {', '.join(CLIENT_FORMATS)} is needed")
-    is_open = format is None and _is_open(file)
-    syntax = _ANY_SYNTAX if known is None or is_open else CLIENT_FORMATS[known].syntax
+    is_shown = format is None and is_open(file)  # by the content
+    syntax = _ANY_SYNTAX if known is None or is_shown else CLIENT_FORMATS[known].syntax
     try:
         tree = parse_tree(data, file=file, syntax=syntax, max_size=max_size)
     except InvalidConfig as exc:
@@ -230,8 +189,8 @@ def read_config(
             problem = ConfigProblem(ConfigPlace(file, 1, 1), _YAML_CURE)
             raise InvalidConfig([problem]) from exc
         raise
-    shape = _find_shape(tree.value) if isinstance(tree.value, dict) else None
-    if shape is not None and (known is None or (is_open and shape != "claude-code")):
+    shape = find_shape(tree.value) if isinstance(tree.value, dict) else None
+    if shape is not None and (known is None or (is_shown and shape != "claude-code")):
         known = shape
     return _FileReader(tree, known or "claude-code", file).read()
 
@@ -248,7 +207,7 @@ def read_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     """
     entries = {name: _plain_value(entry)}
     reader = _FileReader(ValueTree(entries), "claude-code", "")
-    if _is_own_name((name,)) and _looks_like_servers(entries[name]):
+    if is_own_name((name,)) and looks_like_servers(entries[name]):
         raise ValueError(f"{name_text(name)}: give the mapping of servers that is inside")
     config = reader.read_entries(entries)
     if config.problems:
@@ -266,11 +225,6 @@ def _plain_value(value: Any) -> Any:
     return value.__fspath__() if hasattr(value, "__fspath__") else value
 
 
-def _is_open(file: str) -> bool:
-    """Return True if a file's path leaves its format to its content."""
-    return find_config_format(file) is None or _SHARED_NAME.search(file) is not None
-
-
 def format_to_edit(config: ConfigFile) -> ClientFormat:
     """Return the format in which the text of a file that was read can be changed.
 
@@ -280,47 +234,11 @@ def format_to_edit(config: ConfigFile) -> ClientFormat:
         config: the file, as `read_config` returned it.
     """
     client = replace(CLIENT_FORMATS[config.format], servers=config.servers_path)
-    if _is_open(config.file) and client.syntax is not None:
+    if config.servers_path == ("mcp", "servers") and config.format == "opencode":
+        client = replace(client, disabling="disabled")  # version 2 has no `enabled`
+    if is_open(config.file) and client.syntax is not None:
         return replace(client, syntax=_ANY_SYNTAX)
     return client
-
-
-def _looks_like_servers(value: Any) -> bool:
-    """Return True if a value is an object that has an entry with a command or an address."""
-    return isinstance(value, dict) and any(
-        isinstance(entry, dict) and not _TARGETS.isdisjoint(entry) for entry in value.values()
-    )
-
-
-def _is_own_name(path: tuple[str, ...]) -> bool:
-    """Return True if a member of this name has servers, even if it is empty."""
-    return len(path) == 1 and path[0].lower().endswith("servers")
-
-
-def _member(root: dict[str, Any], path: tuple[str, ...]) -> Any:
-    """Return the member at a path, or None if there is none."""
-    value: Any = root
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _is_bare(root: dict[str, Any]) -> bool:
-    """Return True if a file is a mapping of servers, without a member around them."""
-    entries = [value for name, value in root.items() if name != "$schema"]
-    return _looks_like_servers(root) and all(isinstance(entry, dict) for entry in entries)
-
-
-def _find_shape(root: dict[str, Any]) -> str | None:
-    """Return the format that a file's content shows, or None if it shows none."""
-    for name, path in _SHAPES:
-        value = _member(root, path)
-        if _looks_like_servers(value) or (_is_own_name(path) and isinstance(value, dict)):
-            schema = root.get("$schema")
-            if path[0] == "mcp" and isinstance(schema, str) and "opencode" in schema:
-                return "opencode"
-            return name
-    return None
 
 
 class _FileReader:
@@ -333,12 +251,12 @@ class _FileReader:
         self._client = CLIENT_FORMATS[format]
         self._dialect = _DIALECTS[format]
         self._path = self._client.servers
-        inner = _member(self._root, ("mcp", "servers"))
-        if format == "opencode" and isinstance(inner, dict) and _TARGETS.isdisjoint(inner):
+        inner = member_at(self._root, ("mcp", "servers"))
+        if format == "opencode" and isinstance(inner, dict) and TARGETS.isdisjoint(inner):
             self._path = ("mcp", "servers")  # version 2
-        elif self._path[0] not in self._root and _is_bare(self._root):
+        elif self._path[0] not in self._root and is_bare(self._root):
             # Another setting of a program may have a command or an address.
-            self._path = self._path if _SETTINGS_FILE.search(file) else ()
+            self._path = self._path if SETTINGS_FILE.search(file) else ()
 
     def read(self) -> ConfigFile:
         root, path = self._root, self._path
@@ -349,7 +267,7 @@ class _FileReader:
                 self._problems.append(ConfigProblem(place, "is there a second time"))
         entries = self._find_entries()
         self._find_other_shapes()
-        beside = root if self._client.name == "vscode" else _member(root, path[:-1])
+        beside = root if self._client.name == "vscode" else member_at(root, path[:-1])
         inputs = {}
         if self._client.name in ("vscode", "vscode-settings") and isinstance(beside, dict):
             inputs = self._read_inputs(beside.get("inputs"), path[:-1])
@@ -363,9 +281,13 @@ class _FileReader:
             servers = {}
         for name in self._find_excluded(root, servers):
             servers[name] = replace(servers[name], disabled=True)
-        for name in self._find_restricted_by_opencode(root, servers):
-            broken[name] = None
-            del servers[name]
+        if self._client.name == "opencode":
+            for name, pattern in find_partly_off(root, servers):
+                problem = "turns tools of this server off, which is not understood: remove it"
+                place = self._tree.place(("tools", pattern))
+                self._problems.append(ConfigProblem(place, problem, name, restricts=True))
+                broken[name] = None
+            servers = {name: each for name, each in servers.items() if name not in broken}
         self._problems.sort(key=lambda each: (each.place.line, each.place.column))
         return ConfigFile(
             file=self._file,
@@ -428,23 +350,23 @@ class _FileReader:
         title, where = self._client.title, member_text(own) or "the file itself"
         has_own = not own or own[0] in root
         is_hinted = False
-        for name, path in _SHAPES:
+        for name, path in SHAPES:
             if path[0] in own[:1] or (own and name == self._client.name):
                 continue
-            value = _member(root, path)
-            is_empty = not has_own and _is_own_name(path) and isinstance(value, dict)
-            if not (is_empty or _looks_like_servers(value)):
+            value = member_at(root, path)
+            is_empty = not has_own and is_own_name(path) and isinstance(value, dict)
+            if not (is_empty or looks_like_servers(value)):
                 continue
             is_hinted = True
             self._add(path, f"{title} reads servers from {where}: move them there")
         if self._client.name == "opencode" and len(own) > 1:  # version 2
-            for name, value in _member(root, own[:1]).items():
-                if name != own[1] and _looks_like_servers({name: value}):
+            for name, value in member_at(root, own[:1]).items():
+                if name != own[1] and looks_like_servers({name: value}):
                     self._add(
                         (*own[:1], name), f"{title} reads servers from {where}: move it there"
                     )
         unknown = [name for name in root if name not in _BESIDE]
-        if has_own or is_hinted or not unknown or _SETTINGS_FILE.search(self._file):
+        if has_own or is_hinted or not unknown or SETTINGS_FILE.search(self._file):
             return
         names = ", ".join(map(name_text, unknown[:_MAX_NAMED]))
         self._add(
@@ -471,7 +393,10 @@ class _FileReader:
                 self._add(path, "the name of a server must be a text that is not empty", name)
             else:
                 if self._client.name == "opencode":
-                    entry = self._translate_opencode(path, entry, name)
+                    entry, foreign = translate_entry(entry)
+                    for inner, text in foreign:
+                        problem = f"has {text}, which is not understood here: write {{env:NAME}}"
+                        self._add((*path, *inner), problem, name)
                 reader = MemberReader(self._tree, path, entry, self._problems, name)
                 server = self._read_server(reader, name, path)
                 if len(self._problems) == before and server is not None and name not in broken:
@@ -479,25 +404,6 @@ class _FileReader:
             if len(self._problems) > before:
                 broken[name] = None
         return servers, broken
-
-    def _translate_opencode(self, path: MemberPath, value: Any, server: str) -> Any:
-        """Return a value with variables as `${env:NAME}` in place of `{env:NAME}`."""
-        if isinstance(value, dict):
-            return {
-                name: self._translate_opencode((*path, name), each, server)
-                for name, each in value.items()
-            }
-        if isinstance(value, list):
-            return [
-                self._translate_opencode((*path, n), each, server) for n, each in enumerate(value)
-            ]
-        if not isinstance(value, str):
-            return value
-        found = _FOREIGN_TO_OPENCODE.search(value)
-        if found is not None:
-            problem = f"has {found[0]}, which is not understood here: write {{env:NAME}}"
-            self._add(path, problem, server)
-        return _VARIABLE_OF_OPENCODE.sub(r"${env:\1}", value)
 
     def _read_server(
         self, reader: MemberReader, name: str, path: MemberPath
@@ -720,35 +626,10 @@ class _FileReader:
                 inputs[found.id] = found
         return inputs
 
-    def _find_restricted_by_opencode(
-        self, root: dict[str, Any], servers: dict[str, ServerConfig]
-    ) -> list[str]:
-        """Return the servers of which opencode turns some tools off, after adding that."""
-        if self._client.name != "opencode":
-            return []
-        found = [
-            (name, pattern)
-            for name in servers
-            for pattern in _tools_off(root)
-            if not servers[name].disabled and (pattern.startswith(f"{name}_") or "?" in pattern)
-        ]
-        for name, pattern in found:
-            problem = "turns tools of this server off, which is not understood: remove it"
-            place = self._tree.place(("tools", pattern))
-            self._problems.append(ConfigProblem(place, problem, name, restricts=True))
-        return list(dict.fromkeys(name for name, _ in found))
-
     def _find_excluded(self, root: dict[str, Any], servers: dict[str, ServerConfig]) -> list[str]:
         """Return the servers that Gemini CLI or opencode turns off beside the servers."""
         if self._client.name == "opencode":
-            return [
-                name
-                for name in servers
-                if any(
-                    pattern == name or matches_text(pattern, f"{name}_")
-                    for pattern in _tools_off(root)
-                )
-            ]
+            return [name for name in servers if is_off(root, name)]
         if self._client.name != "gemini":
             return []
         before = len(self._problems)
@@ -775,14 +656,6 @@ class _FileReader:
             for name in servers
             if name.strip().lower() in excluded or (allowed is not None and name not in allowed)
         ]
-
-
-def _tools_off(root: dict[str, Any]) -> list[str]:
-    """Return the patterns of tools that opencode turns off. A tool is `SERVER_TOOL` there."""
-    tools = root.get("tools")
-    return (
-        [name for name, is_on in tools.items() if is_on is False] if isinstance(tools, dict) else []
-    )
 
 
 def _only(reader: MemberReader, members: tuple[str, ...]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mcp_core.processes import list_form
 from mcp_core.registry import Server
 from mcp_core.urls import URL_TRANSPORTS, url_transport
 
@@ -37,6 +36,8 @@ def check_target(name: str, target: object) -> None:
         is_valid = isinstance(target, list | tuple) and bool(target)
     if is_valid:
         return
+    from mcp_core.processes import list_form  # on first use
+
     schemes = ", ".join(f"{scheme}://" for scheme in URL_TRANSPORTS)
     words = list_form(target) if isinstance(target, str) else ""
     raise TypeError(

@@ -19,6 +19,7 @@ from mcp_core.host import (
     find_config_format,
     find_entry_line,
     format_to_edit,
+    plan_disabling,
     plan_removal,
     read_config,
 )
@@ -185,6 +186,19 @@ def test_tools_of_opencode_turn_servers_off(
     shown = [str(each).partition(" ")[2] for each in found.problems]
     assert [text[: len(start)] for text, start in zip(shown, problems, strict=True)] == problems
     assert all(each.restricts and each.server == "my-mcp" for each in found.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "disabled"),
+    [
+        ('{"mcp": {"a": {"command": ["x"]}}}', '"command": ["x"], "enabled": false'),
+        ('{"mcp": {"servers": {"a": {"command": ["x"]}}}}', '"command": ["x"], "disabled": true'),
+    ],
+)
+def test_server_of_opencode_is_turned_off_as_its_version_does(text: str, disabled: str) -> None:
+    client = format_to_edit(read(text, "opencode.json"))
+    (change,) = plan_disabling(client, "a", text)
+    assert change.apply(text) == text.replace('"command": ["x"]', disabled)
 
 
 def test_opencode_with_a_server_named_servers_is_version_1() -> None:
