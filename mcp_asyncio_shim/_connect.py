@@ -109,7 +109,9 @@ async def connect(
     process or the connection of a WebSocket ends, pending calls raise `ConnectionLost`.
 
     Raises:
-        ConnectFailed: the server could not be started or reached, or did not open a connection.
+        ConnectFailed: the server could not be started or reached, or did not open a connection. For
+            a command the message names usual variables, such as `HTTPS_PROXY`, that are set here
+            and that it didn't get.
         RuntimeError: `async with` is used outside an event loop of asyncio.
         TypeError: the target has another type, such as a command in one string, or is an empty
             command; or an option is unknown.

@@ -244,9 +244,11 @@ async def connect_stdio(
 
     Raises:
         ConnectFailed: the program could not be started, or the negotiation failed. The message has
-            the exit status and five lines of its stderr.
+            the exit status and five lines of its stderr, and names usual variables, such as
+            `HTTPS_PROXY`, that are set here and that it didn't get.
         RuntimeError: `async with` is used outside a run of trio.
-        TypeError: `argv` is one string, or empty, or an option is unknown.
+        TypeError: `argv` is one string, or empty, a value of `env` isn't a string, or an option is
+            unknown.
         ValueError: an option is out of its range.
 
     Source: basic/transports and basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).

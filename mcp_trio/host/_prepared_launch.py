@@ -286,7 +286,7 @@ class _StdioPreparation:
         Raises:
             InvalidConfig: there is none.
         """
-        expanded_command = command
+        written = command
         has_directory = "/" in command or os.sep in command
         if has_directory:
             command = str(self._absolute("command", command, directory))
@@ -306,7 +306,7 @@ class _StdioPreparation:
         if found is not None:
             return str(directory / found)
         shown = escape_text(command)
-        members = member_form(expanded_command)
+        members = member_form(written)  # not the command itself: an argument may be a secret
         if members:
             shown = "of this name with its spaces"
         cure = f"write {members}" if members else "install it, or write its full path"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mcp_core import escape_text
 from mcp_core.processes import command_hint, list_form, member_form
+from tests.levels import fewer_examples
 
 # the command, and the list of its words
 COMMANDS = [
@@ -36,6 +37,7 @@ def test_member_form_has_the_members_of_a_configuration() -> None:
     assert member_form("npx") == ""
 
 
+@fewer_examples(5)
 @given(st.text())
 def test_forms_of_any_text_are_short_and_printable(command: str) -> None:
     for text in list_form(command), member_form(command), command_hint(command):
