@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from mcp_core.drivers import PendingCall
-from mcp_core.runtime import AbstractClient
+from mcp_core.runtime import AbstractClient, made_by_connect
 
 from ._driver import TimeLimit
 from ._runtime import logger
@@ -56,6 +56,7 @@ class _Call(PendingCall[T]):
             await (asyncio.sleep(0) if self.done else self._awake.wait())
 
 
+@made_by_connect
 class Client(AbstractClient):
     """A client of one server, made by `connect`.
 
@@ -70,7 +71,7 @@ class Client(AbstractClient):
     """
 
     def __init__(
-        self, make_transport: TransportFactory, config: Config, options: ClientConfigOptions
+        self, config: Config, options: ClientConfigOptions, make_transport: TransportFactory
     ) -> None:
         clock = asyncio.get_running_loop().time
         super().__init__(config, options, clock, asyncio.sleep, time.time, secrets.token_bytes)

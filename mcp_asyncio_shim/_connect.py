@@ -126,14 +126,9 @@ async def connect(
     is_url = isinstance(target, str) and "://" in target
     is_command = isinstance(target, Sequence) and not isinstance(target, (str, bytes)) and target
     if not (is_url or is_command or isinstance(target, Server)):
-        hint = ""
-        if isinstance(target, str):
-            from mcp_core.processes import list_form
+        from mcp_core.processes import wrong_target
 
-            hint = f": {words}" if (words := list_form(target)) else ""
-        raise TypeError(
-            f"connect to a URL, a Server, or a command as a list of words, not to {target!r}{hint}"
-        )
+        raise wrong_target(target)
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
     client_config(options)  # an invalid option must not replace a trace
@@ -223,7 +218,7 @@ async def _connect(
                     record=None if recorder is None else recorder.stream(),
                 )
             client = await opened.enter_async_context(
-                aclosing(Client(make_transport, config, options))
+                aclosing(Client(config, options, make_transport))
             )
             client.needs_handshake = ended_by_probe
             try:

@@ -10,6 +10,25 @@ __all__ = ["check_keywords", "check_keywords_of", "shows_keywords"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# By option of other libraries for MCP: the same option here or, as a text with spaces, the cure.
+OTHER_NAMES: Final[dict[str, str]] = {
+    "tags": "there are no tags: put what a client may know into `meta`, and keep the rest yourself",
+    "elicitation_handler": "on_elicit",
+    "elicitation_callback": "on_elicit",
+    "sampling_handler": "on_sample",
+    "sampling_callback": "on_sample",
+    "roots": "on_roots",
+    "list_roots_callback": "on_roots",
+    "log_handler": "on_log",
+    "logging_callback": "on_log",
+    "client_info": "info",
+    "init_timeout": "initialize_timeout",
+    "progress_handler": "progress",
+    "progress_callback": "progress",
+    "read_timeout_seconds": "timeout",
+    "request_timeout": "timeout",
+}
+
 
 def check_keywords(options: Mapping[str, object], kind: type, function: str) -> None:
     """Check that `kind`, a `TypedDict`, has all of `options`.
@@ -46,7 +65,11 @@ def check_names(options: Mapping[str, object], known: Mapping[str, object], func
 
     name = next(name for name in options if name not in known)
     similar = get_close_matches(name, known, 1)
-    hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(known)}"
+    hint = OTHER_NAMES.get(name, "")
+    if hint in known:
+        hint = f"here it is {hint!r}"
+    elif " " not in hint:
+        hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(known)}"
     raise TypeError(f"{function} has no option {name!r}; {hint}")
 
 

@@ -21,7 +21,7 @@ import trio
 
 from mcp_core import MessageRejected
 from mcp_core.drivers import PendingCall
-from mcp_core.runtime import AbstractClient
+from mcp_core.runtime import AbstractClient, made_by_connect
 
 from ._runtime import start_job
 
@@ -94,6 +94,7 @@ class _Call(PendingCall[T]):
         return trio.lowlevel.Abort.SUCCEEDED
 
 
+@made_by_connect
 class Client(AbstractClient):
     """One open conversation with a server, made by `connect` and its variants.
 

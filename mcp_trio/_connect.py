@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, cast
@@ -39,7 +40,7 @@ from ._runtime import check_trio
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from mcp_core import Connection, Event
     from mcp_core.adapters import Recorder, Recording
@@ -140,16 +141,11 @@ def connect(
             )
         check_keywords_of(options, connect_websocket, "connect()")
         return connect_websocket(target, **options)
-    if isinstance(target, str) or not hasattr(target, "__iter__"):
-        hint = ""
-        if isinstance(target, str):
-            from mcp_core.processes import list_form
+    # A mapping is a configuration of servers, not an iterable of words.
+    if isinstance(target, (str, Mapping)) or not hasattr(target, "__iter__"):
+        from mcp_core.processes import wrong_target
 
-            hint = f": {words}" if (words := list_form(target)) else ""
-        raise TypeError(
-            "connect to a URL, to a Server or to a command as a list of words, not to"
-            f" {target!r}{hint}"
-        )
+        raise wrong_target(target)
     check_keywords_of(options, connect_stdio, "connect()")
     return connect_stdio(cast("Sequence[str | os.PathLike[str]]", target), **options)
 

@@ -357,12 +357,21 @@ class PendingCall(PendingRequest, Generic[T]):
         self.deadline = None if deadline == inf else deadline
 
     def _timeout_text(self) -> str:
+        is_tool = self._method == "tools/call"
         if self._total_applies:
-            return f"{self._method} was not over after {self._max_timeout:g} s in all (max_timeout)"
+            other = ", or let the tool run as a task" if is_tool else ""
+            return (
+                f"{self._method} was not over after {self._max_timeout:g} s in all "
+                f"(max_timeout: pass a longer one{other})"
+            )
         if self._untimed is not None:
             return f"no answer to {self._method} within {self._untimed.limit:g} s"
         since = " after its last sign of progress" if self._progress_seen else ""
-        return f"no answer to {self._method} within {self._timeout:g} s{since} (timeout)"
+        other = ", or let the tool report progress, which restarts it" if is_tool else ""
+        return (
+            f"no answer to {self._method} within {self._timeout:g} s{since} "
+            f"(timeout: pass a longer one{other})"
+        )
 
 
 def _check_seconds(option: str, seconds: float | None) -> float | None:

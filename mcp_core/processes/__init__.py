@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._command_words import command_hint as command_hint
     from ._command_words import list_form as list_form
     from ._command_words import member_form as member_form
+    from ._command_words import wrong_target as wrong_target
     from ._process_tree import ProcessTree as ProcessTree
     from ._reload import ReloadRelay as ReloadRelay
     from ._windows_command import UnsafeArgument as UnsafeArgument
@@ -27,11 +28,12 @@ __all__ = [
     "member_form",
     "windows_command",
     "withheld_text",
+    "wrong_target",
 ]
 
 _MODULES = {
     "._child_environment": ("child_environment", "withheld_text"),
-    "._command_words": ("command_hint", "list_form", "member_form"),
+    "._command_words": ("command_hint", "list_form", "member_form", "wrong_target"),
     "._process_tree": ("ProcessTree",),
     "._reload": ("ReloadRelay",),
     "._windows_command": ("UnsafeArgument", "windows_command"),

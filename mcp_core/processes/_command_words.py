@@ -1,15 +1,16 @@
-"""Explain a command that was written as one word, such as "npx -y server"."""
+"""Explain a command that was written as one word, such as "npx -y server", and other targets."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 from mcp_core._launch_secrets import find_url_secrets, redact_words
 from mcp_core._text import escape_text, shorten_text
 
-__all__ = ["command_hint", "list_form", "member_form"]
+__all__ = ["command_hint", "list_form", "member_form", "wrong_target"]
 
 _MAX_SHOWN: Final = 500  # characters of a command in an error
 _HIDDEN: Final = "..."
@@ -45,6 +46,20 @@ def list_form(command: str) -> str:
     """
     words = _split_command(command)
     return "" if words is None else _quoted(_redacted(words))
+
+
+def wrong_target(target: object) -> TypeError:
+    """Return the error for a `target` to which `connect` cannot connect."""
+    if isinstance(target, Mapping):
+        return TypeError(
+            "connect to one server: a URL, a Server or a command as a list of words; several, as "
+            "in a configuration file, are a Host"
+        )
+    words = list_form(target) if isinstance(target, str) else ""
+    return TypeError(
+        "connect to a URL, to a Server or to a command as a list of words, not to "
+        f"{target!r}{words and ': '}{words}"
+    )
 
 
 def member_form(command: str) -> str:

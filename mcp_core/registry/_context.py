@@ -104,6 +104,13 @@ class Context(Injected, Generic[L]):
     def __repr__(self) -> str:
         return f"<Context {self.method} id={self.request_id!r}>"
 
+    if not TYPE_CHECKING:  # a type checker reports the mistake itself
+
+        def __getattr__(self, name: str) -> Any:
+            from mcp_core._other_names import CONTEXT, missing_attribute
+
+            raise missing_attribute(self, name, CONTEXT)
+
     # -- The request -----------------------------------------------------------------------------
 
     @property

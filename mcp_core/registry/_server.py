@@ -239,6 +239,13 @@ class Server:
         offered = ", ".join(f"{n} {kind}" for n, kind in counts if n)
         return f"<Server {self.info.name!r} with {offered or 'nothing'}>"
 
+    if not TYPE_CHECKING:  # a type checker reports the mistake itself
+
+        def __getattr__(self, name: str) -> Any:
+            from mcp_core._other_names import SERVER, missing_attribute
+
+            raise missing_attribute(self, name, SERVER)
+
     # --- Declarations -----------------------------------------------------------------------------
 
     @overload

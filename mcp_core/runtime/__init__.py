@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._client_callbacks import CallbackJob as CallbackJob
     from ._client_context import ClientContext as ClientContext
     from ._client_context import client_context as client_context
+    from ._client_context import made_by_connect as made_by_connect
     from ._http_requests import AuthFlowRunner as AuthFlowRunner
     from ._http_requests import HttpClientRuntime as HttpClientRuntime
     from ._http_requests import HttpRequestJob as HttpRequestJob
@@ -78,6 +79,7 @@ __all__ = [
     "TypedToolResult",
     "UnexpectedResult",
     "client_context",
+    "made_by_connect",
     "run_auth_check",
 ]
 
@@ -88,7 +90,7 @@ _MODULES = {
     "._asgi_request": ("AsgiRequest", "AsgiRuntime"),
     "._client": ("AbstractClient",),
     "._client_callbacks": ("CallbackJob",),
-    "._client_context": ("ClientContext", "client_context"),
+    "._client_context": ("ClientContext", "client_context", "made_by_connect"),
     "._http_requests": (
         "AuthFlowRunner",
         "HttpClientRuntime",

@@ -181,6 +181,13 @@ class AbstractClient(abc.ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._conn!r}>"
 
+    if not TYPE_CHECKING:  # a type checker reports the mistake itself
+
+        def __getattr__(self, name: str) -> Any:
+            from mcp_core._other_names import CLIENT, missing_attribute
+
+            raise missing_attribute(self, name, CLIENT)
+
     @property
     def peer(self) -> Peer:
         """The revision, capabilities, name and instructions of the server."""

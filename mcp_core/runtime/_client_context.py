@@ -1,23 +1,27 @@
 """The context managers that `connect` and its variants return.
 
-Their errors say how to fix two mistakes: a missing `async with`, and the package for another event
-loop.
+Their errors say how to fix three mistakes: a missing `async with`, the package for another event
+loop, and a client that is made in place of a connection.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
+
+from mcp_core.protocol.revisions._config import Config
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
-__all__ = ["ClientContext", "client_context"]
+__all__ = ["ClientContext", "client_context", "made_by_connect"]
 
 P = ParamSpec("P")
 C = TypeVar("C")
+K = TypeVar("K", bound=type)
 
 
 class ClientContext(AbstractAsyncContextManager[C], Generic[C]):
@@ -94,3 +98,23 @@ def client_context(
         return call
 
     return decorate
+
+
+def made_by_connect(kind: K) -> K:
+    """Let a client class say what to write if it is called with a server in place of a `Config`.
+
+    A class decorator; `help()` still shows the class's own arguments.
+    """
+    signature = inspect.signature(kind)
+
+    def new(cls: type, config: object = None, *_: object, **__: object) -> object:
+        if isinstance(config, Config):
+            return object.__new__(cls)
+        raise TypeError(
+            f"{cls.__name__} is made by `connect`: `async with connect(server) as client`, where "
+            "`server` is a Server, a URL or a command; several servers are a Host"
+        )
+
+    kind.__new__ = new  # type: ignore[method-assign, assignment]
+    kind.__signature__ = signature  # type: ignore[attr-defined]
+    return kind

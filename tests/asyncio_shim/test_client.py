@@ -196,7 +196,7 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Client, SocketWire]]:
     given: ClientConfigOptions = {"versions": [E], **options}  # type: ignore[typeddict-item]
     streams = await asyncio.open_connection(sock=ours)
     carry = partial(Link, streams)
-    async with aclosing(Client(carry, client_config(given), given)) as client:
+    async with aclosing(Client(client_config(given), given, carry)) as client:
         opening = asyncio.create_task(client.open())
         discovered = {"supportedVersions": [E], "capabilities": {"tools": {}, "logging": {}}}
         await wire.send(result((await wire.receive())["id"], discovered))

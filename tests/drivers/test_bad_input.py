@@ -721,6 +721,7 @@ async def test_client_unreadable_line_is_in_the_text_of_a_timeout(nursery: eithe
         await call_task.ended.wait()
         assert isinstance(call_task.error, CallTimeout)
         assert str(call_task.error) == (
-            "no answer to tools/call within 5 s (timeout); the server wrote a line that is not an"
-            " MCP message: b'done'"
+            "no answer to tools/call within 5 s (timeout: pass a longer one, or let the tool "
+            "report progress, which restarts it); the server wrote a line that is not an MCP "
+            "message: b'done'"
         )

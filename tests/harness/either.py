@@ -373,7 +373,7 @@ async def _connect_on_asyncio(
     config = client_config(options)
     record = None if recorder is None else recorder.stream()
     carry = partial(Link, (stream.reader, stream.writer), record=record)
-    async with aclosing(mcp_asyncio_shim.Client(carry, config, options)) as client:
+    async with aclosing(mcp_asyncio_shim.Client(config, options, carry)) as client:
         await client.open()
         yield client
 

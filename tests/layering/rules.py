@@ -115,6 +115,7 @@ LAYERS: Final = (
         "_version",
         "_limits",
         "_nesting",
+        "_other_names",
         "_on_first_use",
         "_patterns",
         "_secret_patterns",

@@ -45,7 +45,9 @@ __all__ = ["Output"]
 
 _LISTS: Final = (list, tuple, collections.abc.Sequence)
 _TEXTS: Final[Mapping[str, type]] = {"text": str, "none": types.NoneType}
-_NO_TASKS: Final = "returns CreateTaskResult, but this library does not serve tasks"
+_NO_TASKS: Final = (
+    "returns CreateTaskResult: declare the tool with task=, and return what the task results in"
+)
 _BYTES: Final = (bytes, bytearray, memoryview)
 
 

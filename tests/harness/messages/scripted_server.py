@@ -364,7 +364,7 @@ def play_asyncio(
         serving = asyncio.create_task(serve(reader))
         config: Any = {"versions": [version], **options}
         streams = await asyncio.open_connection(sock=client_end)
-        client = mcp_asyncio_shim.Client(partial(Link, streams), client_config(config), config)
+        client = mcp_asyncio_shim.Client(client_config(config), config, partial(Link, streams))
         try:
             async with aclosing(client):
                 await client.open()

@@ -461,10 +461,10 @@ def test_call_input_required_is_sent_to_steps() -> None:
 
 TimedEvent = tuple[float, str]  # seconds since the start, and the event
 SILENT, SILENT_AFTER = (
-    "no answer to {} within {} s (timeout)",
-    "no answer to {} within {} s after its last sign of progress (timeout)",
+    "no answer to {} within {} s (timeout: pass a longer one)",
+    "no answer to {} within {} s after its last sign of progress (timeout: pass a longer one)",
 )
-IN_ALL = "{} was not over after {} s in all (max_timeout)"
+IN_ALL = "{} was not over after {} s in all (max_timeout: pass a longer one)"
 
 # options, events, deadline, text of the timeout
 DEADLINES: list[tuple[CallOptions, list[TimedEvent], float | None, str]] = [
@@ -528,6 +528,22 @@ def test_call_wait_pauses_timeout_if_ours(ours: bool, deadline: float, words: st
     call.now += 100
     call.end("word", None)
     assert call.deadline == start + 170
+
+
+@pytest.mark.parametrize(
+    ("options", "cures"),
+    [
+        ({}, "(timeout: pass a longer one, or let the tool report progress, which restarts it)"),
+        ({"max_timeout": 9}, "(max_timeout: pass a longer one, or let the tool run as a task)"),
+    ],
+)
+def test_timeout_of_a_tool_names_two_cures(options: CallOptions, cures: str) -> None:
+    def call_tool() -> CallSteps[Any]:
+        return (yield "tools/call", {"name": "slow"})
+
+    call = started(call_tool(), options)
+    with pytest.raises(CallTimeout, match=re.escape(cures)):
+        call.result()
 
 
 @pytest.mark.requirement("LIFE-22", "LIFE-23")

@@ -415,10 +415,10 @@ def test_output_annotation_of_input_required_result_only() -> None:
 
 @pytest.mark.parametrize("returns", [CreateTaskResult, str | CreateTaskResult])
 def test_output_task_annotation_raises_at_declaration(returns: Any) -> None:
-    with pytest.raises(DeclarationError, match="this library does not serve tasks"):
+    with pytest.raises(DeclarationError, match="declare the tool with task=, and return"):
         output(returns)
 
 
 def test_output_task_returned_raises() -> None:
-    with pytest.raises(TypeError, match="this library does not serve tasks"):
+    with pytest.raises(TypeError, match="declare the tool with task=, and return"):
         output().result(CreateTaskResult(task_id="1"), E)
