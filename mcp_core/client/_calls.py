@@ -93,7 +93,8 @@ class CallOptions(TypedDict, total=False):
             A call that has become a task has no default limit.
         progress: called with progress, total and message for each progress notification of this
             call. An `async def` is awaited: one notification after the other, and all of them
-            before the call returns. `timeout` doesn't count the wait for the last of them.
+            before the call returns. `timeout` doesn't count the wait for the last of them. A tool
+            is asked for progress in any case, since it restarts `timeout`.
         meta: further members of the request's `_meta`. Such a request is always sent: the cache
             doesn't know what they mean.
         headers: over HTTP, more headers of the request. They replace the client's headers of the

@@ -281,8 +281,10 @@ class AbstractClient(abc.ABC):
             if self._conn.check_headers is None:
                 raise LocalProtocolError("this transport sends no headers")
             self._conn.check_headers(headers)
+        # Also without a callback: a tool that reports progress keeps its call from timing out.
+        wants_progress = progress is not None or method == _CALL_TOOL
         return self._conn.send_request(
-            method, params, token=call, meta=meta, progress=progress is not None, headers=headers
+            method, params, token=call, meta=meta, progress=wants_progress, headers=headers
         )
 
     def _register(self, call: PendingCall[Any]) -> None:

@@ -134,11 +134,32 @@ async def test_client_call_is_one_request_and_returns_its_result(
     async with connected() as (client, wire):
         call_task = CallTask(nursery, lambda: call(client))
         sent = await wire.receive()
+        if method == "tools/call":
+            params = {"_meta": {"progressToken": sent["id"]}, **params}
         assert (sent["method"], sent.get("params")) == (method, params)
         await wire.send(result(sent["id"], answer))
         await call_task.ended.wait()
         assert call_task.error is None
         assert call_task.result == gives
+
+
+async def test_client_reported_progress_keeps_a_call_without_callback_from_timing_out(
+    nursery: either.Nursery,
+) -> None:
+    """The server reports progress each 50 s, and answers after 100 s. The timeout is 60 s."""
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, lambda: client.call_tool("slow"))
+        token = (await wire.receive())["params"]["_meta"]["progressToken"]
+        for number in range(2):
+            await either.sleep(50)
+            params = {"progressToken": token, "progress": number}
+            await wire.send(
+                {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+            )
+        await either.sleep(50)
+        await wire.send(result(token, {"content": []}))
+        await call_task.ended.wait()
+        assert call_task.error is None
 
 
 @pytest.mark.requirement("META-6", "META-7", "STDIO-9")

@@ -152,7 +152,9 @@ class TaskPoller:
         """Return the task that a call of `tool` has become. Its progress is still reported."""
         task = self._created_task(created, tool, options)
         progress = options.get("progress")
-        if progress is not None:
+        if progress is None:
+            created.redirect_progress(None)
+        else:
             log_error = partial(self._log_error, "progress failed")
             created.redirect_progress(TaskProgress(progress, self._start_job, log_error))
             task.end_progress = partial(created.redirect_progress, None)
