@@ -29,7 +29,7 @@ from ._input_requests import NestedRequests
 from ._roots import RootsContext
 from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
-from ._url_elicitation import InvalidPageVisit, PageVisit
+from ._url_elicitation import InvalidUrlElicitation, UrlElicitation
 
 __all__ = [
     "AcceptedElicitation",
@@ -44,11 +44,10 @@ __all__ = [
     "File",
     "Form",
     "Image",
-    "InvalidPageVisit",
+    "InvalidUrlElicitation",
     "Invocation",
     "Middleware",
     "NestedRequests",
-    "PageVisit",
     "Proceed",
     "PromptOptions",
     "ResourceNotFound",
@@ -59,6 +58,7 @@ __all__ = [
     "TaskOptions",
     "Tasks",
     "ToolOptions",
+    "UrlElicitation",
     "UrlElicitationRequired",
 ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
 from mcp_core.protocol.input_requests._capabilities import can_answer
-from mcp_core.protocol.input_requests._kinds import find_error, find_page_error
+from mcp_core.protocol.input_requests._kinds import find_elicitation_url_error, find_error
 from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
 from mcp_core.registry.functions._function import Injected
 
@@ -22,7 +22,7 @@ from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_ac
 from ._input_requests import CANNOT_AWAIT, meta_of
 from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
-from ._url_elicitation import VISIT_LIFETIME, PageVisit, make_visit
+from ._url_elicitation import ELICITATION_LIFETIME, UrlElicitation, make_url_elicitation
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -462,14 +462,14 @@ class Context(Injected, Generic[L]):
 
         For a login, a payment, or input that the client must not see. `AcceptedElicitation` means
         that the user agreed to open the page, not that they have finished there. The page itself
-        must verify that its visitor is the same user, see `page_visit`: the link alone proves
+        must verify that its visitor is the same user, see `url_elicitation`: the link alone proves
         nothing. All else is as for `elicit`.
 
         Args:
             message: what the page is for.
             url: the page, `https:`, without a secret and without data about the user. `http:` only
                 on a loopback address, for development.
-            elicitation_id: a unique name for this visit. With it, `Server.elicitation_complete`
+            elicitation_id: a unique id. With it, `Server.elicitation_complete`
                 tells the client that the user has finished (2025-11-25; the other revisions have
                 no such notification).
             key: as for `elicit`.
@@ -482,7 +482,7 @@ class Context(Injected, Generic[L]):
             DeclarationError: `url` isn't such a URL, or holds a password.
             Exception: all else that `elicit` raises.
         """
-        error = find_page_error(url)
+        error = find_elicitation_url_error(url)
         if error:
             raise DeclarationError(f"context.elicit_url: {error}")
         if self.peer.dialect.lacks(t.ElicitParams, "elicitation_id"):
@@ -490,29 +490,31 @@ class Context(Injected, Generic[L]):
         params = t.ElicitParams(message=message, mode="url", url=url, elicitation_id=elicitation_id)
         return self._ask(t.ElicitRequest(params), key, find_error, _read_consent)
 
-    def page_visit(self, page: str, *, lifetime: float = VISIT_LIFETIME) -> PageVisit:
+    def url_elicitation(
+        self, name: str, *, lifetime: float = ELICITATION_LIFETIME
+    ) -> UrlElicitation:
         """Return a signed token for the URL of a page, so that it can check who opens it::
 
-            visit = context.page_visit("connect")
-            url = f"https://example.com/connect?visit={visit.token}"
+            elicitation = context.url_elicitation("connect")
+            url = f"https://example.com/connect?token={elicitation.token}"
             answer = await context.elicit_url(
-                "Connect your calendar.", url, elicitation_id=visit.elicitation_id
+                "Connect your calendar.", url, elicitation_id=elicitation.elicitation_id
             )
 
-        The page logs its visitor in, and calls `Server.verify_page_visit` with their principal:
-        the link may have been passed on to another user. The token names the user only to the
-        server, and isn't a login. In each run of the handler the visit is the same one.
+        The page logs its visitor in, and calls `Server.verify_url_elicitation` with their
+        principal: the link may have been passed on to another user. The token names the user only
+        to the server, and isn't a login. Each run of the handler gets the same one.
 
         Args:
-            page: a name for the page. A token for one page isn't valid for another.
+            name: a name for the page. A token for one page isn't valid for another.
             lifetime: seconds until the token expires; ten minutes by default.
         """
         host = self._collector.host
         runtime = host.runtime
-        return make_visit(
+        return make_url_elicitation(
             self._collector.round_trips,
             self.server.key_ring(runtime.entropy),
-            page,
+            name,
             host.principal,
             lifetime=lifetime,
             now=runtime.wall_time(),

@@ -42,16 +42,16 @@ class UrlElicitationRequired(McpError):
         message: the reason, for the user.
         url: the page, preferably `https:`, without a secret. The page itself must verify that its
             visitor is the same user.
-        elicitation_id: a unique name for this visit; generated if None.
+        elicitation_id: a unique id; generated if None.
 
     Attributes:
-        page: the page as the params of an elicitation.
+        elicitation: the params of the elicitation.
     """
 
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:
-        self.page = ElicitParams(
+        self.elicitation = ElicitParams(
             message=message, mode="url", url=url, elicitation_id=elicitation_id
         )
         super().__init__(
-            _URL_ELICITATION_REQUIRED, message, URLElicitationRequiredData([self.page])
+            _URL_ELICITATION_REQUIRED, message, URLElicitationRequiredData([self.elicitation])
         )

@@ -155,7 +155,7 @@ class RequestHost(Protocol):
     @property
     def session_state(self) -> dict[str, Any]: ...
 
-    def remember_page(self, elicitation_id: str, /) -> None:
+    def remember_elicitation(self, elicitation_id: str, /) -> None:
         """Remember that the client's user was sent to a page with this elicitation id."""
 
 
@@ -251,7 +251,7 @@ class NestedRequests(abc.ABC, Generic[T]):
                 )
                 sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
-                    host.remember_page(params.elicitation_id)
+                    host.remember_elicitation(params.elicitation_id)
             self._sent_count = len(sent)
             if sent:
                 host.runtime.pump()
@@ -701,20 +701,21 @@ class InputCollector(Struct, eq=False):
             LocalProtocolError: the URL is invalid.
         """
         peer = self.request.peer
-        input_request = ElicitRequest(error.page)
+        input_request = ElicitRequest(error.elicitation)
         if not peer.dialect.stateful:
-            key = f"visit {error.page.url}"
+            key = f"visit {error.elicitation.url}"
             response = self.round_trips.response(key, ElicitResult)
             if response is None:
                 return InputRequiredResult(input_requests={key: input_request})
+            url = error.elicitation.url
             if response.action == "accept":
-                raise ToolError(f"{error.message} Call again once that is done at {error.page.url}")
-            raise ToolError(f"{error.message} The user declined to visit {error.page.url}")
-        _, page = to_request(input_request, peer, self.host.runtime.entropy)
-        assert isinstance(page, ElicitParams)
-        assert page.elicitation_id is not None
-        self.host.remember_page(page.elicitation_id)
-        return ErrorData(error.code, error.message, URLElicitationRequiredData([page]))
+                raise ToolError(f"{error.message} Call again once that is done at {url}")
+            raise ToolError(f"{error.message} The user declined to visit {url}")
+        _, params = to_request(input_request, peer, self.host.runtime.entropy)
+        assert isinstance(params, ElicitParams)
+        assert params.elicitation_id is not None
+        self.host.remember_elicitation(params.elicitation_id)
+        return ErrorData(error.code, error.message, URLElicitationRequiredData([params]))
 
 
 def internal_error(peer: Peer, text: str) -> McpError:

@@ -52,7 +52,7 @@ from ._errors import DeclarationError
 from ._lookup import RequestLookup, request_error
 from ._pages import PAGE_SIZE, ListPages
 from ._roots import RootsHook, check_hook
-from ._url_elicitation import verify_visit
+from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class ChangeListener(Protocol):
     def changed(self, changes: Iterable[Change], /) -> None:
         """Notify the client of `changes`, as far as it is subscribed to them."""
 
-    def page_visited(self, elicitation_id: str, /) -> None:
+    def elicitation_completed(self, elicitation_id: str, /) -> None:
         """Notify the client that its user has finished on a page, if it was sent there."""
 
 
@@ -140,7 +140,7 @@ class Server:
             transports that can fail unnoticed; None, the default, never sends one.
         state_keys: secrets of at least 32 random bytes, by name. They sign, but don't encrypt, the
             `requestState` that a client holds while it collects input (2026-07-28), and the tokens
-            of `Context.page_visit`. The first key
+            of `Context.url_elicitation`. The first key
             signs, all keys verify. By default each process draws its own key; a `requestState` of
             another process, or from before a restart, is then rejected. Give the same keys to all
             processes behind one address. To rotate: append the new key everywhere, then move it to
@@ -652,10 +652,10 @@ class Server:
         revisions have no such notification: their clients get nothing.
         """
         for listener in list(self._listeners):
-            listener.page_visited(elicitation_id)
+            listener.elicitation_completed(elicitation_id)
 
-    def verify_page_visit(self, token: str, page: str, *, principal: str, now: float) -> str:
-        """Return the elicitation id of a visit, after checking who has opened the page.
+    def verify_url_elicitation(self, token: str, name: str, *, principal: str, now: float) -> str:
+        """Return the elicitation's id, after checking who has opened the page.
 
         For the page to which `Context.elicit_url` has sent a user. Call it before the page accepts
         anything (client/elicitation, Phishing). It may be called from any thread, in every process
@@ -663,8 +663,8 @@ class Server:
         accept a visit once, record the id that this returns.
 
         Args:
-            token: `PageVisit.token`, from the URL.
-            page: the name that was given to `Context.page_visit`.
+            token: `UrlElicitation.token`, from the URL.
+            name: the name that was given to `Context.url_elicitation`.
             principal: the visitor, as the login of the page knows them, never as the URL does. It
                 is `Context.principal`: with a `JwtVerifier` it is `f"{issuer}#sub:{subject}"`. ""
                 if the server runs without authorization. It then cannot know its users, and the
@@ -672,9 +672,10 @@ class Server:
             now: seconds since 1970, `time.time()`.
 
         Raises:
-            InvalidPageVisit: the token was altered, has expired, or is for another page or user.
+            InvalidUrlElicitation: the token was altered, has expired, or is for another
+                page or user.
         """
-        return verify_visit(self._key_ring, token, page, principal, now)
+        return verify_url_elicitation(self._key_ring, token, name, principal, now)
 
     def attach(self, listener: ChangeListener) -> None:
         """Notify `listener` of changes until `detach`. A `Service` attaches itself."""

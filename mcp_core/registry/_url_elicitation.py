@@ -1,4 +1,4 @@
-"""Visits of a user to a page, and the signed tokens by which the page knows for whom it was opened.
+"""URL elicitations: signed tokens by which a page knows for which user it was opened.
 
 1. The link to a page can reach another person than the user who was asked: a phishing attack. The
    page must therefore compare its visitor, as its own login knows them, with the user of the
@@ -23,30 +23,36 @@ if TYPE_CHECKING:
     from mcp_core.protocol.input_requests._request_state import KeyRing
     from mcp_core.protocol.input_requests._rounds import ServerRoundTrips
 
-__all__ = ["VISIT_LIFETIME", "InvalidPageVisit", "PageVisit", "make_visit", "verify_visit"]
+__all__ = [
+    "ELICITATION_LIFETIME",
+    "InvalidUrlElicitation",
+    "UrlElicitation",
+    "make_url_elicitation",
+    "verify_url_elicitation",
+]
 
 # Seconds. Long enough to read the request, open the page and log in there; a `requestState`, which
 # has to outlive the visit, is valid as long.
-VISIT_LIFETIME: Final = 600.0
+ELICITATION_LIFETIME: Final = 600.0
 
-# Not the name of a method of MCP, so no `requestState` is a token of a visit, nor the reverse.
-_METHOD: Final = "page visit"
+# No method of MCP has this name, so a `requestState` isn't accepted as a token, nor the reverse.
+_METHOD: Final = "url elicitation"
 _ID_SIZE: Final = 16  # bytes; 128 random bits cannot be guessed
 
 
-class InvalidPageVisit(McpTrioError):
-    """A token of a page visit that isn't valid for this page and visitor.
+class InvalidUrlElicitation(McpTrioError):
+    """The token of a URL elicitation isn't valid for this page and visitor.
 
     The text is for the log. Show the visitor the same page for every reason.
     """
 
 
-class PageVisit(Struct, frozen=True):
-    """A visit of the request's user to a page.
+class UrlElicitation(Struct, frozen=True):
+    """The id and the signed token of a URL elicitation, for the request's user.
 
     Attributes:
         token: put it into the URL of the page. It has only characters that need no escape there.
-        elicitation_id: a random name for the visit, the same in each run of the handler. Pass it to
+        elicitation_id: a random id, the same in each run of the handler. Pass it to
             `Context.elicit_url`, and store under it that the user has finished.
     """
 
@@ -54,49 +60,51 @@ class PageVisit(Struct, frozen=True):
     elicitation_id: str
 
     def __repr__(self) -> str:
-        return f"<PageVisit {self.elicitation_id}>"  # a token doesn't belong into a log
+        return f"<UrlElicitation {self.elicitation_id}>"  # a token doesn't belong into a log
 
 
-_read_visit: Final = reader(PageVisit)
+_read_elicitation: Final = reader(UrlElicitation)
 _read_id: Final = reader(str)
 
 
-def make_visit(
+def make_url_elicitation(
     round_trips: ServerRoundTrips,
     ring: KeyRing,
-    page: str,
+    name: str,
     principal: str,
     *,
     lifetime: float,
     now: float,
     entropy: Callable[[int], bytes],
-) -> PageVisit:
-    """Return the visit to `page` of this request, a new one in its first run only."""
-    key = f"visit {page}"
+) -> UrlElicitation:
+    """Return this request's elicitation for the page `name`, a new one in its first run only."""
+    key = f"visit {name}"
     stored = round_trips.computed(key)
     if stored is None:
         id = entropy(_ID_SIZE).hex()
-        token = ring.seal(encode(id), _binding(page, principal), now, lifetime=lifetime)
-        stored = round_trips.store_computed(key, encode(PageVisit(token, id)))
-    visit: PageVisit = _read_visit(stored)
-    return visit
+        token = ring.seal(encode(id), _binding(name, principal), now, lifetime=lifetime)
+        stored = round_trips.store_computed(key, encode(UrlElicitation(token, id)))
+    elicitation: UrlElicitation = _read_elicitation(stored)
+    return elicitation
 
 
-def verify_visit(ring: KeyRing | None, token: str, page: str, principal: str, now: float) -> str:
-    """Return the elicitation id of the visit.
+def verify_url_elicitation(
+    ring: KeyRing | None, token: str, name: str, principal: str, now: float
+) -> str:
+    """Return the elicitation's id.
 
     Raises:
-        InvalidPageVisit: the token isn't valid for this page and visitor, or not any more.
+        InvalidUrlElicitation: the token isn't valid for this page and visitor, or not any more.
     """
     try:
         if ring is None:
             raise InvalidRequestState("this process has issued none")
-        id: str = _read_id(ring.open(token, _binding(page, principal), now))
+        id: str = _read_id(ring.open(token, _binding(name, principal), now))
     except (InvalidRequestState, InvalidPayload) as exc:
         reason = exc.reason if isinstance(exc, InvalidRequestState) else "it has no id"
-        raise InvalidPageVisit(f"the visit to {page!r} is refused: {reason}") from None
+        raise InvalidUrlElicitation(f"the visit to {name!r} is refused: {reason}") from None
     return id
 
 
-def _binding(page: str, principal: str) -> StateBinding:
-    return StateBinding(principal, _METHOD, page)
+def _binding(name: str, principal: str) -> StateBinding:
+    return StateBinding(principal, _METHOD, name)

@@ -76,9 +76,9 @@ __all__ = [
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
-# How many pages one connection remembers. The client isn't notified of a visit to an older page,
+# How many URL elicitations one connection remembers. The client isn't notified of an older one,
 # and has to call again without a notification.
-_MAX_PAGES: Final = 1_000
+_MAX_ELICITATIONS: Final = 1_000
 _CALL_TOOL: Final = "tools/call"
 _TASKS: Final = "tasks/"  # the prefix of the methods about tasks
 _MAX_NAMES: Final = 20  # in one line of the log
@@ -332,7 +332,7 @@ class Service:
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
-        self._pages: dict[str, None] = {}  # pages that the client was asked to visit, oldest first
+        self._elicitations: dict[str, None] = {}  # ids, oldest first
         self._attached = True
         server.attach(self)
 
@@ -357,21 +357,21 @@ class Service:
             self.conn.send_change(change)
         self.runtime.pump()
 
-    def remember_page(self, elicitation_id: str) -> None:
-        """Remember that the client was asked to visit the page of `elicitation_id`."""
-        self._pages[elicitation_id] = None
-        if len(self._pages) > _MAX_PAGES:
-            del self._pages[next(iter(self._pages))]
+    def remember_elicitation(self, elicitation_id: str) -> None:
+        """Remember that the client was sent the URL elicitation `elicitation_id`."""
+        self._elicitations[elicitation_id] = None
+        if len(self._elicitations) > _MAX_ELICITATIONS:
+            del self._elicitations[next(iter(self._elicitations))]
 
-    def page_visited(self, elicitation_id: str) -> None:
-        """Tell the client soon that its user has visited the page of `elicitation_id`.
+    def elicitation_completed(self, elicitation_id: str) -> None:
+        """Tell the client soon that its user has completed `elicitation_id`, a URL elicitation.
 
-        Do nothing if this client wasn't asked to visit it. Any thread may call this.
+        Do nothing if it was sent to another client. Any thread may call this.
         """
-        if self._pages.pop(elicitation_id, self) is None:
-            self.runtime.call_soon(partial(self._send_page_visited, elicitation_id))
+        if self._elicitations.pop(elicitation_id, self) is None:
+            self.runtime.call_soon(partial(self._send_elicitation_complete, elicitation_id))
 
-    def _send_page_visited(self, elicitation_id: str) -> None:
+    def _send_elicitation_complete(self, elicitation_id: str) -> None:
         params = ElicitationCompleteParams(elicitation_id=elicitation_id)
         with suppress(LocalProtocolError):  # the connection is closed
             self.conn.send_notification(_ELICITATION_COMPLETE, params)

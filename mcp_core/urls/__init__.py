@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ._addresses import origin_of as origin_of
     from ._addresses import origin_text as origin_text
     from ._addresses import same_origin_redirect as same_origin_redirect
-    from ._elicitation_url import PageUrl as PageUrl
+    from ._elicitation_url import ElicitationUrl as ElicitationUrl
     from ._transports import URL_TRANSPORTS as URL_TRANSPORTS
     from ._transports import UrlTransport as UrlTransport
     from ._transports import http_url as http_url
@@ -38,8 +38,8 @@ __all__ = [
     "DEFAULT_PORTS",
     "MAX_URL",
     "URL_TRANSPORTS",
+    "ElicitationUrl",
     "InvalidUriTemplate",
-    "PageUrl",
     "UriMatcher",
     "UriTemplate",
     "Url",
@@ -80,7 +80,7 @@ _MODULES = {
         "origin_text",
         "same_origin_redirect",
     ),
-    "._elicitation_url": ("PageUrl",),
+    "._elicitation_url": ("ElicitationUrl",),
     "._transports": (
         "URL_TRANSPORTS",
         "UrlTransport",

@@ -21,15 +21,16 @@ from mcp_core._text import escape_text
 from ._addresses import find_syntax_error, is_loopback_host, is_public_address
 from ._url import effective_port
 
-__all__ = ["PageUrl"]
+__all__ = ["ElicitationUrl"]
 
 _PUNYCODE: Final = "xn--"
 
 
-class PageUrl(Struct, frozen=True):
+class ElicitationUrl(Struct, frozen=True):
     """The URL of a page, with its host as a browser would reach it.
 
-    Make one with `PageUrl.parse` (client/elicitation, Safe URL Handling; WHATWG URL, host parsing).
+    Make one with `ElicitationUrl.parse` (client/elicitation, Safe URL Handling; WHATWG URL, host
+    parsing).
 
     Attributes:
         text: the URL as the server wrote it, printable ASCII.
@@ -49,7 +50,7 @@ class PageUrl(Struct, frozen=True):
     warnings: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str) -> PageUrl:
+    def parse(cls, text: str) -> ElicitationUrl:
         """Return the URL of a page that `text` is, as a server wrote it.
 
         Raises:

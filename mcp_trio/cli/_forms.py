@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_core import types as t
 from mcp_core.drivers import is_secret_field, shorten_text
-from mcp_core.urls import PageUrl
+from mcp_core.urls import ElicitationUrl
 
 from ._arguments import NO_MATCH, parse_value
 from ._screen import QUOTE, split_lines
@@ -142,21 +142,21 @@ def ask_to_open_url(source: str, message: str, url: str, print_line: PrintLine) 
         print_line: prints a line.
     """
     _print_request(source, message, print_line)
-    page = PageUrl.parse(url)  # the core has refused what cannot be read
+    parsed = ElicitationUrl.parse(url)  # the core has refused what cannot be read
     scheme, _, rest = url.partition("://")
     host = re.split(r"[/?#]", rest, maxsplit=1)[0]
     print_line("  ", f"{scheme}://", (host, _NAME_STYLE), rest[len(host) :])
-    for warning in page.warnings:
+    for warning in parsed.warnings:
         print_line((f"  {warning}", _WARNING_STYLE))
     print_line(
         (
-            f"This command does not open the page. If you trust {page.host}, open it yourself.",
+            f"This command does not open the page. If you trust {parsed.host}, open it yourself.",
             _HINT_STYLE,
         )
     )
     try:
         # Names the host: log messages of the server may have moved the address off the screen.
-        yield from _ask_consent((f"Will you open the page at {page.host}?",), print_line)
+        yield from _ask_consent((f"Will you open the page at {parsed.host}?",), print_line)
     except _FormDeclined as refused:
         return refused.result
     return t.ElicitResult(action="accept")

@@ -38,7 +38,7 @@ from mcp_core import (
 )
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.drivers import launch_secrets, shorten_text
-from mcp_core.urls import PageUrl, url_transport
+from mcp_core.urls import ElicitationUrl, url_transport
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._stdio import stop_on_signals
@@ -112,7 +112,7 @@ _CURES: Final = {
 _MAX_LOG: Final = 10_000
 _MAX_ERROR: Final = 4_000
 _MAX_NAME: Final = 200
-_MAX_PAGES: Final = 5
+_MAX_URLS: Final = 5
 _LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ERROR_STYLE: Final = "bold red"  # error and above
 
@@ -374,13 +374,13 @@ def _find_cure(error: PeerError) -> str:
             found = found.get(name) if isinstance(found, dict) else None
         if found is not None:
             return f"; {cure}"
-    pages = error.data.get("elicitations") if isinstance(error.data, dict) else None
+    elicitations = error.data.get("elicitations") if isinstance(error.data, dict) else None
     urls = (
-        [str(page.get("url")) for page in pages[:_MAX_PAGES] if isinstance(page, dict)]
-        if isinstance(pages, list)
+        [str(each.get("url")) for each in elicitations[:_MAX_URLS] if isinstance(each, dict)]
+        if isinstance(elicitations, list)
         else []
     )
-    return "".join(map(_describe_page, urls))
+    return "".join(map(_describe_elicitation, urls))
 
 
 def describe_error(error: PeerError, hint: str = "") -> str:
@@ -393,13 +393,13 @@ def describe_error(error: PeerError, hint: str = "") -> str:
     return "\n".join([f"the server answered with an error: {sentence}", *others])
 
 
-def _describe_page(url: str) -> str:
+def _describe_elicitation(url: str) -> str:
     """Return what to do with a page that a server's error names."""
     try:
-        page = PageUrl.parse(url)
+        parsed = ElicitationUrl.parse(url)
     except ValueError as exc:
         return f"; it names a page that cannot be trusted: its URL {exc}"
-    warnings = "".join(f". {warning.removesuffix('.')}" for warning in page.warnings)
+    warnings = "".join(f". {warning.removesuffix('.')}" for warning in parsed.warnings)
     return f"; open {url} in a browser if you trust it, and try again{warnings}"
 
 

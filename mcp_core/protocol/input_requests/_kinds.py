@@ -39,8 +39,8 @@ __all__ = [
     "check_input_request",
     "check_response",
     "exact_form_schema",
+    "find_elicitation_url_error",
     "find_error",
-    "find_page_error",
     "form_schema",
     "input_request_of",
     "missing_capabilities",
@@ -147,7 +147,7 @@ def _find_question_error(
         return _find_messages_error(question.params.messages)
     if isinstance(question, t.ElicitRequest):
         if question.params.mode == "url":
-            return _find_page_error(question.params.url or "")
+            return _find_url_error(question.params.url or "")
         try:
             read_form(question)
         except InvalidPayload as exc:
@@ -155,43 +155,43 @@ def _find_question_error(
     return None
 
 
-def _find_page_error(url: str) -> str | None:
+def _find_url_error(url: str) -> str | None:
     # The client hands the URL to a browser, perhaps through a shell, and the user decides by its
     # host: only a URL that all readers understand alike is passed on.
-    from mcp_core.urls._elicitation_url import PageUrl  # on first use: pages are rare
+    from mcp_core.urls._elicitation_url import ElicitationUrl  # on first use: it is rare
 
     try:
-        PageUrl.parse(url)
+        ElicitationUrl.parse(url)
     except ValueError as exc:
         return f"url is no http or https URL: it {exc}"
     return None
 
 
-def find_page_error(url: str) -> str | None:
+def find_elicitation_url_error(url: str) -> str | None:
     """Return why a server must not send its user to the page `url`, or None.
 
     It must be encrypted, or on this machine (client/elicitation, Safe URL Handling). A client shows
     its user a warning for the same reason, and lets them decide.
     """
-    error = _find_page_error(url)
+    error = _find_url_error(url)
     if error is not None:
         return error
     from mcp_core.urls._addresses import is_loopback_host
-    from mcp_core.urls._elicitation_url import PageUrl
+    from mcp_core.urls._elicitation_url import ElicitationUrl
 
-    page = PageUrl.parse(url)
-    host = page.host.rstrip(".")
-    if page.scheme == "https" or is_loopback_host(host) or host.endswith(".localhost"):
+    parsed = ElicitationUrl.parse(url)
+    host = parsed.host.rstrip(".")
+    if parsed.scheme == "https" or is_loopback_host(host) or host.endswith(".localhost"):
         return None
     return (
-        f"http: is not encrypted, so the user's browser may not open a page of {page.host} with it:"
-        " use https:, or for development a loopback address such as http://localhost:8000"
+        f"http: is not encrypted, so the user's browser may not open a page of {parsed.host} with"
+        " it: use https:, or for development a loopback address such as http://localhost:8000"
     )
 
 
 def _find_plaintext_error(question: t.InputRequest) -> str | None:
     if isinstance(question, t.ElicitRequest) and question.params.mode == "url":
-        return find_page_error(question.params.url or "")
+        return find_elicitation_url_error(question.params.url or "")
     return None
 
 

@@ -87,7 +87,7 @@ class TaskHost:
     def conn(self) -> Any:
         raise LocalProtocolError("a task has no connection")
 
-    def remember_page(self, elicitation_id: str) -> None:
+    def remember_elicitation(self, elicitation_id: str) -> None:
         """Do nothing: the connection over which the page is shown remembers it."""
 
 

@@ -1,4 +1,4 @@
-"""Visits of pages: the URL of a page, and the token by which it knows its visitor."""
+"""URL elicitation: the URL of a page, and the token by which it knows its visitor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from mcp_core.registry import (
     Context,
     DeclarationError,
-    InvalidPageVisit,
-    PageVisit,
+    InvalidUrlElicitation,
     Server,
+    UrlElicitation,
     UrlElicitationRequired,
 )
 from tests.harness.jsonrpc import D, E, text_of
@@ -28,13 +28,13 @@ class VisitingServer:
     """A server with a page. `visits` are those of each run of its tool."""
 
     def __init__(self, **options: Any) -> None:
-        self.visits: list[PageVisit] = []
+        self.visits: list[UrlElicitation] = []
         self.server = server = Server("site", **options)
 
         @server.tool
         async def connect(context: Context) -> str:
             """Send the user to the page."""
-            visit = context.page_visit("connect", lifetime=300)
+            visit = context.url_elicitation("connect", lifetime=300)
             self.visits.append(visit)
             url = f"https://example.com/connect?visit={visit.token}"
             answer = await context.elicit_url("Connect.", url, elicitation_id=visit.elicitation_id)
@@ -43,7 +43,7 @@ class VisitingServer:
         @server.tool
         def require(context: Context) -> str:
             """Require a visit."""
-            visit = context.page_visit("connect")
+            visit = context.url_elicitation("connect")
             self.visits.append(visit)
             raise UrlElicitationRequired(
                 "Connect.", f"https://example.com/?visit={visit.token}", visit.elicitation_id
@@ -64,29 +64,30 @@ def test_token_verifies_for_its_user_page_and_time(version: str) -> None:
     """Another user or page, 300 seconds or one changed character: each error names its reason."""
     site = VisitingServer()
     token = site.token(version)
-    verify = site.server.verify_page_visit
+    verify = site.server.verify_url_elicitation
     assert verify(token, "connect", principal=ALICE, now=NOW) == site.visits[0].elicitation_id
     assert verify(token, "connect", principal=ALICE, now=NOW + 299) == "07" * 16
     others: list[tuple[dict[str, Any], str]] = [
         ({"principal": "https://issuer.example#sub:bob"}, "another principal"),
         ({"principal": ""}, "another principal"),
-        ({"page": "pay"}, "other params"),
+        ({"name": "pay"}, "other params"),
         ({"now": NOW + 300}, "expired"),
         ({"token": token[:-1] + ("A" if token[-1] != "A" else "B")}, "altered"),
         ({"token": ""}, "not issued by this server"),
     ]
     for other, reason in others:
-        arguments: Any = {"token": token, "page": "connect", "principal": ALICE, "now": NOW} | other
-        with pytest.raises(InvalidPageVisit, match=f"'{arguments['page']}' is refused: .*{reason}"):
+        arguments: Any = {"token": token, "name": "connect", "principal": ALICE, "now": NOW} | other
+        text = f"'{arguments['name']}' is refused: .*{reason}"
+        with pytest.raises(InvalidUrlElicitation, match=text):
             verify(**arguments)
 
 
 def test_token_verifies_in_another_process_with_the_same_keys() -> None:
     token = VisitingServer(state_keys=KEYS).token()
     other = Server("site", state_keys=KEYS)
-    assert other.verify_page_visit(token, "connect", principal=ALICE, now=NOW) == "07" * 16
-    with pytest.raises(InvalidPageVisit, match="this process has issued none"):
-        Server("site").verify_page_visit(token, "connect", principal=ALICE, now=NOW)
+    assert other.verify_url_elicitation(token, "connect", principal=ALICE, now=NOW) == "07" * 16
+    with pytest.raises(InvalidUrlElicitation, match="this process has issued none"):
+        Server("site").verify_url_elicitation(token, "connect", principal=ALICE, now=NOW)
 
 
 def test_request_state_and_token_of_a_visit_do_not_replace_each_other() -> None:
@@ -94,8 +95,8 @@ def test_request_state_and_token_of_a_visit_do_not_replace_each_other() -> None:
     stage = ScriptedClient(site.server, E, principal=ALICE)
     (message,) = stage.calls("connect")
     state = message["result"]["requestState"]
-    with pytest.raises(InvalidPageVisit, match="given for tools/call"):
-        site.server.verify_page_visit(state, "connect", principal=ALICE, now=NOW)
+    with pytest.raises(InvalidUrlElicitation, match="given for tools/call"):
+        site.server.verify_url_elicitation(state, "connect", principal=ALICE, now=NOW)
     (message,) = stage.calls("connect", requestState=site.visits[0].token)
     assert message["error"]["code"] == -32602
 

@@ -574,7 +574,7 @@ def test_stop_cancels_jobs_that_wait_for_input() -> None:
     assert answer["error"]["message"] == "the request was cancelled"
 
 
-# -- Visited pages ---------------------------------------------------------------------------------
+# -- URL elicitations ------------------------------------------------------------------------------
 
 
 def visiting() -> Server:
@@ -598,7 +598,7 @@ def visiting() -> Server:
 
 @pytest.mark.requirement("ELIC-15", "ELIC-16")
 @pytest.mark.parametrize("tool", ["page", "first"])
-def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
+def test_elicitation_complete_notifies_client_that_was_asked(tool: str) -> None:
     server = visiting()
     requests, other = ScriptedClient(server, D), ScriptedClient(server, D)
     assert requests.calls(tool, arguments={"name": "v1"})
@@ -615,7 +615,7 @@ def test_page_visited_notifies_client_that_was_asked(tool: str) -> None:
 
 @pytest.mark.requirement("ELIC-17")
 @pytest.mark.parametrize("tool", ["page", "first"])
-def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
+def test_elicitation_complete_in_other_revisions_sends_nothing(tool: str) -> None:
     server = visiting()
     stage = ScriptedClient(server, E)
     assert "elicitationId" not in str(stage.calls(tool, arguments={"name": "v1"}))
@@ -623,7 +623,7 @@ def test_page_visited_in_other_revisions_sends_nothing(tool: str) -> None:
     assert stage.sent_messages() == []
 
 
-def test_page_visited_after_close_sends_nothing() -> None:
+def test_elicitation_complete_after_close_sends_nothing() -> None:
     server = visiting()
     stage = ScriptedClient(server, D)
     assert stage.calls("first", arguments={"name": "v1"})
@@ -637,7 +637,7 @@ def test_page_visited_after_close_sends_nothing() -> None:
     assert gone.sent_messages() == []
 
 
-def test_pages_over_limit_forget_oldest() -> None:
+def test_elicitations_over_limit_forget_oldest() -> None:
     server = visiting()
     stage = ScriptedClient(server, D)
     for n in range(1_001):

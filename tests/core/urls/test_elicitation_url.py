@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mcp_core.urls import PageUrl, find_url_error
+from mcp_core.urls import ElicitationUrl, find_url_error
 
 PUNYCODE = "The name of this host is in Punycode (xn--): it reads "
 IMITATION = ". It may imitate another name."
@@ -53,21 +53,18 @@ PAGES: list[tuple[str, str, str, list[str]]] = [
 
 @pytest.mark.requirement("ELIC-18")
 @pytest.mark.parametrize(("url", "host", "unicode_host", "warnings"), PAGES)
-def test_page_url_names_host_as_it_is_reached(
+def test_elicitation_url_names_host_as_it_is_reached(
     url: str, host: str, unicode_host: str, warnings: list[str]
 ) -> None:
-    page = PageUrl.parse(url)
+    page = ElicitationUrl.parse(url)
     assert (page.text, page.host, page.unicode_host) == (url, host, unicode_host)
     assert page.scheme in ("http", "https")
     assert list(page.warnings) == warnings
 
 
-def test_page_url_port_is_that_of_the_scheme_by_default() -> None:
-    assert [PageUrl.parse(f"{url}/").port for url in ("http://a", "https://a", "http://a:8")] == [
-        80,
-        443,
-        8,
-    ]
+def test_elicitation_url_port_is_that_of_the_scheme_by_default() -> None:
+    urls = ("http://a", "https://a", "http://a:8")
+    assert [ElicitationUrl.parse(f"{url}/").port for url in urls] == [80, 443, 8]
 
 
 NUMBER = "has no valid host: it is a number"
@@ -121,9 +118,9 @@ AMBIGUOUS = [
 
 @pytest.mark.requirement("ELIC-18")
 @pytest.mark.parametrize(("url", "reason"), AMBIGUOUS)
-def test_page_url_ambiguous_is_refused(url: str, reason: str) -> None:
+def test_elicitation_url_ambiguous_is_refused(url: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason) if reason else None):
-        PageUrl.parse(url)
+        ElicitationUrl.parse(url)
 
 
 # The browser opens URLs of OAuth too.
