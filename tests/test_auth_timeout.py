@@ -25,17 +25,11 @@ async def main(driver: Any) -> None:
         raise AssertionError
 
     auth = OAuthResourceServer(asgi.RESOURCE, ["https://as.example.com"], verify)
-    async with asgi.serve_app(driver.asgi(asgi.Neutral().server, auth=auth), patience=100) as host:
+    async with asgi.serve_app(driver.asgi(asgi.Neutral().server, auth=auth)) as host:
         began = anyio.current_time()
         call = await asgi._authorized_call(host, "ann").end()
         assert call.status == 503
         assert anyio.current_time() - began == pytest.approx(20)
-
-
-@pytest.fixture(autouse=True)
-def _tests_have_more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (asgi, loop):
-        monkeypatch.setattr(module, "PATIENCE", 100)
 
 
 def test_token_check_that_hangs_is_given_up_on_trio() -> None:

@@ -141,7 +141,7 @@ async def memory(stubborn: Stubborn, driver: Driver, tool: str) -> None:
 
 async def disconnected(stubborn: Stubborn, driver: Driver, tool: str) -> None:
     """One of several clients of an application disconnects."""
-    async with serve_app(driver.asgi(stubborn.server), patience=3600) as host:
+    async with serve_app(driver.asgi(stubborn.server)) as host:
         call = host.call_tool(1, tool)
         await stubborn.started.wait()
         call.disconnect()
@@ -151,7 +151,7 @@ async def disconnected(stubborn: Stubborn, driver: Driver, tool: str) -> None:
 
 async def deleted(stubborn: Stubborn, driver: Driver, tool: str) -> None:
     """A client deletes its session."""
-    async with serve_app(driver.asgi(stubborn.server), patience=3600) as host:
+    async with serve_app(driver.asgi(stubborn.server)) as host:
         session = await host.session()
         session.calling(1, tool)
         await stubborn.started.wait()
@@ -161,7 +161,7 @@ async def deleted(stubborn: Stubborn, driver: Driver, tool: str) -> None:
 
 async def shutdown(stubborn: Stubborn, driver: Driver, tool: str) -> None:
     """An application ends while a handler runs."""
-    async with serve_app(driver.asgi(stubborn.server), patience=3600) as host:
+    async with serve_app(driver.asgi(stubborn.server)) as host:
         session = await host.session()
         session.calling(1, tool)
         await stubborn.started.wait()
@@ -226,7 +226,7 @@ async def start_task(session: Session, stubborn: Stubborn, tool: str) -> None:
 
 async def deleted_with_task(stubborn: Stubborn, driver: Driver, tool: str) -> None:
     """A client deletes the session that its task belongs to."""
-    async with serve_app(driver.asgi(stubborn.server), patience=3600) as host:
+    async with serve_app(driver.asgi(stubborn.server)) as host:
         session = await host.session()
         await start_task(session, stubborn, tool)
         await session.delete()
@@ -235,7 +235,7 @@ async def deleted_with_task(stubborn: Stubborn, driver: Driver, tool: str) -> No
 
 async def shutdown_with_task(stubborn: Stubborn, driver: Driver, tool: str) -> None:
     """An application ends while a task runs."""
-    async with serve_app(driver.asgi(stubborn.server), patience=3600) as host:
+    async with serve_app(driver.asgi(stubborn.server)) as host:
         await start_task(await host.session(), stubborn, tool)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,7 +14,6 @@ from mcp_core.registry import Context, Server, Tasks
 from mcp_core.tasks import TaskLimits
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.drivers.test_tasks import FORM
-from tests.harness.wire.asgi import serve_app
 from tests.harness.world import loop
 from tests.task_play import wires
 from tests.task_play.lab import make_lab
@@ -55,14 +53,6 @@ def play(request: pytest.FixtureRequest) -> Play:
         run(main)
 
     return play_scene
-
-
-@pytest.fixture
-def hours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a scene take hours of the virtual clock."""
-    for module in (wires, loop):
-        monkeypatch.setattr(module, "PATIENCE", 1e5)
-    monkeypatch.setattr(wires, "serve_app", partial(serve_app, patience=1e5))
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -145,7 +135,6 @@ def test_task_is_no_longer_watched_when_its_listen_request_has_ended(
     play(server, E, scene)
 
 
-@pytest.mark.usefixtures("hours")
 @pytest.mark.parametrize(
     ("interval", "seconds"),
     [
@@ -192,7 +181,6 @@ def test_client_that_runs_a_task_is_polled_within_bounds(
     assert gaps == pytest.approx([seconds] * 3, abs=0.02)
 
 
-@pytest.mark.usefixtures("hours")
 @pytest.mark.parametrize("version", [D, E])
 def test_outcome_is_stored_half_a_minute_after_the_store_works_again(
     play: Play, version: str

@@ -17,7 +17,7 @@ from mcp_core.tasks._record import quota_key
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.tasks.runtimes import run_trio
 from tests.core.tasks.store_contract import new_record
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
@@ -285,11 +285,11 @@ def test_handler_that_goes_on_after_its_task_was_cancelled_is_counted(play: Play
         client = await stage.connect(E, address=HERE)
         for _ in range(2):
             task_id = await client.create("insist", text=LONG)
-            with anyio.fail_after(PATIENCE):
+            with anyio.fail_after(patience()):
                 await client.request("tasks/cancel", {"taskId": task_id})
         await refused(client, "the call takes", text=LONG)
         stage.release.set()
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while True:
                 try:
                     await client.create("hold", text=LONG)

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_core.auth import Grant, OAuthResourceServer
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
@@ -53,7 +53,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
 async def ask(client: AsgiClient, method: str, params: dict[str, Any]) -> tuple[int, str, Any]:
     """Send a request. Return the status, the challenge, and the response."""
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience()):
         call = await client.begin("POST", client.message(method, params)).end()
     challenge = call.headers.get(b"www-authenticate", b"").decode()
     return call.status, challenge, call.messages[-1]
@@ -183,7 +183,7 @@ def test_stream_of_a_result_is_resumed_with_the_scopes_of_its_tool_only(play: Pl
         task_id = await client.create("ask")
         await client.until(task_id, "input_required")
         fetch = client.begin("POST", client.message("tasks/result", {"taskId": task_id}))
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             await fetch.wait_for_messages()
         last = fetch.events[-1]["id"]
         fetch.disconnect()
@@ -192,7 +192,7 @@ def test_stream_of_a_result_is_resumed_with_the_scopes_of_its_tool_only(play: Pl
         for key, status in (("bare", 403), ("give", 403), ("full", 200)):
             client.more_headers["authorization"] = f"Bearer {key}"
             call = client.begin("GET", {})
-            with anyio.fail_after(PATIENCE):
+            with anyio.fail_after(patience()):
                 await call.until(partial(getattr, call, "sent"))
             assert call.status == status, key
         await client.request("tasks/cancel", {"taskId": task_id})

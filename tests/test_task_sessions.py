@@ -11,7 +11,7 @@ from mcp_core.auth import ApiKeys
 from mcp_core.http import HttpLimits
 from mcp_core.tasks import TaskStoreError
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
@@ -37,7 +37,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
 
 
 async def until_stored(stage: ServedLab, count: int) -> None:
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience()):
         while True:
             if stage.count_stored() == count:
                 return
@@ -74,7 +74,7 @@ def test_deleted_session_removes_its_tasks_and_no_others(
 
 
 async def until_cancelled(stage: ServedLab, count: int) -> None:
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience()):
         while True:
             if stage.ended.count("hold") >= count:
                 return
@@ -185,7 +185,7 @@ def test_task_that_is_created_while_its_session_ends_is_removed(
         monkeypatch.setattr(type(stage.store), "immediate", False)
         message = client.message("tools/call", {"name": "hold", "task": {}})
         client.begin("POST", message)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             await entered.wait()
         await client.delete()
         go.set()

@@ -15,7 +15,7 @@ from mcp_core.registry import Server, Tasks
 from mcp_core.tasks import TaskLimits
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.harness.world import loop
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import ASYNCIO_WIRES, WIRES, D, E, RpcError
@@ -70,7 +70,7 @@ async def code_of(awaitable: Awaitable[Any]) -> int:
 
 
 async def until(ready: Callable[[], object]) -> None:
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(patience()):
         while True:
             if ready():
                 return

@@ -6,7 +6,6 @@ in the thread of the event loop.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import random
 import re
@@ -28,7 +27,6 @@ from mcp_core.types import ClientCapabilities
 from mcp_trio._tasks import TrioTaskRuntime
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.core.tasks.store_contract import quota
-from tests.harness.wire.asgi import serve_app
 from tests.task_play.lab import make_lab
 from tests.task_play.stores import FaultyStore
 from tests.task_play.wires import D, E
@@ -184,9 +182,6 @@ def play(
 
     for runtime in (TrioTaskRuntime, AsyncioTaskRuntime):
         monkeypatch.setattr(runtime, "in_store_thread", run_here)
-    for module in ("harness.world.loop", "task_play.wires"):  # the clocks jump
-        monkeypatch.setattr(f"tests.{module}.PATIENCE", 24 * 3600.0)
-    monkeypatch.setitem(inspect.unwrap(serve_app).__kwdefaults__, "patience", 24 * 3600.0)
     return ServersOfOneStore(request.param, store_kind, tmp_path / "tasks.db", clock)
 
 

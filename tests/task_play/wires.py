@@ -18,7 +18,7 @@ from trio_websocket import open_websocket_url
 
 from mcp_trio import asgi, memory_pair, serve_http, serve_stream
 from tests.harness.wire.asgi import Call, Host, serve_app
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE, patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -93,7 +93,7 @@ class WireClient:
     async def request(self, method: str, params: Message | None = None) -> Any:
         """Send a request and return its result, or raise `RpcError`."""
         message = self.message(method, params)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             response = await self.respond(message)
         if "error" in response:
             raise RpcError(response["error"])
@@ -133,7 +133,7 @@ class WireClient:
 
     async def until(self, task_id: str, *statuses: str) -> Message:
         """Poll until the task has one of the statuses."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while True:
                 state = await self.state(task_id)
                 if state["status"] in statuses:
@@ -164,7 +164,7 @@ class WireClient:
 
     async def until_journal(self, text: str) -> None:
         """Wait until the journal of the lab has a text."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while True:
                 if text in await self.call("journal"):
                     return
@@ -177,7 +177,7 @@ class WireClient:
 
     async def until_notified(self, found: Callable[[Message], object]) -> Message:
         """Wait for a notification, and return it."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while True:
                 for message in self.notifications:
                     if found(message):
@@ -438,7 +438,7 @@ def process(driver: str) -> Wire:
                 await client.open()
                 yield client
                 await stdin.aclose()
-                with anyio.fail_after(PATIENCE):
+                with anyio.fail_after(patience()):
                     assert await child.wait() == 0
             group.cancel_scope.cancel()
 

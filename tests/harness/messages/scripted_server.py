@@ -26,6 +26,7 @@ from mcp_core.runtime import AbstractClient
 from mcp_trio import connect_stream, memory_pair
 from tests.harness.jsonrpc import D, E, Message
 from tests.harness.world import virtual_time
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -318,7 +319,7 @@ def play_trio(
         nonlocal start
         start = trio.current_time()
         client_end, server_end = memory_pair()
-        with trio.fail_after(1e6):
+        with trio.fail_after(patience()):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(serve, server_end)
                 try:

@@ -33,7 +33,7 @@ from tests.harness.wire.router import (
     meta,
     request,
 )
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -111,7 +111,7 @@ class Call:
         self.deliver({"type": "http.disconnect"})
 
     async def until(self, ready: Callable[[], object]) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while not ready():
                 await self._moved.wait()
 
@@ -291,11 +291,9 @@ class Session:
 
 
 @asynccontextmanager
-async def serve_app(
-    app: App, *, lifespan: bool = True, root: str = "", patience: float = PATIENCE
-) -> AsyncIterator[Host]:
+async def serve_app(app: App, *, lifespan: bool = True, root: str = "") -> AsyncIterator[Host]:
     """Serve `app`. With `lifespan`, check its startup and its shutdown."""
-    with anyio.fail_after(patience):
+    with anyio.fail_after(patience()):
         async with anyio.create_task_group() as group:
             host = Host(app, group, root)
             living = host.call(type="lifespan", state={}) if lifespan else None
@@ -377,7 +375,7 @@ class Neutral:
             return str(context.lifespan)
 
     async def until(self, ready: Callable[[], object]) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(patience()):
             while not ready():  # noqa: ASYNC110
                 await anyio.sleep(0.001)
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from mcp_core.registry import Server
 
 ERAS: Final = (D, E)
-_TIMEOUT: Final = 3600.0  # on a clock that jumps
 
 
 class Wire(ScriptedPeer):
@@ -116,7 +115,7 @@ class Wire(ScriptedPeer):
             return
         lines = [_line(message) for message in messages]
         self.transcript += [("sent", line) for line in lines]
-        with either.move_on_after(_TIMEOUT) as timeout:
+        with either.move_on_after(patience()) as timeout:
             await self.stream.send_all(b"".join(line + b"\n" for line in lines))
         if timeout.cancelled_caught:
             raise self._failure("this could not be sent, for the other end does not read")
@@ -138,7 +137,7 @@ class Wire(ScriptedPeer):
         if either.on_trio():
             return await super()._next_line(wanted)
         while b"\n" not in self._buffer:
-            with either.move_on_after(_TIMEOUT) as timeout:
+            with either.move_on_after(patience()) as timeout:
                 data = await self.stream.receive_some()
             if timeout.cancelled_caught:
                 raise self._failure(f"expected {wanted}, but nothing came")

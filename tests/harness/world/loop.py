@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.harness.world import virtual_time
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -37,7 +37,7 @@ def _run(run: Callable[[Coroutine[Any, Any, T]], T], main: Coroutine[Any, Any, T
 
 
 async def _alone(main: Coroutine[Any, Any, T]) -> T:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience()):
         result = await main
     assert asyncio.all_tasks() == {asyncio.current_task()}
     return result

@@ -1,31 +1,38 @@
 """How long a test waits for what must happen, and waits that need no time.
 
-`PATIENCE` is less than the time a test may take (`timeout` in pyproject.toml), so that a test which
-waits in vain says what it has waited for.
+`PATIENCE` is less than the time that a test may take (`timeout` in pyproject.toml), so that a test
+which waits in vain says what it has waited for.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import trio
 import trio.testing
 
+from tests.harness.world.virtual_time import VirtualTimeLoop
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 __all__ = ["PATIENCE", "cancel_once_blocked", "patience", "until", "wait_until"]
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 20.0  # seconds
+_PATIENCE_OF_JUMPING_CLOCK: Final = 24 * 3600.0  # longer than any timeout under test
+
 Ts = TypeVarTuple("Ts")
 
 
 def patience() -> float:
-    """Return `PATIENCE`, or an hour of a mock clock: longer than any timeout under test."""
-    if not trio.lowlevel.in_trio_run():  # on asyncio, where tests run in virtual time
-        return 3600.0
-    return 3600.0 if isinstance(trio.lowlevel.current_clock(), trio.testing.MockClock) else PATIENCE
+    """Return `PATIENCE` or, if the running loop's clock jumps, a day of it."""
+    if trio.lowlevel.in_trio_run():
+        jumps = isinstance(trio.lowlevel.current_clock(), trio.testing.MockClock)
+    else:
+        jumps = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+    return _PATIENCE_OF_JUMPING_CLOCK if jumps else PATIENCE
 
 
 async def until(ready: Callable[[], object]) -> None:
