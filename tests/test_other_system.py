@@ -22,6 +22,7 @@ from tests.harness.jsonrpc import (
     ping,
     request,
 )
+from tests.harness.world.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 OTHER = [sys.executable, "-W", "error", str(ROOT / "tests/other_system.py"), "-c"]
@@ -98,7 +99,7 @@ def test_all_modules_can_be_imported() -> None:
                 if ".strategies" not in module.name:
                     __import__(module.name)
         """
-    subprocess.run([*OTHER, textwrap.dedent(program)], check=True, timeout=25)
+    subprocess.run([*OTHER, textwrap.dedent(program)], check=True, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -108,7 +109,7 @@ def test_large_messages_and_prints(driver: str) -> None:
         send(server, call("echo", text=text), call("slow", seconds=0))
         assert receive(server)["result"]["content"][0]["text"] == text
         assert receive(server)["result"]["content"][0]["text"] == "slept"
-        stdout, stderr = server.communicate(timeout=20)
+        stdout, stderr = server.communicate(timeout=PATIENCE)
     assert (stdout, server.returncode) == (b"", 0)
     assert stderr == b"started\nfinished\n"
 
@@ -117,7 +118,7 @@ def test_large_messages_and_prints(driver: str) -> None:
 def test_end_of_stdin_lets_handler_respond(driver: str) -> None:
     with start(driver) as server:
         send(server, call("slow", seconds=0.2))
-        stdout, _ = server.communicate(timeout=20)
+        stdout, _ = server.communicate(timeout=PATIENCE)
     assert json.loads(stdout)["result"]["content"][0]["text"] == "slept"
     assert server.returncode == 0
 
@@ -130,7 +131,7 @@ def test_signal_ends_server_that_waits_for_input(driver: str) -> None:
         send(server, call("slow", seconds=0.1))
         assert server.stderr.readline() == b"started\n"
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 130
+        assert server.wait(PATIENCE) == 130
         assert server.stderr.read() == b"finished\n"
 
 
@@ -140,7 +141,7 @@ def test_peer_that_does_not_read_holds_server_back_and_cannot_keep_it(driver: st
         send(server, *[call("echo", text="x" * 100_000)] * 5)
         time.sleep(0.3)  # the output fills the pipe
         server.send_signal(signal.SIGTERM)
-        assert server.wait(20) == 143
+        assert server.wait(PATIENCE) == 143
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -151,7 +152,7 @@ def test_peer_that_closes_stdout_ends_server(driver: str) -> None:
         server.stdout.close()
         send(server, ping())
         assert server.stderr.read() == b""
-        assert server.wait(20) == 0
+        assert server.wait(PATIENCE) == 0
 
 
 TRIO_CLIENT = """
@@ -201,7 +202,7 @@ def test_client_calls_cancels_and_ends_servers(driver: str, client: str) -> None
     stubborn = words(SERVER + "import time\nwhile True: time.sleep(60)", driver)
     commands = json.dumps([words(SERVER, driver), stubborn])
     done = subprocess.run(
-        [*words(client, driver), commands], capture_output=True, timeout=25, check=False
+        [*words(client, driver), commands], capture_output=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(b"done\n")

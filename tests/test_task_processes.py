@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from tests.harness.world.waiting import PATIENCE
 from tests.task_play.kills import LIMITS, KillLoop, ServerProcess, served_process
 from tests.task_play.wires import D, E, RpcError
 
@@ -83,7 +84,7 @@ async def test_server_that_is_stopped_gives_its_tasks_back(path: str, driver: st
         for task_id in (again, once):
             await first.until(task_id, "input_required")
         first.child.terminate()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await first.child.wait()
     async with served_process(path) as second:
         state = await second.until(once, "failed")
@@ -134,7 +135,7 @@ async def test_task_is_cancelled_at_another_server(path: str, version: str) -> N
             await second.request("tasks/cancel", {"taskId": task_id})
             assert (await first.state(task_id))["status"] == "cancelled"
             assert first.child.stderr is not None
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 assert (await first.child.stderr.receive_some()).startswith(b"cancelled")
 
 

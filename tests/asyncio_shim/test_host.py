@@ -14,6 +14,7 @@ from mcp_asyncio_shim import Host
 from mcp_core.host import ApprovalRequired, UnknownName
 from mcp_core.registry import Server
 from mcp_core.runtime.host import HostLimits
+from tests.harness.world.waiting import PATIENCE
 
 # A server of 2025-11-25 that says its process id.
 PROGRAM = """
@@ -127,7 +128,7 @@ def test_cancelled_host_closes_its_servers() -> None:
     pids: list[int] = []
 
     async def main() -> None:
-        async with asyncio.timeout(20), Host({"program": COMMAND}, approve="all") as host:
+        async with asyncio.timeout(PATIENCE), Host({"program": COMMAND}, approve="all") as host:
             pids.append(int((await host.call("mcp__program__pid")).text))
             raise TimeoutError
 

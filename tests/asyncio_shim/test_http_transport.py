@@ -37,6 +37,7 @@ from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.harness.jsonrpc import VERSIONS, D, E
 from tests.harness.world.loop import descriptors, run, until
 from tests.harness.world.virtual_time import advance_clock
+from tests.harness.world.waiting import PATIENCE
 from tests.interop.http_servers import Servers
 
 if TYPE_CHECKING:
@@ -423,7 +424,7 @@ def on_trio(server: Server | None = None, **options: Any) -> Iterator[str]:
     thread = threading.Thread(target=trio.run, args=[serve])
     thread.start()
     try:
-        assert up.wait(20)
+        assert up.wait(PATIENCE)
         yield urls[0]
     finally:
         token[0].run_sync_soon(stop.set)

@@ -22,6 +22,7 @@ from mcp_core.types import TextContent
 from tests.conformance import everything_server
 from tests.harness.jsonrpc import VERSIONS, D, E
 from tests.harness.world.loop import run_with_processes as run
+from tests.harness.world.waiting import PATIENCE
 from tests.interop import official
 
 OURS = [sys.executable, everything_server.__file__, "--stdio", "--runtime", "asyncio"]
@@ -31,7 +32,7 @@ SDK_SERVER = Path(official.__file__).with_name("sdk_server.py")
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_trio_client_talks_to_asyncio_server(version: str) -> None:
     """The server is a child process on asyncio; a cancelled call leaves the connection usable."""
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with mcp_trio.connect(OURS, versions=[version]) as client:
             assert client.peer.dialect.version == version
             assert (await client.call_tool("echo", {"text": "☃"})).content == [TextContent("☃")]

@@ -26,6 +26,7 @@ from tests.harness.jsonrpc import (
 )
 from tests.harness.world.loop import descriptors, run
 from tests.harness.world.virtual_time import thread_waiting
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -379,18 +380,18 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
         def block(context: Context) -> str:
             """Block."""
             started.set()
-            go.wait(10)
+            go.wait(PATIENCE)
             context.progress_nowait(1)
             ended.set()
             return "too late"
 
         async with served(server) as wire:
             await wire.send(wire.calling(1, "block", progressToken=1))
-            assert await asyncio.to_thread(started.wait, 10)
+            assert await asyncio.to_thread(started.wait, PATIENCE)
             await wire.send(cancelled(1))
             assert await wire.is_alive()
             go.set()
-            assert await asyncio.to_thread(ended.wait, 10)
+            assert await asyncio.to_thread(ended.wait, PATIENCE)
             assert await wire.is_alive()
 
     run(main())

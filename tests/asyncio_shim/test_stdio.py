@@ -114,7 +114,7 @@ class Started:
 
     def end(self) -> tuple[str, str]:
         """Return the rest of its stdout and stderr, once it has ended."""
-        stdout, stderr = self.process.communicate(timeout=20)
+        stdout, stderr = self.process.communicate(timeout=PATIENCE)
         return (stdout or b"").decode(), (stderr or b"").decode()
 
 
@@ -161,7 +161,7 @@ def test_client_closing_stdout_ends_server() -> None:
     server.send(ping())
     assert server.process.stderr
     assert server.process.stderr.read() == b"cleaned up\n"
-    assert server.process.wait(20) == 0
+    assert server.process.wait(PATIENCE) == 0
     assert server.process.stdin
     server.process.stdin.close()
     server.process.stderr.close()
@@ -187,7 +187,7 @@ def test_regular_file_as_stdio_is_refused(ends: dict[str, str], text: str) -> No
 
 def test_closed_stdin_is_refused() -> None:
     words = ["sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, RUN]
-    ended = subprocess.run(words, capture_output=True, timeout=20, check=False)
+    ended = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=False)
     assert b"fd 0 is no pipe" in ended.stderr
 
 
@@ -585,7 +585,7 @@ def test_child_stderr_on_terminal_is_escaped() -> None:
     with os.fdopen(ours, "rb", 0):
         with os.fdopen(theirs, "wb", 0) as terminal:
             words = [sys.executable, "-c", CLIENT_AT_TERMINAL]
-            done = subprocess.run(words, stderr=terminal, timeout=25, check=False)
+            done = subprocess.run(words, stderr=terminal, timeout=PATIENCE, check=False)
         shown = os.read(ours, 10_000)
     assert done.returncode == 0, shown
     assert shown == b"\\u001b[2J\\u202e\xef\xbf\xbd\r\nend\r\n"

@@ -234,7 +234,7 @@ def test_read_thread_outlives_its_loop(pipe: tuple[int, int]) -> None:
     [thread] = [each for each in threading.enumerate() if each.name == "mcp stdin"]
     assert thread.daemon  # the process ends without it
     os.write(pipe[1], b"too late")
-    thread.join(10)
+    thread.join(PATIENCE)
     assert not is_open(pipe[0])
 
 
@@ -394,7 +394,7 @@ def test_write_thread_outlives_its_loop(pipe: tuple[int, int]) -> None:
     assert thread.daemon
     loop.close()
     assert read_all(pipe[0]) == MUCH
-    thread.join(10)
+    thread.join(PATIENCE)
 
 
 # -- Streams ---------------------------------------------------------------------------------------

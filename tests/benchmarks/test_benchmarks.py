@@ -18,6 +18,7 @@ import trio
 
 from mcp_core.types import TextContent
 from mcp_trio import ConnectFailed, connect_http, connect_stdio
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from mcp_trio import Client
@@ -242,7 +243,9 @@ def test_hostile_last_line_is_json_with_all_figures(peer: str) -> None:
 def test_hostile_small_attacks_are_measured() -> None:
     argv = [sys.executable, str(BENCHMARKS / "hostile.py"), "--scale", "0.001"]
     argv += ["--only", "pings_accepted", "bodies"]
-    output = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=25).stdout
+    output = subprocess.run(
+        argv, check=True, capture_output=True, text=True, timeout=PATIENCE
+    ).stdout
     figures = json.loads(output.splitlines()[-1])
     assert figures["pings_accepted_outcome"] == "answered"
     assert figures["bodies_outcome"] == "0 of 1 refused"
@@ -267,7 +270,7 @@ async def check_tools(client: Client, *, streams: bool = True) -> None:
 
 @pytest.mark.parametrize("script", SERVERS)
 async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with connect_stdio(
             [sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]
         ) as client:

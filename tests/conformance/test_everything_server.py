@@ -30,6 +30,7 @@ from mcp_trio.testing import ScriptedPeer, play_client
 from tests.conformance import everything_server
 from tests.conformance.process import everything_at
 from tests.conformance.scenarios import META, SCENARIOS, TOOLS, D, E, calling
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -85,7 +86,7 @@ async def served(version: str) -> AsyncIterator[ScriptedPeer]:
         await peer.open_as_client()
         yield peer
         await peer.aclose()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert await process.wait() == 0
     finally:
         with trio.CancelScope(shield=True):

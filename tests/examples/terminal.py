@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from tests.examples.pages import ROOT
+from tests.harness.world.waiting import PATIENCE
 
 __all__ = ["PORT", "ReaderTerminal"]
 
 PORT: Final = "8000"
 HOME: Final = "/home/you"
 PYTHON: Final = f"{HOME}/.venv/bin/python"
-MAX_SECONDS: Final = 20  # of one command, on a busy machine
 MAX_SECONDS_INSTALLED: Final = 200  # of one command that may download packages
 _END: Final = b"\n-- end of the command --\n"
 _ID: Final = re.compile(r"(?:(?<=^mcp-session-id: ).*|^mcp-task:1:.*)$", re.MULTILINE)
@@ -104,7 +104,7 @@ class ReaderTerminal:
         self._shell.stdin.write(line.encode())
         self._shell.stdin.flush()
         printed = b""
-        until = time.monotonic() + (MAX_SECONDS_INSTALLED if self.installed else MAX_SECONDS)
+        until = time.monotonic() + (MAX_SECONDS_INSTALLED if self.installed else PATIENCE)
         while not printed.endswith(_END):
             left = max(0, until - time.monotonic())
             ready, _, _ = select.select([self._shell.stdout], [], [], left)
@@ -129,7 +129,7 @@ class ReaderTerminal:
             os.close(theirs)
             printed = b""
             while True:
-                ready, _, _ = select.select([ours], [], [], MAX_SECONDS)
+                ready, _, _ = select.select([ours], [], [], PATIENCE)
                 try:
                     chunk = os.read(ours, 65_536) if ready else b""
                 except OSError:  # on Linux: the other end is closed
@@ -140,7 +140,7 @@ class ReaderTerminal:
                 if printed.endswith(b"): ") and answers:
                     os.write(ours, answers.pop(0).encode() + b"\n")
             os.close(ours)  # ends a command that waits for more answers
-            process.wait(MAX_SECONDS)
+            process.wait(PATIENCE)
         return printed
 
     def serve(self, words: str, shown: str) -> str:
@@ -168,12 +168,12 @@ class ReaderTerminal:
         if interrupted:
             assert self._server is not None
             self._server.send_signal(signal.SIGINT)
-            self._server.wait(MAX_SECONDS)
+            self._server.wait(PATIENCE)
             printed += interrupted + self._read_lines(after.count("\n"))
         return printed
 
     def _read_lines(self, count: int) -> str:
-        until = time.monotonic() + MAX_SECONDS
+        until = time.monotonic() + PATIENCE
         while True:
             printed = self._log.read_bytes()[self._shown :]
             if printed.count(b"\n") >= count or time.monotonic() > until:

@@ -29,6 +29,7 @@ from mcp_core.types import (
 from tests.examples.pages import EXAMPLES, ROOT
 from tests.examples.programs import command, load
 from tests.fakes.authorization_server import AuthorizationServer
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +111,12 @@ async def test_weather_example_serves_all_features(version: str) -> None:
 
 def test_client_example_prints_tools_and_result(tmp_path: Path) -> None:
     result = subprocess.run(
-        command("client.py"), cwd=tmp_path, capture_output=True, text=True, timeout=25, check=False
+        command("client.py"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert result.stderr == ""
     assert result.stdout == "greet: Say hello to someone by name.\nHello, World!\n"
@@ -122,7 +128,7 @@ def test_unix_socket_example_serves_two_clients(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert result.stderr == ""
@@ -148,7 +154,7 @@ async def test_threads_example_serves_concurrent_clients(version: str, threads: 
         assert (await client.call_tool("nap", {"seconds": 0.1})).text == "slept well"
         woken.append("nap")
 
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         garbage = await trio.open_tcp_stream("127.0.0.1", threads)
         await garbage.send_all(b"no JSON\n" * 1_000)
         stream = await trio.open_tcp_stream("127.0.0.1", threads)
@@ -199,7 +205,7 @@ def test_example_with_own_client_prints_output(
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONUTF8": "1"},
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert (result.stdout, result.stderr) == (output, "")

@@ -18,6 +18,7 @@ import trio
 import mcp_trio
 from tests.examples.pages import EXAMPLES, ROOT
 from tests.fakes.authorization_server import AuthorizationServer, serve
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -65,7 +66,7 @@ async def users(url: str) -> int:
     """Return what the application's own route says, to which everyone has access."""
 
     def read() -> bytes:
-        content: bytes = urlopen(url.replace("/notes/mcp", "/health"), timeout=10).read()
+        content: bytes = urlopen(url.replace("/notes/mcp", "/health"), timeout=PATIENCE).read()
         return content
 
     number: int = json.loads(await trio.to_thread.run_sync(read))["users"]

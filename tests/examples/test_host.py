@@ -11,6 +11,7 @@ import pytest
 import mcp_trio
 from tests.examples.pages import EXAMPLES, ROOT
 from tests.examples.programs import command, load
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ def run(typed: str) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
         capture_output=True,
         encoding="utf-8",
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.stderr == ""

@@ -16,6 +16,7 @@ import pytest
 
 from tests.examples.pages import QUICK_START, ROOT, WITH_COMMANDS, code, read
 from tests.examples.walkthrough import FIGURE, play
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +81,7 @@ def test_settings_of_testing_page_find_leak(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert "descriptor" in done.stdout

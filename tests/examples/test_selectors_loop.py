@@ -15,6 +15,7 @@ import trio
 import mcp_trio
 from mcp_core import ALL, DIALECTS
 from tests.examples.programs import command, load
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ def test_selectors_loop_prints_votes_of_twenty_clients(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.stderr == "", "no socket is left open"

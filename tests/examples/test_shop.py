@@ -14,6 +14,7 @@ import trio
 import mcp_trio
 from tests.examples.pages import EXAMPLES, ROOT
 from tests.examples.programs import command, load
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -246,7 +247,7 @@ def url(environment: dict[str, str]) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE)
 
 
 async def test_shop_database_file_is_shared_by_stdio_and_http(
@@ -268,7 +269,7 @@ def test_shop_database_that_cannot_be_opened_ends_with_cure(tmp_path: Path) -> N
         stdin=subprocess.PIPE,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 1

@@ -30,6 +30,7 @@ from tests.fuzz_targets.conversations import (
 )
 from tests.fuzz_targets.faults import FAULTS
 from tests.fuzz_targets.scripts import SCRIPTS, create_task, tour
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +163,7 @@ async def test_server_with_our_client_is_clean(
 ) -> None:
     """The judge has nothing to say about the target without a fault, nor about our client."""
     file = tmp_path / "trace.mcp.jsonl"
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         if transport == "stdio":
             target: Any = [sys.executable, str(SERVER)]
             async with connect(target, versions=[version], record=file, on_roots=list) as client:
@@ -268,7 +269,7 @@ def is_dead_after_bad_utf8(fault: str) -> bool:
         if server.receive() is not None:
             server.call("tools/list")
             return False
-        return server.process.wait(5) != 0
+        return server.process.wait(PATIENCE) != 0
 
 
 def serves_before_initialize(fault: str) -> bool:
@@ -300,7 +301,7 @@ def hangs_on_half_bodies(fault: str) -> bool:
         head = "".join(f"{name}: {value}\r\n" for name, value in server.headers_of(message).items())
         with ExitStack() as halves:
             for _ in range(3):
-                half = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+                half = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
                 halves.enter_context(half).sendall(
                     f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{head}"
                     'Content-Length: 100\r\n\r\n{"jsonrpc"'.encode()

@@ -4,7 +4,8 @@
    jumps. That is the fixture `autojump_clock`, `mock_clock` or `each_driver`, a `MockClock`, or
    what `VIRTUAL` lists. A pause in a `while` loop is a poll, which waits for something.
    `time.sleep` and threads know no such clock.
-2. No wait is as long as the test may take, or its message is never read.
+2. What must happen is waited for by `PATIENCE` or `patience()` of `tests/harness/world/waiting.py`,
+   not by a number of its own: a wait as long as the test never says what it has waited for.
 3. What measures time or memory is marked `perf`.
 
 Tests that the default run leaves out need keep rule 2 only. A clock has to be an argument of the
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["TestModule"]
 
 SHORT: Final = 5.0
-LIMIT: Final = 30.0  # `timeout` in pyproject.toml
 MOCK: Final = 1000.0  # so long may take a mock clock only
 LEFT_OUT: Final = frozenset({"perf", "process", "slow", "interop", "conformance", "node"})
 # Their tests may take longer: see `LONGEST` in tests/conftest.py.
@@ -46,7 +46,9 @@ REAL: Final = frozenset({"trio.run", "anyio.run"})
 # What waits, by its last name, and the place of the seconds among its arguments.
 WAITS: Final = {"sleep": 0, "pause": 0, "fail_after": 0, "move_on_after": 0, "wait_for": 1}
 TIMEOUTS: Final = frozenset({"timeout", "max_timeout"})
-LONG_WAITS: Final = frozenset({"fail_after", "wait_for", "communicate", "run", "wait", "join"})
+LONG_WAITS: Final = frozenset(
+    {"fail_after", "wait_for", "timeout", "communicate", "run", "wait", "join", "urlopen"}
+)
 MEASURES: Final = frozenset({"perf_counter", "process_time", "thread_time", "tracemalloc"})
 # What neither imports what can wait nor says how long is not read.
 _CONCERNED: Final = re.compile(rf"\b({'|'.join([*WAITS, *TIMEOUTS, *MEASURES])})\b")
@@ -136,10 +138,11 @@ class TestModule:
                 yield node.lineno, f"waits for a real clock: {ast.unparse(node)[:70]}"
             elif (
                 last in LONG_WAITS
+                and called != "pytest.mark.timeout"
                 and not (virtual or takes_longer)
-                and any(LIMIT <= each < MOCK for each in seconds)
+                and any(SHORT <= each < MOCK for each in seconds)
             ):
-                yield node.lineno, f"waits for as long as the test: {ast.unparse(node)[:70]}"
+                yield node.lineno, f"has a patience of its own: {ast.unparse(node)[:70]}"
 
     def _seconds_of(self, node: ast.Call, name: str) -> Iterator[float]:
         place = WAITS.get(name)

@@ -1,4 +1,4 @@
-"""Time in tests: no short wait for a real clock, none as long as the test, measuring apart.
+"""Time in tests: no short wait for a real clock, one patience for all, measuring apart.
 
 The second half proves with small modules that every rule can fail.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Complaints that are right and stay, by file and a part of the line, with the reason.
 ALLOWED: Final = {
+    ("tests/conformance/everything_client.py", "urlopen"): "a program of the suite",
     (
         "tests/security/internet.py",
         "trio.sleep",
@@ -85,7 +86,7 @@ SHORT_WAITS = [
 ]
 NO_SHORT_WAITS = [
     "async def test_it():\n    await trio.sleep(0)",
-    "async def test_it():\n    with trio.fail_after(5):\n        pass",
+    "async def test_it():\n    with trio.fail_after(PATIENCE):\n        pass",
     "async def test_it():\n    while not ready():\n        await trio.sleep(0.01)",
     "async def test_it(autojump_clock):\n    await trio.sleep(0.1)",
     "async def test_it(mock_clock):\n    await trio.sleep(0.1)",
@@ -136,12 +137,19 @@ def test_short_wait_of_a_file_that_is_left_out_is_accepted() -> None:
 
 @pytest.mark.parametrize(
     "wait",
-    ["trio.fail_after(30)", "process.communicate(timeout=60)", "asyncio.wait_for(main(), 100)"],
+    [
+        "trio.fail_after(5)",
+        "trio.fail_after(30)",
+        "process.communicate(timeout=60)",
+        "asyncio.wait_for(main(), 100)",
+        "asyncio.timeout(20)",
+        "urlopen(url, timeout=10)",
+    ],
 )
-def test_wait_as_long_as_the_test_is_refused(wait: str) -> None:
+def test_wait_with_a_patience_of_its_own_is_refused(wait: str) -> None:
     text = f"async def test_it():\n    {wait}"
     [found] = complaints(text, left_out=True)
-    assert found.startswith("waits for as long as the test: ")
+    assert found.startswith("has a patience of its own: ")
     assert complaints(text.replace("_it()", "_it(autojump_clock)")) == []
     assert complaints(f"@pytest.mark.timeout(90)\n{text}") == []
     assert complaints(text, takes_longer=True) == []

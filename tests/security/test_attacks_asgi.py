@@ -19,6 +19,7 @@ import mcp_trio
 from mcp_core.registry import Server
 from tests.core.http.frames import upgrade
 from tests.harness.world.asgi_servers import under_hypercorn, under_uvicorn
+from tests.harness.world.waiting import PATIENCE
 from tests.security.test_attacks_web_pages import ask, request, status_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def test_guarded_endpoint_is_not_reached_by_another_path(server: str, is_mounted
         app = make(Server("s"))
         outer = Starlette(routes=[Mount("/tools", app)], lifespan=app.lifespan)
         guard = Guard(outer if is_mounted else app, "/tools" if is_mounted else "/mcp")
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async with serving(guard) as url:
                 port = urlsplit(url).port or 0
                 for target in TARGETS:
@@ -110,7 +111,7 @@ def test_path_without_a_slash_is_not_the_endpoint_of_the_root(server: str) -> No
 
     async def main() -> None:
         guard = Guard(make(Server("s"), path="/"), "/")
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async with serving(guard) as url:
                 port = urlsplit(url).port or 0
                 for target in TARGETS:

@@ -20,6 +20,7 @@ from mcp_core import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core.auth import AuthorizationFailed
 from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
 from mcp_trio.auth import _fetch
+from tests.harness.world.waiting import PATIENCE
 from tests.levels import long
 from tests.security.client_attacks import (
     ATTACKS,
@@ -94,7 +95,7 @@ async def test_client_attack_is_rejected(
     bad = ATTACKS[name]
     monkeypatch.setattr(_fetch, "_TIMEOUT", bad.patience)
     bad.set_up(world)
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         if bad.later is None:
             with pytest.raises(ConnectFailed) as caught:
                 async with connect_with_login(world, bad.profile):

@@ -26,6 +26,7 @@ from mcp_core.auth import EnterpriseManaged, JwtBearer, Secret
 from mcp_trio import ClientProfile, FileStorage, LoginConfig, MemoryStorage, connect_http
 from mcp_trio.auth import _loopback, _peer_user
 from tests.fakes.browser import login_page_of, visit
+from tests.harness.world.waiting import PATIENCE
 from tests.security.client_attacks import PRIVATE, PROFILE, URL, call
 from tests.security.internet import (
     AS,
@@ -318,7 +319,12 @@ def visit_as_another_user(url: str) -> str:
         f"printf 'GET {parts.path} HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n' >&3; cat <&3"
     )
     done = subprocess.run(
-        ["bash", "-c", script], user=NOBODY, cwd="/", capture_output=True, timeout=20, check=True
+        ["bash", "-c", script],
+        user=NOBODY,
+        cwd="/",
+        capture_output=True,
+        timeout=PATIENCE,
+        check=True,
     )
     return done.stdout.decode()
 
@@ -400,7 +406,7 @@ async def test_public_issuer_of_local_server_does_not_reach_loopback(
     assert {request.host for request in world.requests} == {"localhost", AS} | (
         {AS} if name == "token_endpoint" else set()
     )
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         world.metadata[AS][name] = f"https://{AS}/{name.partition('_')[0]}"
         if name == "registration_endpoint":
             world.metadata[AS][name] = f"https://{AS}/register"

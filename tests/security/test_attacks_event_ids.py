@@ -10,6 +10,7 @@ import pytest
 
 import mcp_asyncio_shim
 import mcp_trio
+from tests.harness.world.waiting import PATIENCE
 
 CONNECTS: Final[dict[str, Any]] = {
     "trio": mcp_trio.connect,
@@ -103,7 +104,7 @@ def test_event_id_that_no_header_can_carry_is_not_sent_back(
         port = listener.listeners[0].extra(anyio.abc.SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as group:
             group.start_soon(listener.serve, server.serve)
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE):
                 connecting = CONNECTS[runtime](
                     f"http://127.0.0.1:{port}/mcp", versions=["2025-11-25"]
                 )

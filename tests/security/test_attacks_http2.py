@@ -37,6 +37,7 @@ from tests.harness.wire.router import (
     meta,
     request,
 )
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -145,7 +146,7 @@ async def test_h2_client_that_floods_a_closed_stream_loses_the_connection(name: 
                 while True:
                     await eve.send(late() * 100)
 
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(flood)
                 with suppress(trio.BrokenResourceError):

@@ -24,6 +24,7 @@ from mcp_trio.testing import hostile
 from tests.harness.jsonrpc import D
 from tests.harness.wire.http1_server import PlayedHttpServer
 from tests.harness.wire.http2_server import H2Peer, H2Request
+from tests.harness.world.waiting import PATIENCE
 from tests.security.hostile_http_server import (
     HostileHttpServer,
     Where,
@@ -86,7 +87,7 @@ async def test_http_client_accepted_responses_to_pings_of_a_call_use_few_connect
         connect(server.url, versions=[D]) as client,
     ):
         assert (await client.call_tool("attack")).text == "done"
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             while server.requests.count("response") < 5_000:  # noqa: ASYNC110 - it has no event
                 await trio.sleep(0.01)
     assert server.most_connections <= POSTS + OTHERS
@@ -97,7 +98,7 @@ async def test_http_client_pings_accepted_responses_use_few_connections(where: W
     with HostileHttpServer(pings(1_000), where=where) as server:
         async with connect(server.url, versions=versions(where)) as client:
             assert (await client.call_tool("t")).text == "done"
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 while len(server.responses) < 1_000:  # noqa: ASYNC110 - in another thread
                     await trio.sleep(0.01)
     assert sorted(server.responses) == list(range(1_000))
@@ -140,7 +141,7 @@ async def test_http_client_dozens_of_concurrent_input_requests_are_answered() ->
     with HostileHttpServer(roots_requests(count)) as server:
         async with connect(server.url, versions=[D], on_roots=on_roots) as client:
             assert (await client.call_tool("t")).text == "done"
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 while len(server.responses) < count:  # noqa: ASYNC110 - in another thread
                     await trio.sleep(0.01)
     assert sorted(server.responses) == list(range(count))

@@ -19,6 +19,7 @@ import trio
 
 from mcp_trio import ClientProfile, LoginConfig, MemoryStorage, connect_http
 from tests.fakes.browser import login_page_of
+from tests.harness.world.waiting import PATIENCE
 from tests.security.internet import AS, MCP, Internet, texts_of_objects
 
 LINE = "was not the redirect of the current login"
@@ -145,7 +146,7 @@ async def log_in(
     # A client_id, so that the redirect URI is /callback.
     profile = ClientProfile(client_id="us")
     login = LoginConfig(profile=profile, storage=MemoryStorage(), tls=world.tls)
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         async with connect_http(
             f"https://{MCP}/mcp", auth=login, tls=world.tls, versions=["2025-11-25"]
         ) as client:

@@ -20,6 +20,7 @@ from mcp_core.auth import ApiKeys
 from mcp_core.http import Url
 from mcp_trio import Server, connect, serve_http
 from mcp_trio.oracle.proxy._http import serve_http_proxy
+from tests.harness.world.waiting import PATIENCE
 from tests.security.test_attacks_web_pages import SENT, VISIT, ask, request, status_of
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ async def proxied(target: str = "/mcp", **options: Any) -> AsyncIterator[Proxied
         (listener,) = await nursery.start(serve)
         port = listener.socket.getsockname()[1]
         url = Url.parse(f"http://127.0.0.1:{port}{target}")
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             server.port = (await nursery.start(partial(serve_http_proxy, url, **options))).port
             yield server
         nursery.cancel_scope.cancel()

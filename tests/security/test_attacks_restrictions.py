@@ -22,6 +22,7 @@ import mcp_trio
 from mcp_core.host import CallDenied, ToolRule, read_config
 from mcp_core.runtime.host import ServerSource
 from mcp_trio.host import MemoryApprovals, _config_files
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -251,7 +252,7 @@ def test_denied_tool_is_not_called_by_a_fuzzer_that_calls_all(
             env={**os.environ, "HOME": str(world.path)},
             capture_output=True,
             text=True,
-            timeout=25,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -343,7 +344,7 @@ async def test_file_of_variables_that_changes_after_the_approval_is_read_before_
         assert "the variable PYTHONSTARTUP (" in status.reason
         variables.write_text("MODE=fast\n")
         host.restart("s")
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             await host.wait_settled()
         assert host.status()["s"].state == "ready"
     assert world.noted == ["start "]

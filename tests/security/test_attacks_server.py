@@ -32,6 +32,7 @@ from tests.core.auth.minting import HOLDER, JKT, STRANGER, as_bytes, b64, forge,
 from tests.fakes import authorization_server
 from tests.fakes.authorization_server import AuthorizationServer
 from tests.harness.wire.http1_client import Answer, HttpWire, get
+from tests.harness.world.waiting import PATIENCE
 from tests.security.internet import texts_of_objects
 
 RESOURCE = "https://mcp.example.com/mcp"
@@ -921,7 +922,7 @@ async def test_server_attack_is_rejected(
     """Each row of `ATTACKS` is one request; an honest token must be served right after it."""
     bad = ATTACKS[name]
     async with attacked(monkeypatch, **bad.options) as site:
-        with trio.fail_after(25):
+        with trio.fail_after(PATIENCE):
             answer = await bad.make(site)
         assert answer.status == bad.status, answer
         if answer.status == 401:

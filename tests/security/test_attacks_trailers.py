@@ -30,6 +30,7 @@ from tests.core.http.h2_frames import (
 from tests.harness.wire.http1_client import HttpWire
 from tests.harness.wire.http2_client import H2Wire
 from tests.harness.wire.router import POST, initialize
+from tests.harness.world.waiting import PATIENCE
 from tests.security.test_attacks_event_ids import BreakingServer, response
 
 KEY: Final = "k" * 32
@@ -56,7 +57,7 @@ async def test_trailer_of_a_request_changes_nothing(
     expected = 401 if is_guarded else 200
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(mcp_trio.serve_http, Server("s"), auth=auth))
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             wire = HttpWire(await trio.open_tcp_stream("127.0.0.1", address.port))
             async with wire.stream:
                 fields = b"".join([b"%b: %b\r\n" % field for field in POST])
@@ -114,7 +115,7 @@ def test_trailer_of_a_response_changes_nothing(runtime: str) -> None:
         port = listener.listeners[0].extra(anyio.abc.SocketAttribute.local_port)
         async with listener, anyio.create_task_group() as group:
             group.start_soon(listener.serve, server.serve)
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE):
                 connecting = connect(f"http://127.0.0.1:{port}/mcp", versions=["2025-11-25"])
                 async with connecting as client:
                     result = await client.call_tool("echo", {})

@@ -25,6 +25,7 @@ from tests.core.http.frames import upgrade
 from tests.core.http.h2_frames import END_HEADERS, END_STREAM, post
 from tests.harness.wire.http2_client import H2Wire
 from tests.harness.world.asgi_servers import under_hypercorn, under_uvicorn
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -72,7 +73,7 @@ def play(server: str, attack: Attack) -> None:
     serving, runtime = SERVERS[server]
 
     async def main() -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             async with serving() as port:
                 await attack(port)
 

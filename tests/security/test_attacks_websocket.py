@@ -13,6 +13,7 @@ from mcp_trio import Server, serve_http
 from tests.core.http.frames import close, message, upgrade
 from tests.harness.jsonrpc import initialize
 from tests.harness.wire.websocket_client import FrameWire
+from tests.harness.world.waiting import PATIENCE
 
 
 def sessions() -> int:
@@ -35,7 +36,7 @@ async def test_websockets_that_are_opened_and_closed_leave_nothing_behind(orderl
                 await wire.send(close(1000))
                 assert await wire.receive_all() == [1000]
             await wire.stream.aclose()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while (left := sessions() - before) > 0:
                 await trio.testing.wait_all_tasks_blocked(0.005)
         assert left == 0

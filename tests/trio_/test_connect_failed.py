@@ -16,6 +16,7 @@ import trustme
 from mcp_core import ALL
 from mcp_trio import AuthRequired, ConnectFailed, connect, connect_stdio
 from tests.harness.jsonrpc import D, E
+from tests.harness.world.waiting import PATIENCE
 from tests.trio_.http_client.test_connector import environment, listening, theirs
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ FAILURES: list[Any] = [
 
 
 async def why(url: str, *versions: str) -> McpTrioError:
-    with pytest.raises(ConnectFailed) as caught, trio.fail_after(10):
+    with pytest.raises(ConnectFailed) as caught, trio.fail_after(PATIENCE):
         await connect(url, versions=versions or ALL).__aenter__()
     return caught.value
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.harness.world.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -63,7 +65,7 @@ def run(words: tuple[str, ...], cwd: Path) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.harness.jsonrpc import line, ping
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +34,7 @@ def serve(stdout: Any, *words: str, command: Sequence[str] = ()) -> tuple[int, s
         input=line(ping()) * 10,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     return done.returncode, done.stderr.decode()

@@ -8,6 +8,7 @@ import trio
 from mcp_core.protocol.connection import _unreadable
 from mcp_trio import Grace, connect_stdio
 from mcp_trio.testing.hostile import hostile_command
+from tests.harness.world.waiting import PATIENCE
 from tests.unreadable import ROWS, options
 
 QUICK = Grace(stdin=0.2, terminate=0.3)
@@ -28,7 +29,7 @@ async def test_unreadable_response_of_child_fails_the_call_at_once(
     async with connect_stdio(
         hostile_command(attack), stderr="discard", grace=QUICK, **options()
     ) as client:
-        with trio.fail_after(5), pytest.raises(error) as caught:
+        with trio.fail_after(PATIENCE), pytest.raises(error) as caught:
             await client.call_tool("x", timeout=None)
         if responds:
             await client.ping()

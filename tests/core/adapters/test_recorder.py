@@ -17,7 +17,7 @@ import pytest
 from mcp_core.adapters import CannotRecord, Recorder, Recording, _recorder
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.trace import DamagedLine, TraceLine, read_trace
-from tests.harness.world.waiting import wait_until
+from tests.harness.world.waiting import PATIENCE, wait_until
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs files as on POSIX")
 POST = RequestHead(b"POST", b"/mcp", [(b"host", b"localhost")])
@@ -378,7 +378,7 @@ class HeldUp:
         write = os.write
 
         def slow_write(fd: int, data: Any) -> int:
-            self.go.wait(20)
+            self.go.wait(PATIENCE)
             return write(fd, data)
 
         monkeypatch.setattr(_recorder, "_MAX_QUEUED", queued)
@@ -475,7 +475,7 @@ def test_trace_is_complete_after_an_interrupt_while_it_is_written(path: Path) ->
     assert program.stdout is not None
     assert program.stdout.readline() == b"ready\n"
     program.send_signal(signal.SIGINT)
-    _, error = program.communicate(timeout=20)
+    _, error = program.communicate(timeout=PATIENCE)
     assert b"KeyboardInterrupt" in error
     numbers = [int(line.raw or "") for line in read_lines(path) if line.raw]
     assert numbers == list(range(len(numbers)))

@@ -973,13 +973,13 @@ class StoppedThread:
 
         def stop(*args: Any, **options: Any) -> Any:
             self.reached.set()
-            assert self.go.wait(10)
+            assert self.go.wait(PATIENCE)
             return write(*args, **options)
 
         monkeypatch.setattr(file, "write", stop)
 
     async def wait_until_reached(self) -> None:
-        assert await trio.to_thread.run_sync(self.reached.wait, 10)
+        assert await trio.to_thread.run_sync(self.reached.wait, PATIENCE)
 
 
 def test_cancelled_caller_leaves_its_write_and_no_lock(
@@ -1096,7 +1096,7 @@ def test_asyncio_tasks_cancelled_in_the_thread_leave_the_store_usable(
         async with store.opened(runtime):
             stopped = StoppedThread(store, monkeypatch)
             caller = asyncio.create_task(store.create(new_record("a"), **MANY))
-            assert await asyncio.to_thread(stopped.reached.wait, 10)
+            assert await asyncio.to_thread(stopped.reached.wait, PATIENCE)
             waiting = asyncio.create_task(store.create(new_record("b"), **MANY))
             await asyncio.sleep(0)
             threading.Timer(0.05, stopped.go.set).start()
@@ -1172,7 +1172,7 @@ def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None
             record, theirs = new_record(), new_record("theirs")
             await store.create(record, **MANY)
             await other.create(theirs, **MANY)
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 while True:
                     after = transition(record, SetMessage(str(record.serial)), NOW, LIMITS)
                     assert await store.change(record.key, record.serial, after)

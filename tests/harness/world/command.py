@@ -16,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
 
+from tests.harness.world.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -25,7 +27,6 @@ GREETER = ("--", sys.executable, str(ROOT / "examples" / "greeter.py"))
 TEAHOUSE = ("--", sys.executable, "-m", "mcp_trio.examples.teahouse")
 COMMAND = (sys.executable, "-m", "mcp_trio")
 DEAD = ("--", sys.executable, "-S", "-c", "import sys; sys.exit('the disk is full')")
-LONGEST = 25.0  # seconds for one run
 SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 
 # A server that runs tools as tasks.
@@ -85,7 +86,7 @@ class Fork:
     def __init__(self, words: Sequence[str], report: socket.socket) -> None:
         self._words, self._report = words, report
         self.returncode: int | None = None
-        report.settimeout(LONGEST)
+        report.settimeout(PATIENCE)
         self.pid = int(report.recv(100))
 
     def wait(self, timeout: float | None = None) -> int:
@@ -179,7 +180,7 @@ def run(
         files = [stdin.fileno(), stdout.fileno(), stderr.fileno()]
         with start(words, env or {}, files, cwd) as process:
             try:
-                status = process.wait(LONGEST)
+                status = process.wait(PATIENCE)
             except BaseException:
                 process.send_signal(signal.SIGKILL)
                 raise

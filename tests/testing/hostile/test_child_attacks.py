@@ -13,6 +13,7 @@ from mcp_core import McpTrioError
 from mcp_trio import Grace, connect_stdio
 from mcp_trio.testing import hostile
 from tests.harness.jsonrpc import D
+from tests.harness.world.waiting import PATIENCE
 from tests.testing.hostile.memory import MIB, BoundedMemory
 
 TIMEOUT: Final = 0.3
@@ -29,7 +30,7 @@ def expected(attack: hostile.Attack, outcome: str) -> bool:
 @pytest.mark.parametrize("attack", hostile.CHILD_ATTACKS, ids=str)
 async def test_client_survives_hostile_child(attack: hostile.Attack, no_leaks: None) -> None:
     grace = Grace(stdin=0.1, terminate=0.1)
-    with trio.fail_after(6), BoundedMemory(96 * MIB):
+    with trio.fail_after(PATIENCE), BoundedMemory(96 * MIB):
         try:
             async with connect_stdio(
                 hostile.hostile_command(attack), stderr="discard", versions=[D], grace=grace
@@ -54,7 +55,7 @@ def test_asyncio_client_survives_hostile_child(attack: hostile.Attack) -> None:
             return f"{type(exc).__name__}: {exc}"
 
     async def bounded() -> str:
-        return await asyncio.wait_for(main(), 15)
+        return await asyncio.wait_for(main(), PATIENCE)
 
     with BoundedMemory(96 * MIB):
         outcome = asyncio.run(bounded())

@@ -15,6 +15,7 @@ from mcp_trio import connect
 from mcp_trio.testing import hostile
 from mcp_trio.testing.hostile import _server
 from tests.harness.jsonrpc import D
+from tests.harness.world.waiting import PATIENCE
 from tests.testing.hostile.memory import MIB, BoundedMemory
 from tests.testing.hostile.threads import in_thread
 
@@ -179,7 +180,7 @@ async def test_hostile_server_sends_no_more_than_its_bound() -> None:
         )
         async with stream:
             total = 0
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while data := await stream.receive_some():
                     total += len(data)
     assert hostile.MAX_BYTES < total < hostile.MAX_BYTES + 100_000

@@ -567,7 +567,9 @@ async def test_show_mode_leaves_the_page_to_the_user(
     async with trio.open_nursery() as nursery:
 
         def show(url: str) -> None:
-            nursery.start_soon(trio.to_thread.run_sync, lambda: urlopen(url, timeout=10).read())
+            nursery.start_soon(
+                trio.to_thread.run_sync, lambda: urlopen(url, timeout=PATIENCE).read()
+            )
 
         login = LoginConfig(storage=MemoryStorage(), browse="show", show=show)
         async with opened(world, login) as client:
@@ -584,7 +586,7 @@ async def test_new_scopes_are_shown_before_the_login_page(
     def open_page(url: str) -> bool:
         pages.append(visit(url))
         link = unescape(pages[-1].partition('href="')[2].partition('"')[0])
-        urlopen(link or pages[-1], timeout=10).read()
+        urlopen(link or pages[-1], timeout=PATIENCE).read()
         return True
 
     monkeypatch.setattr(webbrowser, "open", open_page)
@@ -634,7 +636,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def open_page(url: str) -> bool:
         shown.append(url)
-        assert b"Thank you" in urlopen(url, timeout=10).read()
+        assert b"Thank you" in urlopen(url, timeout=PATIENCE).read()
         return True
 
     monkeypatch.setattr(webbrowser, "open", open_page)
@@ -855,7 +857,7 @@ async def test_login_by_another_process_does_not_block_the_storage(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(log_in)
         await shown.wait()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             async with opened(world, headless(storage=FileStorage(tmp_path))):
                 pass
         go_on.set()
@@ -932,7 +934,7 @@ async def test_closed_client_ends_its_login(world: OAuthWorld) -> None:
         await trio.sleep_forever()
         raise AssertionError
 
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery, opened(world, headless(browse=never)) as client:
             world.wants = "numbers"
 

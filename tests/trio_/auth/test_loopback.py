@@ -41,7 +41,7 @@ async def waiting(
         )
 
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait)
                 yield loopback, answers

@@ -18,6 +18,7 @@ from mcp_core import ALL
 from mcp_trio.cli import _completion, _options, main
 from mcp_trio.cli._subcommands import SUBCOMMANDS
 from tests.harness.world.command import COMMAND, output_of, run
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +67,6 @@ CASES: Final[Mapping[str, set[str]]] = {
     "mcp-trio call TOOL a=b c=d -- python exf": {"exfile.py"},
 }
 # As many seconds as a shell may take, on a busy machine.
-LONGEST: Final = 20.0
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def output(words: list[str], directory: Path) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=LONGEST,
+        timeout=PATIENCE,
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")
@@ -193,7 +193,7 @@ class Zsh:
         """Type `text`, and return what is shown until the end of `until`."""
         os.write(self._our_end, text.encode())
         shown = ""
-        give_up = time.monotonic() + LONGEST
+        give_up = time.monotonic() + PATIENCE
         while until not in shown:
             ready, _, _ = select.select([self._our_end], [], [], give_up - time.monotonic())
             assert ready, f"zsh shows {shown!r}"

@@ -20,6 +20,7 @@ from tests.harness.world.command import (
     Hosted,
     run,
 )
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +52,7 @@ def test_subcommand_is_recorded(words: tuple[str, ...], tmp_path: Path) -> None:
         while not (path.exists() and b"tea://none" in path.read_bytes()):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-    process.wait(20)
+    process.wait(PATIENCE)
     target, messages = read_file(path)
     assert target.endswith("mcp_trio.examples.teahouse")
     assert len(messages) > 2

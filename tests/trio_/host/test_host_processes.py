@@ -172,20 +172,23 @@ async def test_process_that_ends_in_a_call_fails_the_call(tool: str) -> None:
     """A server that closes its stdout cannot answer either."""
     async with Host({"a": program()}) as host:
         pid = await pid_of(host)
-        with trio.fail_after(20), pytest.raises(ConnectionLost) as caught:
+        with trio.fail_after(PATIENCE), pytest.raises(ConnectionLost) as caught:
             await host.call(f"mcp__a__{tool}")
         if tool == "exit":
             assert "the tool has a bug" in str(caught.value)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             assert await pid_of(host) != pid
         assert not alive(pid)
 
 
 async def test_process_that_floods_its_stdout_harms_no_other() -> None:
     async with Host({"a": program(), "b": program()}) as host:
-        with trio.fail_after(20), pytest.raises(RemoteProtocolError, match="not MCP messages"):
+        with (
+            trio.fail_after(PATIENCE),
+            pytest.raises(RemoteProtocolError, match="not MCP messages"),
+        ):
             await host.call("mcp__a__junk")
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             assert await pid_of(host, "b") > 0
         host.restart("a")
         assert await pid_of(host) > 0

@@ -18,6 +18,7 @@ from mcp_core.http.wire._websocket_upgrade import accept_headers
 from mcp_trio import memory_pair
 from mcp_trio.http_client import _connector
 from mcp_trio.http_client._connector import Connector, Proxy, find_proxy
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -345,7 +346,7 @@ async def test_connector_tls_handshake_times_out(
     async with listening(wait) as port:
         problem = await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority)))
         assert problem == f"127.0.0.1:{port} did not let us connect within 0.05 s"
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await gone.wait()
 
 

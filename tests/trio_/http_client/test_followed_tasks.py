@@ -22,7 +22,7 @@ from tests.harness.messages.scripted_server import (
     result_of,
     state,
 )
-from tests.harness.world.waiting import until
+from tests.harness.world.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -94,7 +94,7 @@ class HttpScript:
 @asynccontextmanager
 async def connected(script: HttpScript, **options: Any) -> AsyncIterator[Client]:
     """Connect to the server. The client knows its tools."""
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             serve = partial(trio.serve_tcp, closing(script.serve), 0, host="127.0.0.1")
             listeners: Any = await nursery.start(serve)

@@ -11,7 +11,7 @@ from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_client._h11_connection import H11ClientConnection, open_tunnel
-from tests.harness.world.waiting import until
+from tests.harness.world.waiting import PATIENCE, until
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
 REQUEST = (
@@ -61,7 +61,7 @@ async def answered(answer: bytes, *, close: bool = False) -> tuple[H11Exchange, 
         await theirs.send_all(answer)
         if close:
             await theirs.aclose()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await exchange.over.wait()
     await client.aclose()
     await theirs.aclose()
@@ -389,7 +389,10 @@ async def test_h11_tunnel_is_opened(answer: bytes) -> None:
     ],
 )
 async def test_h11_tunnel_refused_raises(answer: bytes, close: bool, error: str) -> None:
-    with trio.fail_after(5), pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=error)):
+    with (
+        trio.fail_after(PATIENCE),
+        pytest.RaisesGroup(pytest.RaisesExc(ConnectFailed, match=error)),
+    ):
         await tunnelled(answer, close=close)
 
 

@@ -35,7 +35,7 @@ from tests.core.http.h2_frames import (
     frame,
     number,
 )
-from tests.harness.world.waiting import cancel_once_blocked
+from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
 from tests.trio_.http_client.h2_played import (
     FIRST_WINDOW,
     MAX_FRAME,
@@ -955,7 +955,7 @@ async def test_h2_client_other_protocol_raises_connect_failed(
             await theirs.send_all(words)
         if close:
             await theirs.send_eof()
-        with trio.fail_after(5), pytest.raises(ConnectFailed, match=text):
+        with trio.fail_after(PATIENCE), pytest.raises(ConnectFailed, match=text):
             await client.open(nursery)
         await client.aclose()
     with pytest.raises(trio.ClosedResourceError):

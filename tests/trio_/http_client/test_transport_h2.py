@@ -24,6 +24,7 @@ from tests.harness.jsonrpc import E
 from tests.harness.wire.client import CallTask
 from tests.harness.wire.http1_server import PlayedHttpServer, connected
 from tests.harness.wire.http2_server import H2Peer, H2Request
+from tests.harness.world.waiting import PATIENCE
 from tests.levels import long
 from tests.trio_.http_client.h2_played import go_away
 
@@ -163,7 +164,7 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
         **DISCOVERED,
         "capabilities": {"tools": {"listChanged": True}},
     }
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(10):
                 await client.call_tool("t")
@@ -203,7 +204,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
         **DISCOVERED,
         "capabilities": {"tools": {"listChanged": True}},
     }
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
             for _ in range(50):
                 await client.call_tool("t")
@@ -345,7 +346,7 @@ async def test_http2_client_unprocessed_call_is_retried_and_no_other(
     server = PlayedHttpServer(E)
     async with connected(server, monkeypatch) as client:
         saying(server, *plays)
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             if outcome == "done":
                 assert (await client.call_tool("t")).text == "done"
             else:

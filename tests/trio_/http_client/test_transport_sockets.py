@@ -28,7 +28,7 @@ from mcp_trio.http_client._connector import Connector
 from tests.harness.jsonrpc import D, E
 from tests.harness.wire.http1_server import Connection, PlayedHttpServer, Request
 from tests.harness.wire.http2_server import H2Peer
-from tests.harness.world.waiting import until
+from tests.harness.world.waiting import PATIENCE, until
 from tests.trio_.http_client.test_connector import TinyProxy, environment, listening, ours, theirs
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ async def test_http_socket_prior_knowledge_silent_server_times_out(
             ConnectFailed, match=f"127.0.0.1:{port} did not let us connect within 0.05 s"
         ):
             await connect(f"http://127.0.0.1:{port}/mcp", prior_knowledge=True).__aenter__()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await gone.wait()
 
 

@@ -43,7 +43,7 @@ from tests.harness.jsonrpc import (
 from tests.harness.wire.http1_client import HttpWire, get
 from tests.harness.wire.http2_client import H2Answer, H2Wire, window
 from tests.harness.wire.http_session import events_in, served_over_http
-from tests.harness.world.waiting import patience
+from tests.harness.world.waiting import PATIENCE, patience
 from tests.trio_.http_server.test_auth import StalledVerifier, guard, scoped_server
 
 if TYPE_CHECKING:
@@ -457,7 +457,7 @@ mcp_trio.run(mcp_trio.Server("x"))
 def test_http2_is_not_imported_by_a_stdio_server() -> None:
     words = [sys.executable, "-c", PIPE]
     sent = encoded(initialize(D)) + b"\n"
-    done = subprocess.run(words, input=sent, capture_output=True, timeout=25, check=True)
+    done = subprocess.run(words, input=sent, capture_output=True, timeout=PATIENCE, check=True)
     assert json.loads(done.stdout)["result"]["protocolVersion"] == D
     assert done.stderr.splitlines()[-1] == b"[]"
 
@@ -465,7 +465,7 @@ def test_http2_is_not_imported_by_a_stdio_server() -> None:
 @pytest.mark.process
 def test_http2_is_not_imported_without_http2_clients() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=25, check=True
+        [sys.executable, "-c", LAZY], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert done.stdout == "[]\n", done.stdout
 

@@ -31,6 +31,7 @@ from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
 from tests.harness.traces import content, make_server, methods, read_file, talk
 from tests.harness.world.oauth import oauth_world
+from tests.harness.world.waiting import PATIENCE
 
 SERVER_FILE = """
 import sys
@@ -277,7 +278,7 @@ async def main():
         os.kill(os.getpid(), signal.SIGKILL)
 trio.run(main)
 """
-    subprocess.run([sys.executable, "-c", code], check=False, timeout=20)
+    subprocess.run([sys.executable, "-c", code], check=False, timeout=PATIENCE)
     _, lines = read_file(path)
     assert [line.raw for line in lines] == [str(number) for number in range(100)]
 

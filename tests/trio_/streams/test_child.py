@@ -33,14 +33,14 @@ from tests.harness.world.pipes import (
     rest,
     until,
 )
-from tests.harness.world.waiting import cancel_once_blocked
+from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 QUICK = Grace(stdin=0.15, terminate=0.3)
-PATIENT = Grace(stdin=20, terminate=20)  # no working test may need it
+PATIENT = Grace(stdin=2 * PATIENCE, terminate=2 * PATIENCE)  # no working test may need it
 LINUX = sys.platform == "linux"
 
 
@@ -53,7 +53,7 @@ def without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.requirement("STDIO-5", "STDIO-13")
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_conversation_over_its_pipes() -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with spawn(
             python("for line in sys.stdin: say(line.upper())"), grace=PATIENT
         ) as child:
@@ -203,7 +203,7 @@ async def test_child_group_is_killed_with_it(parent: str) -> None:
 async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: bool) -> None:
     """A surviving process holds the pipe, but the reader gets an end of file quickly."""
     leader = GRANDCHILD + f"grandchild({source!r}, start_new_session={escaped}); time.sleep(60)"
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with spawn(python(leader), grace=Grace(20, 1.0)) as child:
             pid = int(await line(child.stream))
             if source == STUBBORN:
@@ -412,7 +412,7 @@ def test_child_orphans_are_reaped_without_an_init_process(words: list[str]) -> N
     """Either we are process 1 and must reap them, or another process is that does not reap them."""
     leader = python(GRANDCHILD + "grandchild('time.sleep(60)'); say('bye')")
     done = subprocess.run(
-        [sys.executable, "-c", *words, *leader], capture_output=True, timeout=25, check=False
+        [sys.executable, "-c", *words, *leader], capture_output=True, timeout=PATIENCE, check=False
     )
     assert (done.stdout, done.stderr) == (b"none left\n", b"")
 
@@ -536,7 +536,7 @@ async def test_child_stderr_is_forwarded_at_once(monkeypatch: pytest.MonkeyPatch
         async with spawn(
             python("os.write(2, b'no newline'); sys.stdin.read()"), grace=PATIENT
         ) as child:
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 await trio.lowlevel.wait_readable(seen)
             assert os.read(seen, 100) == b"no newline"
     assert child.stderr_tail == b"no newline"
@@ -551,7 +551,7 @@ async def test_child_stderr_is_forwarded_completely(monkeypatch: pytest.MonkeyPa
             "sys.stderr.write('x' * 3_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
         )
         async with spawn(python(source), grace=PATIENT) as child:
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while got < 3_000_000:
                     await trio.lowlevel.wait_readable(seen)
                     got += len(os.read(seen, 65536))
@@ -704,10 +704,10 @@ def test_child_stderr_forwarding_works_without_sys_stderr(state: str) -> None:
         trio.run(main)
         """
     words = [sys.executable, "-c", textwrap.dedent(source)]
-    done = subprocess.run(words, capture_output=True, timeout=25, check=False)
+    done = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, b"complaint\n")
     closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
-    assert subprocess.run(closed, timeout=25, check=False).returncode == 0
+    assert subprocess.run(closed, timeout=PATIENCE, check=False).returncode == 0
 
 
 @pytest.mark.process
@@ -718,8 +718,8 @@ async def test_child_stderr_held_by_a_daemon_does_not_block() -> None:
         "grandchild('time.sleep(60)', start_new_session=True); os.write(2, b'bye');"
         " sys.stdin.read()"
     )
-    with trio.fail_after(10):
-        async with spawn(python(leader), stderr="discard", grace=Grace(20, 20)) as child:
+    with trio.fail_after(PATIENCE):
+        async with spawn(python(leader), stderr="discard", grace=PATIENT) as child:
             pid = int(await line(child.stream))
     os.kill(pid, signal.SIGKILL)
     assert child.returncode == 0

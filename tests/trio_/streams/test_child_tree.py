@@ -14,13 +14,14 @@ import trio
 
 from mcp_trio.streams._child import Grace, spawn
 from tests.harness.world.pipes import alive, line, python
+from tests.harness.world.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="processes are found in /proc"
 )
 
 QUICK = Grace(stdin=0.15, terminate=0.3)
-PATIENT = Grace(stdin=20, terminate=20)  # no working test may need it
+PATIENT = Grace(stdin=2 * PATIENCE, terminate=2 * PATIENCE)  # no working test may need it
 
 PRELUDE = """
 import subprocess
@@ -71,7 +72,7 @@ NESTED = (
     ],
 )
 async def test_child_process_that_left_the_group_is_stopped(source: str) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with spawn(python(PRELUDE + source), grace=QUICK) as child:
             pid = int(await line(child.stream))
     assert not alive(pid)
@@ -106,7 +107,7 @@ async def test_child_processes_that_keep_forking_are_stopped() -> None:
             os.setsid()
             time.sleep(0.01)
     """)
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with spawn(
             python(PRELUDE + f"start({source!r}); sys.stdin.read()"), grace=QUICK
         ) as child:

@@ -24,6 +24,7 @@ from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
 from tests.harness.jsonrpc import E, cancelled, text_of
 from tests.harness.wire.lines import ERAS, Wire, served
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -384,7 +385,7 @@ async def test_handler_thread_cancelled_is_abandoned() -> None:
     def block(context: Context) -> str:
         """Block."""
         entered.set()
-        leave.wait(30)
+        leave.wait(PATIENCE)
         context.progress_nowait(1.0)
         noticed.set()
         return "too late"
@@ -395,7 +396,7 @@ async def test_handler_thread_cancelled_is_abandoned() -> None:
         await wire.send(cancelled(1))
         assert await wire.is_alive()
         leave.set()
-        assert await trio.to_thread.run_sync(noticed.wait, 30)
+        assert await trio.to_thread.run_sync(noticed.wait, PATIENCE)
         assert await wire.is_silent()
 
 
@@ -408,7 +409,7 @@ async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
     def block(context: Context) -> str:
         """Block."""
         entered.set()
-        leave.wait(30)
+        leave.wait(PATIENCE)
         context.progress_nowait(1.0)
         noticed.set()
         return "too late"
@@ -417,7 +418,7 @@ async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
         await wire.send(wire.calling(1, "block", progressToken=1))
         await trio.to_thread.run_sync(entered.wait)
     leave.set()
-    assert await trio.to_thread.run_sync(noticed.wait, 30)
+    assert await trio.to_thread.run_sync(noticed.wait, PATIENCE)
 
 
 # --- concurrency --------------------------------------------------------------------------------

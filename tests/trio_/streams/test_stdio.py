@@ -22,7 +22,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 from tests.harness.world.pipes import rest
-from tests.harness.world.waiting import cancel_once_blocked
+from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,7 +232,7 @@ def run(
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     options = {"stderr": subprocess.PIPE, "env": env, **options}
     return subprocess.run(
-        words, input=stdin, stdout=subprocess.PIPE, timeout=25, check=False, **options
+        words, input=stdin, stdout=subprocess.PIPE, timeout=PATIENCE, check=False, **options
     )
 
 
@@ -386,7 +386,7 @@ def running(source: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
 def test_stdio_first_signal_shuts_down_in_order(number: signal.Signals, code: int) -> None:
     with running("trio.run(main)") as server:
         server.send_signal(number)
-        assert server.wait(20) == code
+        assert server.wait(PATIENCE) == code
         assert server.stderr is not None
         assert server.stderr.read() == b"cleaned up\n"
 
@@ -397,7 +397,7 @@ def test_stdio_end_of_stdin_ends_without_a_signal() -> None:
     with running("trio.run(main)") as server:
         assert server.stdin is not None
         server.stdin.close()
-        assert server.wait(20) == 0
+        assert server.wait(PATIENCE) == 0
 
 
 @pytest.mark.process
@@ -427,7 +427,7 @@ def test_stdio_second_signal_kills_a_blocked_server(stuck: str, first: str, seco
         with pytest.raises(subprocess.TimeoutExpired):
             server.wait(0.3)
         server.send_signal(signal.Signals["SIG" + second])
-        assert server.wait(20) == -signal.Signals["SIG" + second]
+        assert server.wait(PATIENCE) == -signal.Signals["SIG" + second]
 
 
 @pytest.mark.process
@@ -442,7 +442,7 @@ def test_stdio_ignored_signal_stays_ignored() -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             server.wait(0.3)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(20) == 143
+        assert server.wait(PATIENCE) == 143
 
 
 async def test_stdio_signal_handlers_are_restored() -> None:
@@ -456,7 +456,7 @@ async def test_stdio_signal_handlers_are_restored() -> None:
         with trio.CancelScope() as scope, stop_on_signals(scope.cancel) as stop:
             assert (stop.caught, stop.exit_code) == (None, 0)
             os.kill(os.getpid(), signal.SIGTERM)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 await trio.sleep_forever()
         assert scope.cancelled_caught
         assert (stop.caught, stop.exit_code) == (signal.SIGTERM, 143)
@@ -469,7 +469,7 @@ async def test_stdio_signal_within_the_patience_is_ignored() -> None:
     with trio.CancelScope() as scope, stop_on_signals(scope.cancel, patience=60.0) as stop:
         for _ in range(3):
             os.kill(os.getpid(), signal.SIGTERM)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             await trio.sleep_forever()
     assert scope.cancelled_caught
     assert stop.exit_code == 143
@@ -489,7 +489,7 @@ def test_stdio_signal_after_the_patience_kills() -> None:
         trio.run(stop)
         """
     with running(source) as server:
-        assert server.wait(20) == -signal.SIGTERM
+        assert server.wait(PATIENCE) == -signal.SIGTERM
 
 
 async def test_stdio_other_threads_have_no_signal_handlers() -> None:

@@ -12,6 +12,7 @@ from mcp_core.host import ServerStatus
 from mcp_core.registry import Server
 from mcp_core.runtime.host import HostChange, HostChanges
 from tests.core.runtime.host.world import FakeRuntime, FakeSource, opened
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -111,7 +112,7 @@ async def test_loop_of_another_task_ends_with_the_block(nursery: trio.Nursery) -
         nursery.start_soon(loop)
         await trio.testing.wait_all_tasks_blocked()
         stream.add(change(1))
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         await ended.wait()
     assert found == ["1"]
 

@@ -21,6 +21,7 @@ from mcp_core.host import ToolRule
 from mcp_trio.cli import main
 from mcp_trio.host import _config_files
 from tests.harness.world.command import COMMAND, run
+from tests.harness.world.waiting import PATIENCE
 from tests.trio_.cli.oracle.test_proxy import read_file
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Spies:
                 input=sends,
                 capture_output=True,
                 text=True,
-                timeout=25,
+                timeout=PATIENCE,
                 check=False,
             )
         assert "Traceback" not in result.stderr, result.stderr
@@ -544,16 +545,16 @@ def test_proxy_sends_configured_headers_and_records_no_secrets(
     with http_proxy(spies, *AT_WEB, "--record", "r.mcp.jsonl") as (process, url):
         headers = {"content-type": "application/json", "X-TENANT": "of the client"}
         request = Request(url, json.dumps(INITIALIZE).encode(), headers)
-        with urlopen(request, timeout=10) as response:
+        with urlopen(request, timeout=PATIENCE) as response:
             assert b"serverInfo" in response.read()
         request = Request(url, json.dumps(PING).encode(), headers)
-        with urlopen(request, timeout=10) as response:
+        with urlopen(request, timeout=PATIENCE) as response:
             assert TENANT.encode() in response.read()
         foreign = {**headers, "Origin": "https://page.example"}
         with pytest.raises(HTTPError, match="403"):
-            urlopen(Request(url, json.dumps(PING).encode(), foreign), timeout=10)
+            urlopen(Request(url, json.dumps(PING).encode(), foreign), timeout=PATIENCE)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 143
+        assert process.wait(PATIENCE) == 143
         assert process.stderr is not None
         rest = process.stderr.read()
     spies.assert_no_secrets(rest)

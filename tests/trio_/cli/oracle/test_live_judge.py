@@ -17,6 +17,7 @@ from mcp_trio.cli.oracle import _live_judge
 from mcp_trio.cli.oracle._live_judge import LiveJudge
 from mcp_trio.recording._open import open_recorder
 from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +99,7 @@ def test_live_judge_that_cannot_keep_up_leaves_lines_out(
 
     def slow(self: Judge, line: TraceLine, number: int | None = None) -> list[Finding]:
         is_busy.set()
-        assert may_go_on.wait(10)
+        assert may_go_on.wait(PATIENCE)
         return original(self, line, number)
 
     monkeypatch.setattr(Judge, "receive", slow)
@@ -106,7 +107,7 @@ def test_live_judge_that_cannot_keep_up_leaves_lines_out(
     judge.start(HEADER)
     lines = [TraceLine(t=0.0, sender="client", raw="{}") for _ in range(11)]
     judge.receive(lines[0])
-    assert is_busy.wait(10)
+    assert is_busy.wait(PATIENCE)
     for line in lines[1:]:
         judge.receive(line)  # does not wait
     may_go_on.set()
@@ -145,5 +146,5 @@ def test_live_judge_does_not_wait_for_a_blocked_stderr(monkeypatch: pytest.Monke
         statuses: list[int] = []
         thread = threading.Thread(target=lambda: statuses.append(judged(WRONG)), daemon=True)
         thread.start()
-        thread.join(10)
+        thread.join(PATIENCE)
         assert statuses == [1]

@@ -17,6 +17,7 @@ from mcp_core.trace import DamagedLine, TraceHeader, TraceLine, read_trace
 from mcp_trio.cli import main
 from tests.harness.world.command import COMMAND, GREETER, run
 from tests.harness.world.pipes import alive
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,7 @@ def test_proxy_before_a_server_is_not_noticed_and_records(tmp_path: Path) -> Non
 )
 def test_proxy_exit_status_is_that_of_the_server(source: str, status: int) -> None:
     with proxy("--", *PYTHON, source) as process:
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (status, b"")
 
 
@@ -114,7 +115,7 @@ def test_proxy_passes_stderr_and_junk(tmp_path: Path) -> None:
     path = tmp_path / "a.mcp.jsonl"
     source = "import os; os.write(2, b'to the log\\n'); os.write(1, b'\\xff\\0junk'); os.read(0, 9)"
     with proxy("--record", str(path), "--", *PYTHON, source) as process:
-        out, err = process.communicate(PING, timeout=20)
+        out, err = process.communicate(PING, timeout=PATIENCE)
     assert out == b"\xff\0junk"
     assert err == b"to the log\n"
     _, lines = read_file(path)
@@ -148,7 +149,7 @@ def test_proxy_check_prints_findings_at_once_and_ends_with_status_1(
             line = process.stderr.readline().decode()
             assert line, found
             found += line
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert out.count(b"\n") == 2
     assert "1 failed" in err.decode()
@@ -158,7 +159,7 @@ def test_proxy_check_prints_findings_at_once_and_ends_with_status_1(
 def test_proxy_check_of_a_clean_conversation_has_the_status_of_the_server() -> None:
     source = "import sys; sys.stdin.read(); sys.exit(5)"
     with proxy("--check", "--", *PYTHON, source) as process:
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 5
     assert err.decode().startswith("mcp-trio: 0 messages: 0 failed, 0 inconclusive.")
 
@@ -179,7 +180,7 @@ def test_proxy_signal_ends_the_server_and_the_trace_is_complete(
         assert process.stdout is not None
         pid = int(process.stdout.readline())
         process.send_signal(number)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == status
     assert not alive(pid)
     _, lines = read_file(path)
@@ -200,7 +201,7 @@ def test_proxy_client_that_is_killed_ends_the_server(tmp_path: Path) -> None:
         "p.stdout.readline(); print(p.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     words = [sys.executable, "-c", client, *COMMAND, "proxy", "--", *PYTHON, server]
-    done = subprocess.run(words, stdout=subprocess.PIPE, timeout=20, check=False)
+    done = subprocess.run(words, stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
     assert done.returncode == -9
     wait_until_gone(int(done.stdout))
     assert not alive(int(pid_file.read_text()))
@@ -208,7 +209,9 @@ def test_proxy_client_that_is_killed_ends_the_server(tmp_path: Path) -> None:
 
 def wait_until_gone(pid: int) -> None:
     """Wait for the end of an orphan, which its new parent reaps."""
-    done = subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=20, check=False)
+    done = subprocess.run(
+        ["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0
 
 
@@ -234,7 +237,7 @@ def test_proxy_of_a_url_records_and_ends_at_a_signal(
         result = run("call", "greet", "name=Ada", url)
         assert result.returncode == 0, result.stderr
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (128 + number, b"")
     assert "POST /mcp" in err.decode()
     assert "0 failed" in err.decode().splitlines()[-1]
@@ -251,5 +254,5 @@ def test_proxy_of_a_url_without_a_server_shows_the_cause() -> None:
         result = run("inspect", url_printed_by(process))
         assert result.returncode == 3
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert "502: cannot connect to 127.0.0.1:1: connection refused" in err.decode()

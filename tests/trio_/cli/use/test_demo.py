@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.harness.world.command import COMMAND
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def test_demo_prints_every_kind_of_message(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert result.returncode == 0, result.stderr

@@ -23,6 +23,7 @@ from mcp_trio.cli._session import Target, _explain_errors
 from tests.fakes.keychain import FileKeychain, LockedKeychain, configure
 from tests.harness.world.command import COMMAND, GREETER, run
 from tests.harness.world.oauth import oauth_world, state_in
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import subprocess
@@ -90,7 +91,7 @@ async def test_login_without_browser_prints_the_address_only(
             line += await process.stderr.receive_some()
         page = line.decode().removeprefix("mcp-trio: log in at ").strip()
         assert page.startswith(f"{world.root}/authorize?")
-        await trio.to_thread.run_sync(lambda: urlopen(page, timeout=10).read())
+        await trio.to_thread.run_sync(lambda: urlopen(page, timeout=PATIENCE).read())
         line = await process.stderr.receive_some()
         assert line.startswith(b"mcp-trio: logged in")
 

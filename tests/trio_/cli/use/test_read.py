@@ -17,6 +17,7 @@ from tests.harness.world.command import (
     output_of,
     run,
 )
+from tests.harness.world.waiting import PATIENCE
 
 MENU = "assam: 4.00\nrooibos: 3.50\nsencha: 4.50"
 
@@ -82,7 +83,7 @@ def test_read_pipe_or_file_gets_exact_bytes(
         [*COMMAND, "read", uri, *library],
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
         capture_output=True,
-        timeout=25,
+        timeout=PATIENCE,
         check=False,
     )
     assert (piped.returncode, piped.stdout) == (0, data)
@@ -160,7 +161,7 @@ def test_read_full_disk_is_reported_once() -> None:
             [*COMMAND, "read", "tea://menu", *TEAHOUSE],
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=25,
+            timeout=PATIENCE,
             check=False,
         )
     assert result.returncode == 2

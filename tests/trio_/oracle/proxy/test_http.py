@@ -15,6 +15,7 @@ from mcp_trio import Context, Server, connect, serve_http
 from mcp_trio.http_server._serve import CannotListen
 from mcp_trio.oracle.proxy._http import serve_http_proxy
 from mcp_trio.recording._open import open_recorder
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +65,7 @@ async def test_conversation_through_the_proxy_is_whole_and_clean(
     path = tmp_path / "a.mcp.jsonl"
     log: list[AccessLogEntry] = []
     steps: list[float] = []
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         async with (
             open_recorder(path, "between", "http") as recorder,
             trio.open_nursery() as nursery,
@@ -101,7 +102,7 @@ async def test_calls_of_several_clients_pass_side_by_side() -> None:
                 result = await client.call_tool("add", {"a": number, "b": 1})
                 assert str(number + 1) in str(result.content)
 
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             server = await nursery.start(serve_http, make_server())
             url = await proxy_of(nursery, server.url)

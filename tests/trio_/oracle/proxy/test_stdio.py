@@ -25,6 +25,7 @@ from tests.harness.world.pipes import (
     rest,
     until,
 )
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_trio.streams._stdio import Streams
 
 QUICK = Grace(stdin=0.15, terminate=0.3)
-PATIENT = Grace(stdin=20, terminate=20)  # no working test may need it
+PATIENT = Grace(stdin=2 * PATIENCE, terminate=2 * PATIENCE)  # no working test may need it
 
 ECHO = """
 while data := os.read(0, 65_536):
@@ -67,7 +68,7 @@ def pipes() -> tuple[Streams, Streams]:
 async def proxied(argv: list[str], **options: Any) -> AsyncIterator[Proxied]:
     client, theirs = pipes()
     options.setdefault("grace", PATIENT)
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with client, theirs, trio.open_nursery() as nursery:
             run = Proxied(client)
             nursery.start_soon(partial(run.run, theirs, argv=argv, **options))

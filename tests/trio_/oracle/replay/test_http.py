@@ -26,6 +26,7 @@ from mcp_trio.oracle.replay._http_server import serve_over_http
 from mcp_trio.recording._open import open_recorder
 from tests.core.trace.judge.conversations import META, C, S, Sent, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ async def play(said: list[Sent], url: Url, file: Path) -> ReplayClient:
     connector = Connector(url.scheme, url.host, url.port)
     async with open_recorder(file, "client", "http", [str(url)]) as recorder:
         assert recorder is not None
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await play_over_http(
                 client, url, connector, recorder, headers={}, opens_stream=said is LEGACY
             )

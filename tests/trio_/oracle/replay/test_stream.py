@@ -13,7 +13,7 @@ from mcp_core.trace import ReplayClient, ReplayServer
 from mcp_trio.oracle.replay._stream import play_on_stream, serve_on_stream
 from tests.core.trace.judge.conversations import C, S, ask, notify, result
 from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
-from tests.harness.world.waiting import patience
+from tests.harness.world.waiting import PATIENCE, patience
 
 if TYPE_CHECKING:
     from mcp_core.trace import RecordedTrace
@@ -67,7 +67,7 @@ async def test_server_that_ends_is_noticed() -> None:
     client = ReplayClient(recorded(CALL).sessions[0])
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.aclose()
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         await play_on_stream(client, ours)
     assert "the server ended the conversation" in client.problems[0]
 
@@ -82,7 +82,7 @@ async def test_server_of_a_trace_survives_junk_and_pieces() -> None:
         for index in range(len(data)):
             await ours.send_all(data[index : index + 1])
         received = b""
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while received.count(b"\n") < 2:
                 received += await ours.receive_some()
         await ours.aclose()
@@ -102,7 +102,7 @@ async def test_server_of_a_trace_reads_on_after_a_line_that_is_too_long(
         nursery.start_soon(serve_on_stream, server, theirs)
         await ours.send_all(b"x" * 2_000 + b"\n" + json.dumps(call(7, x="a")).encode() + b"\n")
         received = b""
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while received.count(b"\n") < 2:
                 received += await ours.receive_some()
         await ours.aclose()
