@@ -35,7 +35,7 @@ from ._session import (
     row_fault,
     was_served_early,
 )
-from ._stress import MAX_CONNECTIONS, PATIENCE, STRESS_STEPS, StressBudget
+from ._stress import MAX_CONNECTIONS, PROBE_TIMEOUT_FACTOR, STRESS_STEPS, StressBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -339,7 +339,7 @@ class Player:
             if session.may_be_busy:
                 await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
             elif self.stress.is_used or await self._is_slow():
-                rest = (PATIENCE - 1) * self._timeout
+                rest = (PROBE_TIMEOUT_FACTOR - 1) * self._timeout
                 await self.wait_until(lambda: request.answer is not None, rest)
         return request
 

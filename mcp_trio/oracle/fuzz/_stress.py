@@ -31,7 +31,7 @@ from ._session import dialect_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["MAX_CONNECTIONS", "PATIENCE", "STRESS_STEPS", "StressBudget", "draw_stress"]
+__all__ = ["MAX_CONNECTIONS", "PROBE_TIMEOUT_FACTOR", "STRESS_STEPS", "StressBudget", "draw_stress"]
 
 # Connections of one case. Many systems allow a process 256 open files, and the server has as many.
 MAX_CONNECTIONS: Final = 200
@@ -46,7 +46,7 @@ UNREAD_CONNECTIONS: Final = 8
 UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that doesn't read
 HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
 # The probe's timeout is multiplied by this: the server has much to do first.
-PATIENCE: Final = 3
+PROBE_TIMEOUT_FACTOR: Final = 3
 
 _FILLER: Final = "mcp-trio-fuzz/filler"
 _MIB: Final = 1024 * 1024
