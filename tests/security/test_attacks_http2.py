@@ -12,7 +12,8 @@ import trio
 
 from mcp_core.http import HttpLimits
 from mcp_trio import Server, serve_http
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http2_client import CANCEL, H2Wire, asking
+from tests.harness.wire.http2_frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -24,11 +25,6 @@ from tests.core.http.h2_frames import (
     number,
     post,
     setting,
-)
-from tests.harness.wire.http2_client import (
-    CANCEL,
-    H2Wire,
-    asking,
     window,
 )
 from tests.harness.wire.router import (

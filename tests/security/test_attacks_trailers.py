@@ -18,7 +18,9 @@ import mcp_asyncio_shim
 import mcp_trio
 from mcp_core.auth import ApiKeys
 from mcp_core.registry import Server
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http1_client import HttpWire
+from tests.harness.wire.http2_client import H2Wire
+from tests.harness.wire.http2_frames import (
     DATA,
     END_HEADERS,
     END_STREAM,
@@ -27,8 +29,6 @@ from tests.core.http.h2_frames import (
     frame,
     post,
 )
-from tests.harness.wire.http1_client import HttpWire
-from tests.harness.wire.http2_client import H2Wire
 from tests.harness.wire.router import POST, initialize
 from tests.harness.world.waiting import PATIENCE
 from tests.security.test_attacks_event_ids import BreakingServer, response

@@ -22,8 +22,8 @@ from mcp_core.auth import OAuthResourceServer
 from mcp_core.http import PlainResponse, RequestHead
 from mcp_core.registry import Server
 from tests.core.http.frames import upgrade
-from tests.core.http.h2_frames import END_HEADERS, END_STREAM, post
 from tests.harness.wire.http2_client import H2Wire
+from tests.harness.wire.http2_frames import END_HEADERS, END_STREAM, post
 from tests.harness.world.asgi_servers import under_hypercorn, under_uvicorn
 from tests.harness.world.waiting import PATIENCE
 

@@ -7,7 +7,7 @@ import pytest
 
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio._h2_protocol import H2Protocol
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http2_frames import (
     DATA,
     END_STREAM,
     HELLO,

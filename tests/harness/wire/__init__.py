@@ -13,7 +13,7 @@ and shares no code with the end under test.
 | `client` | a client on either driver | its server, step by step |
 | `asgi` | an ASGI application, on either driver | the ASGI server |
 | `http1_client`, `http2_client` | an HTTP server on a stream | the client, in bytes or frames |
-| `http1_server`, `http2_server` | an HTTP client | the server, request by request |
+| `http1_server`, `http2_server` | an HTTP client | the server, in requests or frames |
 | `websocket_client` | a WebSocket server on a stream | the client, in frames |
 | `http_session` | a server over HTTP, with its listener | the client, on one connection |
 

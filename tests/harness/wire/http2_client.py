@@ -16,7 +16,8 @@ from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
 from mcp_trio.http_server._driver import open_http_server_driver
 from mcp_trio.http_server._h2_connection import H2ServerConnection
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http1_client import FakeRouter
+from tests.harness.wire.http2_frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -28,12 +29,12 @@ from tests.core.http.h2_frames import (
     PING,
     RST_STREAM,
     SETTINGS,
-    WINDOW_UPDATE,
+    Frame,
+    FrameReader,
     frame,
-    number,
     post,
+    reset,
 )
-from tests.harness.wire.http1_client import FakeRouter
 from tests.harness.world.waiting import patience
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ CANCEL: Final = 8
 
 __all__ = [
     "CANCEL",
-    "Frame",
     "H2Answer",
     "H2Serving",
     "H2Wire",
@@ -54,20 +54,7 @@ __all__ = [
     "asking",
     "given_up",
     "h2_serving",
-    "window",
 ]
-
-
-class Frame(NamedTuple):
-    kind: int
-    flags: int
-    stream: int
-    payload: bytes
-
-    @property
-    def number(self) -> int:
-        """The error code, or the window increment."""
-        return int.from_bytes(self.payload[:4], "big")
 
 
 class H2Answer(NamedTuple):
@@ -92,10 +79,6 @@ def asking(
     return post(stream, path, *more) + frame(DATA, END_STREAM, stream, body)
 
 
-def window(stream: int, size: int) -> bytes:
-    return frame(WINDOW_UPDATE, 0, stream, number(size))
-
-
 class H2Wire:
     """An HTTP/2 client on `stream`.
 
@@ -107,7 +90,7 @@ class H2Wire:
         self.frames: list[Frame] = []
         self.answers: dict[int, H2Answer] = {}
         self.informed: list[tuple[int, int]] = []  # streams and interim statuses
-        self._heard = b""
+        self._reader = FrameReader()
         self._decoder = Decoder()
         self._decoder.max_allowed_table_size = 2**32 - 1  # any size that a test announces
 
@@ -117,16 +100,10 @@ class H2Wire:
     async def more(self) -> bool:
         """Read more. Return False at the end."""
         with trio.fail_after(patience()):
-            data = bytes(await self.stream.receive_some(65_536))
-        self._heard += data
-        while len(self._heard) >= 9:
-            length = int.from_bytes(self._heard[:3], "big")
-            if len(self._heard) < 9 + length:
-                break
-            stream = int.from_bytes(self._heard[5:9], "big")
-            self._take(Frame(self._heard[3], self._heard[4], stream, self._heard[9 : 9 + length]))
-            self._heard = self._heard[9 + length :]
-        return bool(data)
+            received = bytes(await self.stream.receive_some(65_536))
+        for each in self._reader.feed(received):
+            self._take(each)
+        return bool(received)
 
     def _take(self, frame: Frame) -> None:
         self.frames.append(frame)
@@ -255,4 +232,4 @@ def answering(size: int) -> FakeRouter:
 
 def given_up(id: int) -> bytes:
     """Return a call that is reset at once."""
-    return asking(id, b"", b"/later") + frame(RST_STREAM, 0, id, number(CANCEL))
+    return asking(id, b"", b"/later") + reset(id, CANCEL)

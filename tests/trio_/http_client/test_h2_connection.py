@@ -18,7 +18,7 @@ from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Action, End, Head, NotProcessed, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_client._h2_connection import H2ClientConnection
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http2_frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -32,11 +32,16 @@ from tests.core.http.h2_frames import (
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
+    data,
     frame,
+    go_away,
     number,
+    ping,
+    reset,
+    settings,
+    window,
 )
-from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
-from tests.trio_.http_client.h2_played import (
+from tests.harness.wire.http2_server import (
     FIRST_WINDOW,
     MAX_FRAME,
     MOST,
@@ -44,14 +49,9 @@ from tests.trio_.http_client.h2_played import (
     TABLE,
     H2Play,
     H2Played,
-    data,
-    go_away,
-    ping,
     playing,
-    reset,
-    settings,
-    window,
 )
+from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

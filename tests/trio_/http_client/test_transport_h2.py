@@ -23,10 +23,10 @@ from tests.drivers.test_http_client import (
 from tests.harness.jsonrpc import E
 from tests.harness.wire.client import CallTask
 from tests.harness.wire.http1_server import PlayedHttpServer, connected
+from tests.harness.wire.http2_frames import go_away
 from tests.harness.wire.http2_server import H2Peer, H2Request
 from tests.harness.world.waiting import PATIENCE
 from tests.levels import long
-from tests.trio_.http_client.h2_played import go_away
 
 MockClock = trio.testing.MockClock
 MonkeyPatch = pytest.MonkeyPatch

@@ -11,7 +11,9 @@ import trio.testing
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio.http_server._connection import AccessLogEntry
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http1_client import FakeExchange, FakeRouter
+from tests.harness.wire.http2_client import CANCEL, H2Wire, answering, asking, given_up, h2_serving
+from tests.harness.wire.http2_frames import (
     ACK,
     DATA,
     END_HEADERS,
@@ -29,15 +31,6 @@ from tests.core.http.h2_frames import (
     number,
     post,
     setting,
-)
-from tests.harness.wire.http1_client import FakeExchange, FakeRouter
-from tests.harness.wire.http2_client import (
-    CANCEL,
-    H2Wire,
-    answering,
-    asking,
-    given_up,
-    h2_serving,
     window,
 )
 

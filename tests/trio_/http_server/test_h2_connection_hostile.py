@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http1_client import FakeRouter
+from tests.harness.wire.http2_client import CANCEL, answering, asking, given_up, h2_serving
+from tests.harness.wire.http2_frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -33,14 +35,6 @@ from tests.core.http.h2_frames import (
     number,
     post,
     setting,
-)
-from tests.harness.wire.http1_client import FakeRouter
-from tests.harness.wire.http2_client import (
-    CANCEL,
-    answering,
-    asking,
-    given_up,
-    h2_serving,
     window,
 )
 from tests.levels import fewer_examples, long

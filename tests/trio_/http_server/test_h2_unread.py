@@ -17,14 +17,8 @@ from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, R
 from mcp_core.registry import Server
 from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._h2_connection import H2ServerConnection
-from tests.harness.wire.http2_client import (
-    CANCEL,
-    H2Answer,
-    H2Wire,
-    asking,
-    h2_serving,
-    window,
-)
+from tests.harness.wire.http2_client import CANCEL, H2Answer, H2Wire, asking, h2_serving
+from tests.harness.wire.http2_frames import window
 from tests.harness.wire.router import (
     POST,
     E,

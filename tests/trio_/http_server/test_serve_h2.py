@@ -19,17 +19,6 @@ from mcp_core.http import PlainResponse
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_core.registry import Context, Server
 from mcp_trio import serve_http
-from tests.core.http.h2_frames import (
-    DATA,
-    END_HEADERS,
-    END_STREAM,
-    GOAWAY,
-    HELLO,
-    RST_STREAM,
-    frame,
-    number,
-    post,
-)
 from tests.harness.jsonrpc import (
     C,
     D,
@@ -41,7 +30,19 @@ from tests.harness.jsonrpc import (
     stateless_request,
 )
 from tests.harness.wire.http1_client import HttpWire, get
-from tests.harness.wire.http2_client import H2Answer, H2Wire, window
+from tests.harness.wire.http2_client import H2Answer, H2Wire
+from tests.harness.wire.http2_frames import (
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HELLO,
+    RST_STREAM,
+    frame,
+    number,
+    post,
+    window,
+)
 from tests.harness.wire.http_session import events_in, served_over_http
 from tests.harness.world.waiting import PATIENCE, patience
 from tests.trio_.http_server.test_auth import StalledVerifier, guard, scoped_server

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_core.http import FrameWatch, GoAway, begins_http2, goaway
 from mcp_core.http.wire._http2_frames import PREFACE
-from tests.core.http.h2_frames import (
+from tests.harness.wire.http2_frames import (
     ACK,
     CONTINUATION,
     DATA,

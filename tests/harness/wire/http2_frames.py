@@ -1,10 +1,13 @@
-"""HTTP/2 frames as bytes, for tests that send invalid ones."""
+"""HTTP/2 frames as bytes and back, for tests that send invalid ones, as either end."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core.http.wire._http2_frames import PREFACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "ACK",
@@ -22,11 +25,19 @@ __all__ = [
     "RST_STREAM",
     "SETTINGS",
     "WINDOW_UPDATE",
+    "Frame",
+    "FrameReader",
     "block",
+    "data",
     "frame",
+    "go_away",
     "number",
+    "ping",
     "post",
+    "reset",
     "setting",
+    "settings",
+    "window",
 ]
 
 DATA: Final = 0
@@ -61,6 +72,60 @@ def setting(identifier: int, value: int) -> bytes:
 
 
 HELLO: Final = PREFACE + frame(SETTINGS)
+
+
+def settings(*pairs: tuple[int, int]) -> bytes:
+    return frame(SETTINGS, payload=b"".join(setting(*pair) for pair in pairs))
+
+
+def data(stream: int, payload: bytes, *, end: bool = False) -> bytes:
+    return frame(DATA, END_STREAM if end else 0, stream, payload)
+
+
+def reset(stream: int, code: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, number(code))
+
+
+def go_away(last: int, code: int = 0, why: bytes = b"") -> bytes:
+    return frame(GOAWAY, payload=number(last) + number(code) + why)
+
+
+def ping(payload: bytes = b"12345678", *, ack: bool = False) -> bytes:
+    return frame(PING, ACK if ack else 0, payload=payload)
+
+
+def window(stream: int, more: int) -> bytes:
+    return frame(WINDOW_UPDATE, 0, stream, number(more))
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    stream: int
+    payload: bytes
+
+    @property
+    def number(self) -> int:
+        """The error code, or the window increment."""
+        return int.from_bytes(self.payload[:4], "big")
+
+
+class FrameReader:
+    """Makes frames of the bytes of an end, which begins with `preface`."""
+
+    def __init__(self, preface: bytes = b"") -> None:
+        self._preface = preface
+        self._rest = b""
+
+    def feed(self, received: bytes) -> Iterator[Frame]:
+        self._rest += received
+        if len(self._rest) < len(self._preface):
+            return
+        assert self._rest.startswith(self._preface)
+        self._rest, self._preface = self._rest[len(self._preface) :], b""
+        while len(self._rest) >= (end := 9 + int.from_bytes(self._rest[:3], "big")):
+            head, payload, self._rest = self._rest[:9], self._rest[9:end], self._rest[end:]
+            yield Frame(head[3], head[4], int.from_bytes(head[5:], "big"), payload)
 
 
 def block(headers: list[tuple[bytes, bytes]]) -> bytes:
