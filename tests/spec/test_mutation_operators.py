@@ -179,11 +179,21 @@ def test_mutant_names_its_scope_and_its_statement_without_bodies() -> None:
     assert str(mutant) == "a.py:4 Z.z compare"
 
 
-def test_mutant_of_an_elif_keeps_the_branches() -> None:
-    text, mutant = mutants_of("if a:\n    f\nelif b < c:\n    g", "compare")[0]
-    assert mutant.replacement.apply(text) == text.replace("b < c", "(b <= c)")
-
-
-def test_mutant_without_decorator_keeps_the_definition() -> None:
-    text, mutant = mutants_of("@cache  # why\n@g\ndef f() -> None:\n    pass", "decorator")[1]
-    assert mutant.replacement.apply(text) == text.replace("@g\n            ", "")
+@pytest.mark.parametrize(
+    ("source", "operator", "place", "old", "new"),
+    [
+        ("if a:\n    f\nelif b < c:\n    g", "compare", 0, "b < c", "(b <= c)"),
+        (
+            "@cache  # why\n@g\ndef f() -> None:\n    pass",
+            "decorator",
+            1,
+            "@g\n            ",
+            "",
+        ),
+    ],
+)
+def test_mutant_keeps_branches_and_definition(
+    source: str, operator: str, place: int, old: str, new: str
+) -> None:
+    text, mutant = mutants_of(source, operator)[place]
+    assert mutant.replacement.apply(text) == text.replace(old, new)

@@ -253,29 +253,37 @@ def test_read_only_file_is_refused(path: Path) -> None:
     assert "read-only" in open_error(path)
 
 
-def test_file_of_a_newer_schema_is_left_alone(path: Path) -> None:
+def make_newer(path: Path) -> None:
     fill(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    before = path.read_bytes()
-    assert "its tables have version 99" in open_error(path)
-    assert path.read_bytes() == before
 
 
-def test_database_of_another_program_is_left_alone(path: Path) -> None:
+def make_database_of_others(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+
+
+def make_no_database(path: Path) -> None:
+    path.write_bytes(b"no database" * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (make_newer, "its tables have version 99"),
+        (make_database_of_others, "another program"),
+        (make_no_database, "damaged, or no SQLite database"),
+    ],
+)
+def test_file_that_is_not_ours_is_left_alone(
+    make: Callable[[Path], None], error: str, path: Path
+) -> None:
+    make(path)
     path.chmod(0o600)
     before = path.read_bytes()
-    assert "another program" in open_error(path)
+    assert error in open_error(path)
     assert path.read_bytes() == before
-
-
-def test_file_that_is_no_database_is_left_alone(path: Path) -> None:
-    path.write_bytes(b"no database" * 1_000)
-    path.chmod(0o600)
-    assert "damaged, or no SQLite database" in open_error(path)
-    assert path.read_bytes() == b"no database" * 1_000
 
 
 def test_locked_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

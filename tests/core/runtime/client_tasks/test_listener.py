@@ -84,24 +84,24 @@ def test_longer_task_is_subscribed_to_and_polled_slowly(play_with: Any) -> None:
     play_with(main, E, answers=script)
 
 
+@pytest.mark.parametrize(
+    ("version", "script"),
+    [
+        (E, answers(E, state(E), ended(E))),
+        (D, answers(D, *[state(D)] * 5, ended(D))),
+    ],
+    ids=["short", "2025-11-25"],
+)
 @both_drivers
-def test_short_task_is_not_subscribed_to(play_with: Any) -> None:
+def test_task_that_is_short_or_of_2025_11_25_is_not_subscribed_to(
+    play_with: Any, version: str, script: Any
+) -> None:
     async def main(play: ClientPlay) -> None:
         client = await listed(play)
         assert await client.call_tool("research") == OWLS
         assert listens(play) == []
 
-    play_with(main, E, answers=answers(E, state(E), ended(E)))
-
-
-@both_drivers
-def test_task_of_2025_11_25_is_not_subscribed_to(play_with: Any) -> None:
-    async def main(play: ClientPlay) -> None:
-        client = await listed(play)
-        assert await client.call_tool("research") == OWLS
-        assert listens(play) == []
-
-    play_with(main, D, answers=answers(D, *[state(D)] * 5, ended(D)))
+    play_with(main, version, answers=script)
 
 
 @pytest.mark.parametrize("refusal", ["error", "nothing", "others", "end"])

@@ -72,40 +72,26 @@ async def test_server_that_ends_is_noticed() -> None:
     assert "the server ended the conversation" in client.problems[0]
 
 
-async def test_server_of_a_trace_survives_junk_and_pieces() -> None:
-    """Junk gets a parse error, and a call that arrives byte by byte its recorded result."""
-    server = ReplayServer(recorded(CALL))
-    ours, theirs = trio.testing.memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_on_stream, server, theirs)
-        data = b"junk\r\n\n" + json.dumps(call(7, x="a")).encode() + b"\n"
-        for index in range(len(data)):
-            await ours.send_all(data[index : index + 1])
-        received = b""
-        with trio.fail_after(PATIENCE):
-            while received.count(b"\n") < 2:
-                received += await ours.receive_some()
-        await ours.aclose()
-    junk, answer = received.splitlines()
-    assert json.loads(junk)["error"]["code"] == -32700
-    assert json.loads(answer) == text(7, "A")
-
-
-async def test_server_of_a_trace_reads_on_after_a_line_that_is_too_long(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("junk", "size"), [(b"junk\r\n\n", 1), (b"x" * 2_000 + b"\n", 5_000)], ids=["pieces", "long"]
+)
+async def test_server_of_a_trace_survives_junk(
+    junk: bytes, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest of the long line is skipped, so that the next one is read from its start."""
+    """Junk gets a parse error, also a line that is too long, and the next call its result."""
     monkeypatch.setattr("mcp_trio.oracle.replay._stream._MAX_LINE", 1_000)
     server = ReplayServer(recorded(CALL))
     ours, theirs = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_on_stream, server, theirs)
-        await ours.send_all(b"x" * 2_000 + b"\n" + json.dumps(call(7, x="a")).encode() + b"\n")
+        data = junk + json.dumps(call(7, x="a")).encode() + b"\n"
+        for index in range(0, len(data), size):
+            await ours.send_all(data[index : index + size])
         received = b""
         with trio.fail_after(PATIENCE):
             while received.count(b"\n") < 2:
                 received += await ours.receive_some()
         await ours.aclose()
-    junk, answer = received.splitlines()
-    assert json.loads(junk)["error"]["code"] == -32700
+    error, answer = received.splitlines()
+    assert json.loads(error)["error"]["code"] == -32700
     assert json.loads(answer) == text(7, "A")
