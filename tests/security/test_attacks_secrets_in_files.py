@@ -12,12 +12,11 @@ import json
 import re
 import sys
 import textwrap
-import threading
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -30,6 +29,7 @@ import mcp_trio
 from mcp_core import McpTrioError
 from mcp_core.trace import Judge, diff_traces, load_trace, read_trace
 from mcp_trio.host import AuditFile, Host, MemoryApprovals
+from tests.harness.world.threaded_http import threaded_http_server
 from tests.trio_.cli.configured.configured import ConfiguredServers
 
 # Each way in has a secret of its own. One has what JSON and URLs escape.
@@ -304,13 +304,8 @@ class _Echo(BaseHTTPRequestHandler):
 @pytest.fixture
 def echo() -> Iterator[str]:
     """Return the URL of a server that echoes, with secrets in its path and query."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/s/{PATH}/mcp?as={QUERY}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with threaded_http_server(_Echo) as url:
+        yield f"{url}/s/{PATH}/mcp?as={QUERY}"
 
 
 @pytest.mark.parametrize("driver", ["trio", "asyncio"])

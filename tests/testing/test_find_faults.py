@@ -6,9 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +14,11 @@ import pytest
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.fuzz._report import RunDirectory, _portable, _source_of
 from mcp_trio.testing import find_client_faults, find_faults
+from tests.harness.world.threaded_http import fixed_response, threaded_http_server
 from tests.trio_.oracle.fuzz.targets import SERVER, small_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    pass
 
 pytestmark = pytest.mark.timeout(150)  # some start the command and pytest, on a busy machine
 
@@ -120,34 +118,6 @@ def test_step_that_is_not_known_raises(play: Any, step: Any) -> None:
 # -- URLs ------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def http_server(status: int, body: bytes, headers: Mapping[str, str]) -> Iterator[str]:
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_DELETE = do_POST  # noqa: N815 - names of the standard library
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 JSON = {"content-type": "application/json"}
 NO_ID = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "no"}})
 
@@ -167,13 +137,16 @@ NO_ID = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "mes
 def test_find_faults_of_url_that_is_no_server_raises(
     case: str, status: int, body: bytes, headers: dict[str, str], says: str
 ) -> None:
-    with http_server(status, body, headers) as url, pytest.raises(ConnectFailed, match=says):
-        find_faults(url, CASES[case], response_timeout=0.5)
+    with (
+        threaded_http_server(fixed_response(status, headers, body)) as url,
+        pytest.raises(ConnectFailed, match=says),
+    ):
+        find_faults(f"{url}/mcp", CASES[case], response_timeout=0.5)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_find_faults_of_url_that_refuses_connections_raises(case: str) -> None:
-    with http_server(200, b"", {}) as url:
+    with threaded_http_server(fixed_response(200, {})) as url:
         pass
     with pytest.raises(ConnectFailed, match="Start the server, or correct its URL"):
         find_faults(url, CASES[case])

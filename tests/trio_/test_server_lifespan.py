@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,54 +9,16 @@ import trio
 import trio.testing
 
 from mcp_core import PeerError
-from mcp_core.registry import Context, Server
+from mcp_core.registry import Server
 from mcp_trio import connect, connect_stream, memory_pair, serve_listeners, serve_stream
+from tests.drivers.test_server_lifespan import build
 from tests.harness.jsonrpc import text_of
 from tests.harness.wire.lines import Wire, served
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
 MockClock = trio.testing.MockClock
-
-
-class Database:
-    def __init__(self) -> None:
-        self.rows = ["one"]
-
-
-def build(events: list[str]) -> Server:
-    """A server with a lifespan that records events."""
-
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[Database]:
-        events.append(f"enter {server.info.name}")
-        async with trio.open_nursery() as nursery:  # a lifespan may run tasks
-            nursery.start_soon(trio.sleep_forever)
-            try:
-                yield Database()
-            finally:
-                events.append("leave")
-                nursery.cancel_scope.cancel()
-
-    server = Server("s", lifespan=lifespan)
-
-    @server.tool
-    def rows(context: Context[Database]) -> list[str]:
-        """Return the rows."""
-        return context.lifespan.rows
-
-    @server.tool
-    async def wait(seconds: float) -> str:
-        """Wait."""
-        try:
-            await trio.sleep(seconds)
-        finally:
-            events.append("waited")
-        return "in time"
-
-    return server
 
 
 # -- Shutdown ------------------------------------------------------------------------------------

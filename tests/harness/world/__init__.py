@@ -13,6 +13,7 @@ another process writes. Such a test is slow and sees the machine's load, so ask 
 | `pipes` | small programs, and what they write |
 | `children` | child processes that run the code under test |
 | `http_process` | an HTTP server in a process of its own |
+| `threaded_http` | HTTP servers of the standard library, in a thread |
 | `asgi_servers` | hypercorn and uvicorn in this process |
 | `oauth` | an MCP server that requires a token, with its authorization server |
 

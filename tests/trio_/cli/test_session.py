@@ -7,9 +7,8 @@ import json
 import signal
 import socket
 import subprocess
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +29,7 @@ from tests.harness.world.command import (
     run,
     served,
 )
+from tests.harness.world.threaded_http import threaded_http_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -404,14 +404,8 @@ def _answering(*statuses: int) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", asked
-        finally:
-            server.shutdown()
-            serving.join()
+    with threaded_http_server(Answer) as url:
+        yield url, asked
 
 
 @pytest.mark.parametrize(

@@ -376,49 +376,44 @@ async def test_handler_that_ignores_cancellation_keeps_its_slot() -> None:
         assert await wire.is_silent()
 
 
+class BlockingServer:
+    """A server whose tool `block` waits in a thread, and then reports progress."""
+
+    def __init__(self) -> None:
+        self.server = Server("threads")
+        self.entered, self.leave, self.noticed = (threading.Event() for _ in range(3))
+
+        @self.server.tool(thread=True)
+        def block(context: Context) -> str:
+            """Block."""
+            self.entered.set()
+            self.leave.wait(PATIENCE)
+            context.progress_nowait(1.0)
+            self.noticed.set()
+            return "too late"
+
+
 async def test_handler_thread_cancelled_is_abandoned() -> None:
     """Python can't stop a thread: its late progress and result are dropped."""
-    server = Server("threads")
-    entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
-
-    @server.tool(thread=True)
-    def block(context: Context) -> str:
-        """Block."""
-        entered.set()
-        leave.wait(PATIENCE)
-        context.progress_nowait(1.0)
-        noticed.set()
-        return "too late"
-
-    async with served(server) as wire:
+    blocking = BlockingServer()
+    async with served(blocking.server) as wire:
         await wire.send(wire.calling(1, "block", progressToken=1))
-        await trio.to_thread.run_sync(entered.wait)
+        await trio.to_thread.run_sync(blocking.entered.wait)
         await wire.send(cancelled(1))
         assert await wire.is_alive()
-        leave.set()
-        assert await trio.to_thread.run_sync(noticed.wait, PATIENCE)
+        blocking.leave.set()
+        assert await trio.to_thread.run_sync(blocking.noticed.wait, PATIENCE)
         assert await wire.is_silent()
 
 
 async def test_handler_thread_that_outlives_the_server_is_harmless() -> None:
     """The thread reports progress to a server that has ended, and gets no exception."""
-    server = Server("threads")
-    entered, leave, noticed = threading.Event(), threading.Event(), threading.Event()
-
-    @server.tool(thread=True)
-    def block(context: Context) -> str:
-        """Block."""
-        entered.set()
-        leave.wait(PATIENCE)
-        context.progress_nowait(1.0)
-        noticed.set()
-        return "too late"
-
-    async with served(server, grace=0) as wire:
+    blocking = BlockingServer()
+    async with served(blocking.server, grace=0) as wire:
         await wire.send(wire.calling(1, "block", progressToken=1))
-        await trio.to_thread.run_sync(entered.wait)
-    leave.set()
-    assert await trio.to_thread.run_sync(noticed.wait, PATIENCE)
+        await trio.to_thread.run_sync(blocking.entered.wait)
+    blocking.leave.set()
+    assert await trio.to_thread.run_sync(blocking.noticed.wait, PATIENCE)
 
 
 # --- concurrency --------------------------------------------------------------------------------

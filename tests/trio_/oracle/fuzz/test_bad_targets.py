@@ -10,11 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +18,7 @@ import pytest
 
 import mcp_core
 from mcp_trio.testing import find_client_faults, find_faults
+from tests.harness.world.threaded_http import fixed_response, threaded_http_server
 
 from .targets import BROKEN, ROOT, FuzzRun, fuzz, fuzz_command, small_server
 
@@ -68,8 +65,11 @@ def test_case_for_a_target_that_does_not_start_is_an_error() -> None:
 
 
 def test_case_for_a_url_that_needs_a_login_is_an_error() -> None:
-    with http_server(401, {}) as url, pytest.raises(mcp_core.ConnectFailed, match="login"):
-        find_faults(url, [("open", "2025-11-25", "whole", "all")])
+    with (
+        threaded_http_server(fixed_response(401, {})) as url,
+        pytest.raises(mcp_core.ConnectFailed, match="login"),
+    ):
+        find_faults(f"{url}/mcp", [("open", "2025-11-25", "whole", "all")])
 
 
 def test_case_for_a_client_that_does_not_start_is_an_error() -> None:
@@ -255,34 +255,6 @@ def test_interrupt_writes_what_was_found(tmp_path: Path, count: int) -> None:
 # -- URLs ------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def http_server(status: int, headers: dict[str, str], body: bytes = b"") -> Iterator[str]:
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_DELETE = do_POST  # noqa: N815 - names of the standard library
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @pytest.mark.parametrize(
     ("status", "headers", "body", "says"),
     [
@@ -297,8 +269,8 @@ def http_server(status: int, headers: dict[str, str], body: bytes = b"") -> Iter
 def test_url_that_is_no_server_ends_with_status_3(
     tmp_path: Path, status: int, headers: dict[str, str], body: bytes, says: str
 ) -> None:
-    with http_server(status, headers, body) as url:
-        run = fuzz(tmp_path, "--cases", "5", "--timeout", "5", url)
+    with threaded_http_server(fixed_response(status, headers, body)) as url:
+        run = fuzz(tmp_path, "--cases", "5", "--timeout", "5", f"{url}/mcp")
     assert run.status == 3, run.out + run.err
     assert says in run.err
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +22,7 @@ from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.testing import find_faults
 from tests.fuzz_targets.faults import FAULTS
+from tests.harness.world.threaded_http import threaded_http_server
 
 from .targets import BROKEN, small_server
 
@@ -211,16 +211,8 @@ class NoSession(BaseHTTPRequestHandler):
 
 
 def test_server_without_sessions_may_serve_before_initialize() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), NoSession)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{server.server_address[1]}/mcp"
-        assert find_faults(url, [("open", "2025-11-25", "late", "all")]) == {}
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with threaded_http_server(NoSession) as url:
+        assert find_faults(f"{url}/mcp", [("open", "2025-11-25", "late", "all")]) == {}
 
 
 @pytest.mark.slow
