@@ -81,7 +81,7 @@ SERVERS_SUBCOMMANDS: Final = {
     "approve": Subcommand("approve what servers run and offer", "servers._parser", "parse_approve"),
     "add": Subcommand("write a server into a configuration file", "servers._parser", "parse_add"),
     "get": Subcommand(
-        "show a server as it counts, and what is wrong with it", "servers._parser", "parse_get"
+        "show the entry that is used for a server, and its problems", "servers._parser", "parse_get"
     ),
     "remove": Subcommand(
         "remove a server from a configuration file", "servers._parser", "parse_remove"

@@ -1,4 +1,4 @@
-"""Make the record of each call of a tool, and pass it on."""
+"""Audit records: made for each tool call, and passed to the host's option `audit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide with the user: which servers are started, what they may offer, and each call of a tool.
+"""The user's decisions: which servers are started, what they may offer, and each tool call.
 
 1. What is stored is an `ApprovalStore`; rules of this session are kept here and not stored.
 2. A question shows what exactly is approved, and the answer is for that: a launch's digest, or
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 async def answer_of(answer: Awaitable[T] | T) -> T:
-    """Return a callback's answer, after awaiting that of an `async def`."""
+    """Return a callback's answer. Await it if the callback is an `async def`."""
     return await answer if isinstance(answer, Awaitable) else answer
 
 
@@ -213,7 +213,7 @@ class Consent:
     async def add_rule(self, source: ServerSource, rule: ToolRule) -> None:
         """Keep a rule: a permanent one in the store, another one for this session.
 
-        It replaces the one of the same lifetime for the same tools.
+        It replaces a rule of the same lifetime for the same tools.
 
         Raises:
             McpTrioError, OSError: it cannot be stored.
@@ -351,7 +351,7 @@ def _digest_of(catalog: ServerCatalog, tool: str) -> str | None:
 
 
 def _with_rule(rules: tuple[ToolRule, ...], rule: ToolRule) -> tuple[ToolRule, ...]:
-    """Return `rules` with `rule` in place of the one of its lifetime for the same tools."""
+    """Return `rules` with `rule`, which replaces a rule of its lifetime for the same tools."""
 
     def subject(each: ToolRule) -> tuple[str, bool, str]:
         return each.tool, each.is_pattern, each.lifetime

@@ -1,4 +1,4 @@
-"""A host's servers while it is open: their lists, changes, and turns to connect."""
+"""The servers of an open host: their merged lists, their changes, and the queue to connect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MAX_NAME: Final = 200  # characters of a name in an error
 # How many names are compared with an unknown one. Each takes 60 µs, and all tasks wait.
 _MAX_COMPARED: Final = 500
 _LEAST_SIMILARITY: Final = 0.6  # from which on a name is suggested
-_LEAST_MERGED_SIMILARITY: Final = 0.8  # merged names begin with that of their server
+_LEAST_MERGED_SIMILARITY: Final = 0.8  # merged names begin with their server's name
 
 
 class HostedServers:

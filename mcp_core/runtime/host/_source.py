@@ -30,10 +30,11 @@ class ServerSource(abc.ABC):
         is_disabled: True if its configuration turns it off.
         needs_approval: True if the user has to approve its launch: it is of a project's file.
         needs_pins: False if it runs in this process, as a part of the program.
-        is_trusted: True if its annotations count: it comes from the program or the user's own
-            files, and these don't say that the user is asked about each call.
-        replaces: the files of a more trusted scope that have another server of this name, with
-            their scopes: it takes the place of that one.
+        is_trusted: True if a tool's annotations decide whether the user is asked about its calls.
+            The server then comes from the program or the user's own files, and its entry doesn't
+            demand a question about each call.
+        replaces: files of more trusted scopes, with their scopes, whose server of this name it
+            replaces.
         connect_timeout: the seconds of its configuration to connect in, or None.
         call_timeout: the seconds of its configuration for a call, or None.
         secrets: texts of its configuration that must not be recorded, or shown in the reason of its

@@ -1,1 +1,1 @@
-"""`--server NAME`: the servers of configuration files as commands use them, with consent."""
+"""`--server NAME`: how a command approves, starts and calls a server of a configuration file."""

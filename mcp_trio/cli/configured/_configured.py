@@ -1,12 +1,12 @@
-"""A session with a server of the configuration files: approved, connected to and called by a host.
+"""Sessions with a server of a configuration file, which a host approves, connects and calls.
 
 1. As in every host, three things need approval: the launch of a project's server, each definition,
    and each call. A call that the user types at a terminal is approved. Without a terminal it needs
    a rule, or `--yes`.
 2. `--yes` approves calls and definitions, `--approve-server` the start of a server. Both hold for
    this run, and store nothing.
-3. A merged name leads to the servers whose merged names may begin like it, nearly always one. Only
-   those are started.
+3. A merged name begins with its server's name. Only servers whose names fit are started, nearly
+   always one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 Source = TypeVar("Source", bound=ConfiguredServer)
 
-__all__ = ["ConfiguredSession", "ServerChoice", "approve_words", "choose_servers"]
+__all__ = ["ConfiguredSession", "ServerChoice", "approve_command", "choose_servers"]
 
 # What a merged name may name.
 MergedKind = Literal["tool", "prompt"]
@@ -158,7 +158,7 @@ def _no_server_of(merged: str, configuration: MergedServers) -> CliError:
     return CliError("\n".join([text, *(str(each) for each in configuration.problems)]))
 
 
-def approve_words(config: Path | None, server: str) -> str:
+def approve_command(config: Path | None, server: str) -> str:
     """Return the command line that approves a server, with what it offers."""
     options = [] if config is None else ["--config", str(config)]
     return shlex.join(["mcp-trio", "servers", "approve", *options, server])
@@ -207,8 +207,7 @@ class ConfiguredSession:
         consent: the user.
         kind: what the merged name of `choice` names.
 
-    `server` is the server's name; it is known while the session is connected, or if there is
-    only one.
+    `server` is the server's name. With several servers it is known once the session is connected.
     """
 
     def __init__(
@@ -246,7 +245,7 @@ class ConfiguredSession:
             self._host = host
             self.server = self._find_server(host)
             client = self._client(host, self.server)
-            self._tell_what_is_replaced(target)
+            self._report_replaced(target)
             await self._warn_about_definitions(host, target)
             yield client
 
@@ -268,7 +267,7 @@ class ConfiguredSession:
             if source.expanded is None:
                 self._client(host, self.server)
         assert source.expanded is not None, "a host says why it has not tried"
-        self._tell_what_is_replaced(target)
+        self._report_replaced(target)
         stored = await trio.to_thread.run_sync(store.load)
         approval = stored.find(source.file, source.name)
         rules = () if approval is None else approval.rules
@@ -373,7 +372,7 @@ class ConfiguredSession:
         if exc.status.state == "unapproved":
             return self._unapproved(server)
         if exc.status.state == "disabled":
-            words = shlex.join(self._enable_words(server))
+            words = shlex.join(self._enable_command(server))
             return CliError(f"the server {shown} is disabled: {words}", NO_CONNECTION)
         if isinstance(exc.__cause__, McpTrioError | OSError):
             return exc.__cause__
@@ -381,7 +380,7 @@ class ConfiguredSession:
 
     def _unapproved(self, server: str) -> CliError:
         shown = shown_name(server)
-        words = approve_words(self.choice.config, server)
+        words = approve_command(self.choice.config, server)
         cure = f"to see what it runs, and to approve it: {words}"
         question = self._consent.declined.get(server)
         if question is None:  # its launch has changed since it was approved a moment ago
@@ -401,7 +400,7 @@ class ConfiguredSession:
             text += ". --yes approves calls, and what the server offers, and not its start"
         return CliError(text, NO_CONNECTION)
 
-    def _tell_what_is_replaced(self, target: Target) -> None:
+    def _report_replaced(self, target: Target) -> None:
         scoped = self.choice.servers[self.server]
         if scoped.replaces:
             target.stderr.write_line(
@@ -409,7 +408,7 @@ class ConfiguredSession:
                 f" the one in {', '.join(scoped.replaces)} is not used"
             )
 
-    def _enable_words(self, server: str) -> list[str]:
+    def _enable_command(self, server: str) -> list[str]:
         config = self.choice.config
         options = [] if config is None else ["--config", str(config)]
         return ["mcp-trio", "servers", "enable", *options, server]
@@ -420,7 +419,7 @@ class ConfiguredSession:
             target.stderr.write_line(
                 f"mcp-trio: {shown_name(self.server)} offers {count_definitions(question)} that"
                 " you have not approved: ",
-                approve_words(self.choice.config, self.server),
+                approve_command(self.choice.config, self.server),
             )
 
     # -- What it offers ----------------------------------------------------------------------------
@@ -476,7 +475,7 @@ class ConfiguredSession:
         what = "has changed since it was approved" if state == "changed" else "is not approved"
         raise CliError(
             f"{shown} {what}, so it was not used; to approve it:"
-            f" {approve_words(self.choice.config, server)}",
+            f" {approve_command(self.choice.config, server)}",
             NO_CONNECTION,
         )
 

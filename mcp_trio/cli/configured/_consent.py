@@ -204,16 +204,16 @@ def ask_about_server(
     `stores` is True if the answer is stored, False if it holds for this run only.
     """
     is_program = bool(question.launch.command)
-    before = (
+    state = (
         "has changed since you approved it" if question.state == "changed" else "is not approved"
     )
     if question.replaces:
-        before = f"takes the place of another server, and {before}"
+        state = f"takes the place of another server, and {state}"
     print_line()
     print_line(
         ("The server ", "bold"),
         (_shown(question.server), "bold cyan"),
-        (f" {before}. It {'runs this program' if is_program else 'is at this address'}:", "bold"),
+        (f" {state}. It {'runs this program' if is_program else 'is at this address'}:", "bold"),
     )
     print_line("  ", (f"{'file':{_LABEL_WIDTH}}", "dim"), question.file)
     lines = list(question.lines())

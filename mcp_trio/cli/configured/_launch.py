@@ -64,7 +64,7 @@ class ConfiguredLaunch:
     denials: tuple[ToolRule, ...] = ()
 
     def applied_to(self, target: Target) -> Target:
-        """Return `target` with this server in place of the name of one."""
+        """Return `target` with this server in place of its name."""
         return replace(
             target,
             server=self.server,
@@ -137,7 +137,7 @@ def find_launch(
     Args:
         target: the command's options.
         command: the command, for errors.
-        transports: what it speaks.
+        transports: the transports that the command speaks.
         handles_login: whether the caller handles logins at a URL itself.
         passes_on: whether the command only passes on what others send, and calls no tools itself.
 

@@ -216,7 +216,7 @@ def require_kept_lists(change: MemberChange) -> None:
 
 
 def warn_if_omitted(name: str, place: ConfigPath, stderr: Screen) -> None:
-    """Tell the user if a server that was written doesn't count."""
+    """Tell the user if a server that was written isn't used."""
     try:
         merged = find_files(place.path if place.chosen else None).read()
     except InvalidConfig as exc:

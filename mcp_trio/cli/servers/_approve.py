@@ -28,7 +28,7 @@ from mcp_core.host import (
 from mcp_trio.cli._elicitation_answers import open_terminal
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.configured._configured import approve_words
+from mcp_trio.cli.configured._configured import approve_command
 from mcp_trio.cli.configured._consent import TerminalConsent, count_definitions
 from mcp_trio.host import (
     ApprovalFile,
@@ -76,7 +76,7 @@ def approve(names: Sequence[str], *, all_servers: bool, config: Path | None, tim
     if terminal is None:
         raise CliError(
             "nothing was approved: there is no terminal to ask at. Run it at one:"
-            f" {approve_words(config, names[0] if names else '--all')}",
+            f" {approve_command(config, names[0] if names else '--all')}",
             NO_CONNECTION,
         )
     files = find_files(config)

@@ -1,4 +1,4 @@
-"""`mcp-trio servers get`: print one server as it counts, and what is wrong with it.
+"""`mcp-trio servers get`: print the entry that is used for a server, and its problems.
 
 Values of variables and headers aren't printed: they may be secrets. The query of an address is left
 out.
@@ -46,29 +46,29 @@ def get(name: str, *, config: Path | None, as_json: bool) -> int:
         CliError: there is no such server, or no server can be used.
     """
     merged = read_files(find_files(config))
-    counting = merged.servers.get(name)
+    used = merged.servers.get(name)
     omitted = [each for each in merged.omitted if each.server.name == name]
     problems = [each for each in merged.problems if each.server in (None, name)]
-    if counting is None and not omitted and all(each.server is None for each in problems):
+    if used is None and not omitted and all(each.server is None for each in problems):
         raise unknown_server(name, merged, problems)
     screen = Screen(sys.stdout)
     if as_json:
-        screen.write_json(_to_json(name, counting, omitted, problems))
+        screen.write_json(_to_json(name, used, omitted, problems))
     else:
-        _show(name, counting, omitted, problems, screen)
-    return 0 if counting is not None else SERVER_ERROR
+        _show(name, used, omitted, problems, screen)
+    return 0 if used is not None else SERVER_ERROR
 
 
 def _to_json(
     name: str,
-    counting: ScopedServer | None,
+    used: ScopedServer | None,
     omitted: Sequence[OmittedServer],
     problems: Sequence[ConfigProblem],
 ) -> dict[str, Any]:
     document: dict[str, Any] = {"name": name}
-    if counting is not None:
-        server = counting.server
-        document |= {"scope": counting.scope, **_place_json(server.place)}
+    if used is not None:
+        server = used.server
+        document |= {"scope": used.scope, **_place_json(server.place)}
         document |= _facts(server)
         document["variables"] = [
             {
@@ -77,7 +77,7 @@ def _to_json(
                 "hasDefault": each.has_default,
                 "leavesMachine": each.leaves_machine,
             }
-            for each in find_variables(server, counting.inputs)
+            for each in find_variables(server, used.inputs)
         ]
     document["omitted"] = [
         {
@@ -138,32 +138,32 @@ def _hidden(member: str, values: Mapping[str, str]) -> dict[str, str]:
 
 def _show(
     name: str,
-    counting: ScopedServer | None,
+    used: ScopedServer | None,
     omitted: Sequence[OmittedServer],
     problems: Sequence[ConfigProblem],
     screen: Screen,
 ) -> None:
-    if counting is None:
+    if used is None:
         screen.write_line((shown_name(name), "bold"), " cannot be used")
     else:
-        place = counting.server.place
-        where = f"  {counting.scope}, {place.file}, line {place.line}"
+        place = used.server.place
+        where = f"  {used.scope}, {place.file}, line {place.line}"
         screen.write_line((shown_name(name), "bold"), where)
-        for label, text in _lines(counting):
+        for label, text in _lines(used):
             screen.write_line(f"  {label:10} ", text)
     for each in omitted:
         place = each.server.place
         where = f"{each.scope}, {place.file}, line {place.line}"
-        label = "shadows" if each.reason == "shadowed" and counting is not None else each.reason
+        label = "shadows" if each.reason == "shadowed" and used is not None else each.reason
         explanation = "" if label == "shadows" else f": {each.explanation}"
         screen.write_line(f"  {label:10} ", f"{where}{explanation}")
     for problem in problems:
         screen.write_line(("  problem    ", "red"), str(problem))
 
 
-def _lines(counting: ScopedServer) -> list[tuple[str, str]]:
+def _lines(used: ScopedServer) -> list[tuple[str, str]]:
     """Return the facts of a server as labels and texts."""
-    facts = _facts(counting.server)
+    facts = _facts(used.server)
     lines = [("transport", facts["transport"])]
     if facts["disabled"]:
         lines.append(("disabled", "yes"))
@@ -181,7 +181,7 @@ def _lines(counting: ScopedServer) -> list[tuple[str, str]]:
     for label in "env", "headers":
         lines += [(label, f"{name}: {value}") for name, value in facts.get(label, {}).items()]
     lines += [("env", f"{name}: from the environment") for name in facts.get("forwarded", ())]
-    uses = find_variables(counting.server, counting.inputs)
+    uses = find_variables(used.server, used.inputs)
     names = list(dict.fromkeys(each.name for each in uses if each.kind != "predefined"))
     if names:
         lines.append(("variables", ", ".join(names)))

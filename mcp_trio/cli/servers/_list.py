@@ -2,7 +2,7 @@
 
 1. Only servers that are approved are started. Nothing is asked, approved or stored. A server's
    first pins are kept in memory, and the list says "not pinned yet".
-2. Servers that don't count, and problems of files, are listed below with their reasons.
+2. Servers that aren't used, and problems of files, are listed below with their reasons.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mcp_core.drivers import shorten_text
 from mcp_core.host import QualifiedName, ToolNames, approval_state, find_warnings
 from mcp_trio.cli._errors import SERVER_ERROR, CliError, one_line
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.configured._configured import approve_words
+from mcp_trio.cli.configured._configured import approve_command
 from mcp_trio.cli.configured._consent import shown_definition
 from mcp_trio.host import ApprovalFile, Host, HostLimits, MemoryApprovals
 from mcp_trio.host._configured import ConfiguredServer
@@ -61,7 +61,7 @@ _STATE_STYLES: Final = {
 
 @dataclass
 class _Row:
-    """One server that counts, as it is listed.
+    """The row of one server that is used.
 
     `pins` is the difference from what was approved. It is None if the server wasn't connected to,
     or has no pins yet; without pins `is_pinned` is False.
@@ -303,7 +303,7 @@ def _show_cures(rows: Sequence[_Row], config: Path | None, stderr: Screen) -> No
     if waiting:
         stderr.write_line(
             f"mcp-trio: to approve {len(waiting)} of {len(rows)} servers: ",
-            approve_words(config, waiting[0]),
+            approve_command(config, waiting[0]),
             *([" (or --all)"] if len(waiting) > 1 else []),
         )
 

@@ -256,9 +256,9 @@ def parse_get(words: Sequence[str]) -> Command:
     """Return a function that runs `servers get` and returns the exit status."""
     parser = _server_parser(
         "get",
-        description="Shows a server as it counts: its file, how it is started or reached, which"
-        " variables it\ngets, and what is wrong with it. Values of variables and headers are"
-        " hidden." + _FILES,
+        description="Shows the entry that is used for a server: its file, how the server is started"
+        " or reached,\nwhich variables it gets, and what is wrong with it. Values of variables and"
+        " headers are hidden." + _FILES,
         example="mcp-trio servers get docs",
     )
     add_config(parser)

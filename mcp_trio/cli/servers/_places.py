@@ -122,7 +122,7 @@ def path_of_scope(config: Path | None, scope: str) -> ConfigPath:
 
 
 def _find_problem(files: ConfigFiles, scope: ServerScope, path: Path) -> InvalidConfig | None:
-    """Return why a user's file doesn't count, and must not be changed; None if it does."""
+    """Return why a user's file isn't used, and must not be changed; None if it is used."""
     if scope == "managed":
         return None
     try:
@@ -213,7 +213,7 @@ def unknown_server(name: str, merged: MergedServers, problems: Sequence[ConfigPr
 
 
 def unusable_server(server: str, merged: MergedServers) -> CliError:
-    """Build the error for a server that doesn't count."""
+    """Build the error for a server that isn't used."""
     for omitted in merged.omitted:
         if omitted.server.name == server:
             text = f"the server {shown_name(server)} cannot be used: {omitted.explanation}"

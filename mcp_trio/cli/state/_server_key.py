@@ -20,7 +20,7 @@ def key_of_server(server: str | tuple[str, ...], env: Mapping[str, str], cwd: Pa
 
     Args:
         server: the URL, or the words of the command that starts the server.
-        env: variables that this command gets beside the inherited ones.
+        env: variables that this command gets in addition to the inherited ones.
         cwd: its working directory, None for the current one.
     """
     if isinstance(server, str):
