@@ -1,4 +1,4 @@
-"""The questions of a host to a command's user: about servers, definitions, calls and inputs.
+"""A host's questions to a command's user: about servers, definitions and inputs.
 
 1. A question comes below the complete text of what is approved. Only a typed word approves. The end
    of the input denies, and Ctrl+C ends the command, so nothing is approved by either.
@@ -15,16 +15,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import msgspec
 import trio
 
 from mcp_core.drivers import shorten_text
 from mcp_core.host import describe_definition, describe_definition_change
 from mcp_trio.cli._forms import ask_permission
-from mcp_trio.cli._screen import split_lines
-from mcp_trio.host import CallAnswer
 
 from ._approved_servers import is_approved_by, shown_start
 
@@ -35,14 +32,13 @@ if TYPE_CHECKING:
     from mcp_trio.cli._forms import DialogueSteps, PrintLine
     from mcp_trio.cli._screen import LinePart, Screen
     from mcp_trio.cli._terminal import Terminal
-    from mcp_trio.host import CallQuestion, DefinitionsQuestion, HostOptions, ServerQuestion
+    from mcp_trio.host import DefinitionsQuestion, ServerQuestion
 
     _Line = Sequence[LinePart]
 
 __all__ = [
     "PausableTimeout",
     "TerminalConsent",
-    "ask_about_call",
     "ask_about_definitions",
     "ask_about_server",
     "ask_for_input",
@@ -63,17 +59,6 @@ _LINES_IN_SIGHT: Final = 20  # of a terminal of 24 lines, with the question
 _LABEL_WIDTH: Final = 16
 _WARNING_STYLE: Final = "yellow"
 _SIGN_STYLES: Final = {"+": "green", "-": "red", " ": "dim"}
-_ANSWERS: Final = {
-    "once": CallAnswer(is_allowed=True),
-    "session": CallAnswer(is_allowed=True, lifetime="session"),
-    "always": CallAnswer(is_allowed=True, lifetime="always"),
-    "no": CallAnswer(is_allowed=False),
-}
-_ANSWER_HELP: Final = (
-    "  Write once for this call, session until this program ends, always for this tool as it is"
-    " now, or no"
-)
-_CANCELLED: Final = _ANSWERS["no"]
 
 
 class PausableTimeout:
@@ -142,18 +127,6 @@ class TerminalConsent:
         """True if there is a terminal to ask at."""
         return self._terminal is not None
 
-    @property
-    def host_options(self) -> HostOptions:
-        """The callbacks for a host that asks about everything."""
-        found: HostOptions = {
-            "on_approve_server": self.approve_server,
-            "on_approve_definitions": self.approve_definitions,
-        }
-        if self.at_terminal:
-            found["on_approve_call"] = self.approve_call
-            found["on_input"] = self.enter_input
-        return found
-
     async def approve_server(self, question: ServerQuestion) -> bool:
         """Return True if the user approves a server."""
         if is_approved_by(self._approved_servers, question):
@@ -176,10 +149,6 @@ class TerminalConsent:
             print_definitions(question, self._stderr.write_line)
             return False
         return await self._ask(partial(ask_about_definitions, question))
-
-    async def approve_call(self, question: CallQuestion) -> CallAnswer:
-        """Return the user's answer about a call."""
-        return await self._ask(partial(ask_about_call, question))
 
     async def enter_input(self, given: ConfigInput) -> str | None:
         """Return what the user enters for an input of a configuration file, or None."""
@@ -301,39 +270,6 @@ def _definition_lines(question: DefinitionsQuestion) -> Iterator[_Line]:
         lines = describe_definition(each) if old is None else describe_definition_change(old, each)
         for sign, line in lines:
             yield [(f"    {sign} {line}", _SIGN_STYLES[sign])]
-
-
-# -- Calls -----------------------------------------------------------------------------------------
-
-
-def ask_about_call(question: CallQuestion, print_line: PrintLine) -> DialogueSteps[CallAnswer]:
-    """Show a call of a tool, and ask whether it may be made, and for how long that holds."""
-    print_line()
-    print_line(
-        ("The tool ", "bold"),
-        (_shown(question.tool.name), "bold cyan"),
-        (f" of {_shown(question.server)} is to be called with:", "bold"),
-    )
-    lines = split_lines(_format_json(question.arguments))
-    count = _print_all((["  ", line] for line in lines), print_line)
-    if count is None:
-        print_line((f"! {_TOO_LONG}, so the call is not made", _WARNING_STYLE))
-        return _CANCELLED
-    if count > _MANY_LINES:
-        tool = f"{_shown(question.tool.name)} of {_shown(question.server)}"
-        print_line((f"! {count} lines are above. They are the arguments of {tool}", _WARNING_STYLE))
-    while True:
-        text = yield ("Call it? once, session, always, or no (Ctrl+D: no): ",)
-        if text is None:
-            return _CANCELLED
-        answer = _ANSWERS.get(text.strip().lower())
-        if answer is not None:
-            return answer
-        print_line((_ANSWER_HELP, _WARNING_STYLE))
-
-
-def _format_json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 # -- Inputs ----------------------------------------------------------------------------------------

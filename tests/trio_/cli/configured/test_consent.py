@@ -27,13 +27,12 @@ from mcp_trio.cli.configured._approved_servers import approving_option, is_appro
 from mcp_trio.cli.configured._consent import (
     PausableTimeout,
     TerminalConsent,
-    ask_about_call,
     ask_about_definitions,
     ask_about_server,
     ask_for_input,
     count_definitions,
 )
-from mcp_trio.host import CallQuestion, DefinitionsQuestion, ServerQuestion
+from mcp_trio.host import DefinitionsQuestion, ServerQuestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,47 +189,6 @@ def test_count_definitions_of_one_is_singular() -> None:
     assert count_definitions(definitions_question((), [definition()])) == "1 new definition"
 
 
-@pytest.mark.parametrize(
-    ("typed", "is_allowed", "lifetime"),
-    [
-        (["once"], True, "call"),
-        (["Session"], True, "session"),
-        (["always "], True, "always"),
-        (["no"], False, "call"),
-        ([None], False, "call"),
-        (["", "yes", "ok", "no"], False, "call"),
-    ],
-)
-def test_question_about_call_has_four_answers(
-    typed: list[str | None], is_allowed: bool, lifetime: str
-) -> None:
-    tool = Tool(name="greet", input_schema={"type": "object"})
-    question = CallQuestion(server="demo", tool=tool, arguments={"a": [1]}, reason="new")
-    answer, lines, _ = talk(ask_about_call, question, typed)
-    assert (answer.is_allowed, answer.lifetime) == (is_allowed, lifetime)
-    assert lines[1] == "The tool greet of demo is to be called with:"
-    assert "  " + '  "a": [' in lines
-
-
-def test_question_about_call_with_many_arguments_shows_all_and_how_many_lines_they_are() -> None:
-    tool = Tool(name="greet", input_schema={"type": "object"})
-    arguments: dict[str, Any] = {str(number): number for number in range(1000)}
-    question = CallQuestion(server="demo", tool=tool, arguments=arguments, reason="new")
-    answer, lines, _ = talk(ask_about_call, question, ["once"])
-    assert answer.is_allowed
-    assert lines[2] == "! 1002 lines follow: scroll back to here to read them"
-    assert '    "999": 999' in lines
-    assert lines[-1] == "! 1002 lines are above. They are the arguments of greet of demo"
-
-
-def test_call_with_arguments_that_are_too_long_to_be_read_is_not_made() -> None:
-    tool = Tool(name="greet", input_schema={"type": "object"})
-    question = CallQuestion(server="demo", tool=tool, arguments={"a": [1] * 60_000}, reason="new")
-    answer, lines, prompts = talk(ask_about_call, question, [])
-    assert (answer.is_allowed, prompts) == (False, [])
-    assert lines[-1].endswith("too many to be read, so the call is not made")
-
-
 INPUTS: list[tuple[dict[str, Any], list[str | None], str | None]] = [
     ({}, ["x y"], "x y"),
     ({}, ["", "x"], "x"),
@@ -281,7 +239,6 @@ async def test_consent_without_terminal_approves_nothing_and_shows_definitions()
     assert not await consent.approve_server(server_question())
     assert not await consent.approve_definitions(definitions_question((), [definition()]))
     assert "  tool greet (new)\n" in shown
-    assert consent.host_options.keys() == {"on_approve_server", "on_approve_definitions"}
 
 
 async def test_consent_with_yes_approves_definitions_and_no_server() -> None:
@@ -362,19 +319,16 @@ class _Keyboard:
 
 
 async def test_consent_at_terminal_pauses_the_timeout(autojump_clock: object) -> None:
-    keyboard: Any = _Keyboard("yes", "once", "CANARY")
+    keyboard: Any = _Keyboard("yes", "CANARY")
     consent = TerminalConsent(Screen(None), keyboard)
-    tool = Tool(name="greet", input_schema={"type": "object"})
     with trio.fail_after(10) as scope:
         consent.timeout = PausableTimeout(scope)
         await trio.sleep(4)
         assert await consent.approve_server(server_question())
-        call = CallQuestion(server="demo", tool=tool, arguments={}, reason="new")
-        assert (await consent.approve_call(call)).is_allowed
         given = ConfigInput(id="k", type="promptString", place=PLACE, secret=True)
         assert await consent.enter_input(given) == "CANARY"
         assert scope.deadline - trio.current_time() == pytest.approx(6)
-    assert keyboard.echoes == [True, True, False]
+    assert keyboard.echoes == [True, False]
 
 
 async def test_pausable_timeout_of_two_questions_waits_for_both(autojump_clock: object) -> None:
