@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from ._conversation import ConversationState
+from .conversation._conversation import ConversationState
 
 if TYPE_CHECKING:
     from mcp_core.trace._ids import GivenTexts

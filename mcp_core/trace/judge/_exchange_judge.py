@@ -17,11 +17,11 @@ from .rules import rules_for
 if TYPE_CHECKING:
     from mcp_core.trace._format import TraceLine
 
-    from ._conversation import ConversationState
-    from ._http import SeenExchange
     from ._message_judge import MessageJudge
     from ._report import JudgeReport
     from ._sides import Side
+    from .conversation._conversation import ConversationState
+    from .conversation._http import SeenExchange
     from .rules import On
 
 __all__ = ["ExchangeJudge"]

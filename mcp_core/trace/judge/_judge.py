@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from mcp_core.trace._format import TraceHeader, TraceLine
 
-    from ._conversation import ConversationState
     from ._finding import Finding
     from ._sides import Side
+    from .conversation._conversation import ConversationState
 
 __all__ = ["Judge"]
 

@@ -6,10 +6,10 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ._http import SESSION
 from ._message import SeenMessage
 from ._sides import CLIENT, SERVER
 from ._texts import NotJson, add_piece, decode, is_cut
+from .conversation._http import SESSION
 from .rows import ROWS
 from .rules import RULES, rules_for_message
 from .rules._shapes import find_message_error
@@ -17,12 +17,12 @@ from .rules._shapes import find_message_error
 if TYPE_CHECKING:
     from mcp_core.trace._format import TraceLine
 
-    from ._conversation import ConversationState
     from ._conversation_table import ConversationTable
-    from ._http import SeenExchange
     from ._report import JudgeReport
     from ._revisions import Revisions
     from ._sides import Side
+    from .conversation._conversation import ConversationState
+    from .conversation._http import SeenExchange
     from .rows import Requirement
     from .rules import Rule
 

@@ -11,8 +11,8 @@ from .rows import ROWS
 from .rules import RuleFailure
 
 if TYPE_CHECKING:
-    from ._conversation import ConversationState
     from ._sides import Side
+    from .conversation._conversation import ConversationState
     from .rows import Requirement
     from .rules import Rule
 

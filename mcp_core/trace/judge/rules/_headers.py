@@ -17,9 +17,9 @@ from ._values import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._http import SeenExchange
     from mcp_core.trace.judge._message import SeenMessage
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
+    from mcp_core.trace.judge.conversation._http import SeenExchange
 
     from ._registry import Outcome
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
-from mcp_core.trace.judge._http import SESSION
 from mcp_core.trace.judge._sides import CLIENT, SERVER
+from mcp_core.trace.judge.conversation._http import SESSION
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._http import SeenExchange
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
+    from mcp_core.trace.judge.conversation._http import SeenExchange
 
     from ._registry import Outcome
 

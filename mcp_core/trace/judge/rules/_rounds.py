@@ -16,8 +16,8 @@ from ._values import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_core.trace.judge._conversation import ConversationState
     from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
 
     from ._registry import Outcome
 

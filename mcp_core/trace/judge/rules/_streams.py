@@ -14,9 +14,9 @@ from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace.judge._conversation import ConversationState
-    from mcp_core.trace.judge._http import SeenExchange
     from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
+    from mcp_core.trace.judge.conversation._http import SeenExchange
 
     from ._registry import Outcome
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mcp_core.trace.judge._conversation import ConversationState
     from mcp_core.trace.judge._message import SeenMessage
-    from mcp_core.trace.judge._tasks import SeenTask
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
+    from mcp_core.trace.judge.conversation._tasks import SeenTask
 
     from ._registry import Outcome
 

@@ -12,8 +12,8 @@ from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
-    from mcp_core.trace.judge._conversation import ConversationState
     from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge.conversation._conversation import ConversationState
 
     from ._registry import Outcome
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from mcp_core.trace import HttpHead, Judge, TraceHeader, TraceLine
-from mcp_core.trace.judge import _requests
+from mcp_core.trace.judge.conversation import _requests
 from tests.core.trace.judge.conversations import (
     META,
     C,

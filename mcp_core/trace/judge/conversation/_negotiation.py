@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._members import META, lookup
-
-from ._message import MODERN_ERRORS, holds_until
-from ._methods import needs_modern
-from ._revisions import FACTS, MODERN, STATEFUL, Revisions, is_known, is_stateful
-from ._sides import CLIENT, SERVER
+from mcp_core.trace.judge._message import MODERN_ERRORS, holds_until
+from mcp_core.trace.judge._methods import needs_modern
+from mcp_core.trace.judge._revisions import (
+    FACTS,
+    MODERN,
+    STATEFUL,
+    Revisions,
+    is_known,
+    is_stateful,
+)
+from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._message import SeenMessage, SeenRequest
-    from ._sides import Side
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._sides import Side
 
 __all__ = ["Negotiation", "revisions_of_initialize"]
 

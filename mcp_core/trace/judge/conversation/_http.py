@@ -6,16 +6,14 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core.trace._ids import text_key
-
-from ._revisions import Revisions, are_modern
-from ._sides import SERVER
+from mcp_core.trace.judge._revisions import Revisions, are_modern
+from mcp_core.trace.judge._sides import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace._format import HttpHead
-
-    from ._message import SeenMessage
+    from mcp_core.trace.judge._message import SeenMessage
 
 __all__ = ["SESSION", "HttpState", "SeenExchange"]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import text_key
 from mcp_core.trace._members import lookup
+from mcp_core.trace.judge._message import holds_until
 
 from ._bounds import MAX_ENTRIES
-from ._message import holds_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
 __all__ = ["CHANGES", "LISTS", "Lists", "SeenList"]
 

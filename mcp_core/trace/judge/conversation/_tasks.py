@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core.trace.judge._message import seconds
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
+
 from ._bounds import MAX_ENTRIES, put
-from ._message import seconds
-from ._sides import CLIENT, SERVER, other_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._message import SeenMessage, SeenRequest
-    from ._sides import Side
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._sides import Side
 
 __all__ = ["SeenTask", "TaskTable"]
 

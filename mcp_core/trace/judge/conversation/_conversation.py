@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import UsedIds, id_key
 from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._message import SeenRequest
+from mcp_core.trace.judge._methods import find_method
+from mcp_core.trace.judge._revisions import MODERN, STATEFUL, Revisions, are_modern, is_modern
+from mcp_core.trace.judge._sides import CLIENT, SERVER, Side, other_side
 
 from ._http import SESSION, HttpState
 from ._lists import CHANGES, LISTS, Lists
-from ._message import SeenRequest
-from ._methods import find_method
 from ._negotiation import Negotiation, revisions_of_initialize
 from ._requests import Requests
-from ._revisions import MODERN, STATEFUL, Revisions, are_modern, is_modern
 from ._rounds import Rounds
-from ._sides import CLIENT, SERVER, Side, other_side
 from ._tasks import TaskTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace._ids import GivenTexts
+    from mcp_core.trace.judge._message import SeenMessage
 
     from ._http import SeenExchange
-    from ._message import SeenMessage
 
 __all__ = ["ConversationState"]
 

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcp_core.trace._ids import GivenTexts
-
-    from ._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 
 __all__ = ["Rounds"]
 

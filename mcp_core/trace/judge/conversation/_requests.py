@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import UsedIds, id_key
 from mcp_core.trace._members import META
+from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 
 from ._bounds import MAX_ENTRIES, put
-from ._sides import CLIENT, SERVER, other_side
 
 if TYPE_CHECKING:
-    from ._message import SeenMessage, SeenRequest
-    from ._sides import Side
+    from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+    from mcp_core.trace.judge._sides import Side
 
 __all__ = ["Requests"]
 
