@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 import trio
+from trio.testing import MockClock
 
 from mcp_core.auth import Grant, OAuthResourceServer
 from mcp_core.protocol.jsonrpc._body import estimate_memory
@@ -313,7 +314,7 @@ def test_only_user_has_all_bytes(store: str, tmp_path: Path) -> None:
             await refused(client, "your tasks may take 400000", text=LONG)
             stage.release.set()
 
-    trio.run(main)
+    trio.run(main, clock=MockClock(autojump_threshold=0))
 
 
 @pytest.mark.parametrize(
