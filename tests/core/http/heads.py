@@ -546,9 +546,9 @@ WHOLE: Final[list[tuple[str, bytes, int]]] = [
     ("nearly Host", b"GET / HTTP/1.1\r\nHosts: a\r\n\r\n", 400),
     ("no Host, a URL", b"GET http://localhost/ HTTP/1.1\r\n\r\n", 400),
     ("no Host, a URL, 1.0", b"GET http://localhost/ HTTP/1.0\r\n\r\n", -400),
-    ("an empty Host, for the gate", b"GET / HTTP/1.1\r\nHost:\r\n\r\n", SERVED),
+    ("an empty Host, for the policy", b"GET / HTTP/1.1\r\nHost:\r\n\r\n", SERVED),
     ("an empty Host and a URL", b"GET http:/// HTTP/1.1\r\nHost:\r\n\r\n", -400),
-    ("a strange Host, for the gate", b"GET / HTTP/1.1\r\nHost: a b, c\r\n\r\n", SERVED),
+    ("a strange Host, for the policy", b"GET / HTTP/1.1\r\nHost: a b, c\r\n\r\n", SERVED),
     (
         "Host with a port and the URL",
         b"GET http://[::1]:8000/ HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n",

@@ -203,11 +203,11 @@ def test_params_of_a_message_are_decoded_once() -> None:
 
 def test_denied_notification_gets_no_response() -> None:
     harness = AuthWebSocketHarness(guard(satisfies=lambda scopes, scope: False))
-    played = WebSocketClient(harness, _let_in(harness))
+    played = WebSocketClient(harness, _accept(harness))
     assert played.send({"jsonrpc": "2.0", "method": "notifications/initialized"}) == []
 
 
-def _let_in(harness: AuthWebSocketHarness) -> Any:
+def _accept(harness: AuthWebSocketHarness) -> Any:
     """Return the exchange of a client whose grant allows nothing."""
     grant = Grant("ann", "app")
     assert harness.endpoint.auth is not None
@@ -232,7 +232,7 @@ class _Lenient:
 
 def test_denied_requests_not_read_pause_the_websocket() -> None:
     harness = AuthWebSocketHarness(guard())
-    played = WebSocketClient(harness, _let_in(harness))
+    played = WebSocketClient(harness, _accept(harness))
     batch = json.encode([request(id, "ping") for id in range(100)]).decode()
     for _ in range(200):
         played.socket.receive_text(batch, 0.0)
@@ -306,15 +306,15 @@ def test_deadlines_of_websockets_are_handled_in_order() -> None:
 # -- The corpora of names --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gate", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
-def test_upgrade_checks_every_form_of_host_and_origin(gate: HostOriginPolicy) -> None:
-    letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(gate)]
-    harness = WebSocketHarness(policy=gate)
-    for host, let_in in HOSTS:
+@pytest.mark.parametrize("policy", [LOOPBACK, ANYWHERE, LISTED], ids="LAN")
+def test_upgrade_checks_every_form_of_host_and_origin(policy: HostOriginPolicy) -> None:
+    letter = "LAN"[(LOOPBACK, ANYWHERE, LISTED).index(policy)]
+    harness = WebSocketHarness(policy=policy)
+    for host, allowed in HOSTS:
         assert harness.ask_for_socket(upgrade(host=host)).status == (
-            101 if letter in let_in else 421
+            101 if letter in allowed else 421
         ), host
-    for origin, host, let_in in ORIGINS:
-        if gate.allows_host(host):
+    for origin, host, allowed in ORIGINS:
+        if policy.allows_host(host):
             status = harness.ask_for_socket(upgrade(host=host, origin=origin)).status
-            assert status == (101 if letter in let_in else 403), (origin, host)
+            assert status == (101 if letter in allowed else 403), (origin, host)

@@ -17,7 +17,7 @@ from mcp_core.http.wire._host_origin import (
 )
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 
-GATES = {"L": LOOPBACK, "A": ANYWHERE, "N": LISTED}
+POLICIES = {"L": LOOPBACK, "A": ANYWHERE, "N": LISTED}
 
 
 def short(value: object) -> str:
@@ -30,34 +30,35 @@ def test_host_origin_corpus_is_large_and_unique() -> None:
     assert len({(origin, host) for origin, host, _ in ORIGINS}) == len(ORIGINS) >= 100
 
 
-@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("name", POLICIES)
 def test_allows_host_corpus(name: str) -> None:
-    gate = GATES[name]
-    for value, let_in in HOSTS:
+    policy = POLICIES[name]
+    for value, allowed in HOSTS:
         # Twice, because the second result comes from the cache.
-        assert [gate.allows_host(value), gate.allows_host(value)] == [name in let_in] * 2, value
+        found = [policy.allows_host(value), policy.allows_host(value)]
+        assert found == [name in allowed] * 2, value
 
 
-@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("name", POLICIES)
 def test_allows_origin_corpus(name: str) -> None:
-    gate = GATES[name]
-    for origin, host, let_in in ORIGINS:
-        assert [gate.allows_origin(origin, host), gate.allows_origin(origin, host)] == [
-            name in let_in
+    policy = POLICIES[name]
+    for origin, host, allowed in ORIGINS:
+        assert [policy.allows_origin(origin, host), policy.allows_origin(origin, host)] == [
+            name in allowed
         ] * 2, (origin, host)
 
 
 def test_allows_missing_origin_but_not_missing_host() -> None:
-    for gate in GATES.values():
-        assert not gate.allows_host(None)
-        assert gate.allows_origin(None, b"localhost")
-        assert gate.allows_origin(None, b"whatever")
+    for policy in POLICIES.values():
+        assert not policy.allows_host(None)
+        assert policy.allows_origin(None, b"localhost")
+        assert policy.allows_origin(None, b"whatever")
 
 
 def test_rebound_name_is_rejected_by_host() -> None:
-    gate = HostOriginPolicy("127.0.0.1")
-    assert gate.allows_origin(b"http://evil.com:8000", b"evil.com:8000")
-    assert not gate.allows_host(b"evil.com:8000")
+    policy = HostOriginPolicy("127.0.0.1")
+    assert policy.allows_origin(b"http://evil.com:8000", b"evil.com:8000")
+    assert not policy.allows_host(b"evil.com:8000")
 
 
 def test_cross_origin_is_true_for_listed_origins_only() -> None:
@@ -91,12 +92,12 @@ def test_cross_origin_is_true_for_listed_origins_only() -> None:
     ],
 )
 def test_allows_host_address_only_if_reachable(bind: str | None, anywhere: bool) -> None:
-    gate = HostOriginPolicy(bind)
-    assert gate.allows_host(b"192.168.1.5:8000") == anywhere
-    assert gate.allows_host(b"[2001:db8::1]") == anywhere
-    assert gate.allows_host(b"localhost:8000")
-    assert not gate.allows_host(b"mcp.example.com")  # must be listed
-    assert repr(gate).startswith(
+    policy = HostOriginPolicy(bind)
+    assert policy.allows_host(b"192.168.1.5:8000") == anywhere
+    assert policy.allows_host(b"[2001:db8::1]") == anywhere
+    assert policy.allows_host(b"localhost:8000")
+    assert not policy.allows_host(b"mcp.example.com")  # must be listed
+    assert repr(policy).startswith(
         "<HostOriginPolicy: any address" if anywhere else "<HostOriginPolicy: loopback"
     )
 
@@ -107,12 +108,12 @@ def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
         HostOriginPolicy(None, ["a.example.com:443"]),
         HostOriginPolicy(None, ["a.example.com:443"], scheme="https"),
     )
-    for gate in (unknown, known):
-        assert gate.allows_host(b"a.example.com")
-        assert gate.allows_host(b"a.example.com:443")
-        assert not gate.allows_host(b"a.example.com:80")
-        assert gate.allows_origin(b"https://a.example.com", b"a.example.com")
-        assert gate.allows_origin(b"https://a.example.com:8443", b"a.example.com:8443")
+    for policy in (unknown, known):
+        assert policy.allows_host(b"a.example.com")
+        assert policy.allows_host(b"a.example.com:443")
+        assert not policy.allows_host(b"a.example.com:80")
+        assert policy.allows_origin(b"https://a.example.com", b"a.example.com")
+        assert policy.allows_origin(b"https://a.example.com:8443", b"a.example.com:8443")
     assert unknown.allows_origin(b"http://a.example.com", b"a.example.com")
     assert not known.allows_origin(b"http://a.example.com", b"a.example.com")
     assert not known.allows_origin(b"http://a.example.com:443", b"a.example.com")
@@ -125,9 +126,9 @@ def test_allows_origin_with_known_scheme_rejects_other_scheme() -> None:
 
 
 def test_unspecified_address_is_allowed_if_listed() -> None:
-    gate = HostOriginPolicy("0.0.0.0", ["0.0.0.0"])
-    assert gate.allows_host(b"0.0.0.0:8000")
-    assert not gate.allows_host(b"[::]:8000")
+    policy = HostOriginPolicy("0.0.0.0", ["0.0.0.0"])
+    assert policy.allows_host(b"0.0.0.0:8000")
+    assert not policy.allows_host(b"[::]:8000")
 
 
 @pytest.mark.parametrize(
@@ -188,16 +189,16 @@ def test_listed_hosts_single_string_raises() -> None:
 
 
 def test_host_and_origin_caches_are_bounded() -> None:
-    gate = HostOriginPolicy("127.0.0.1")
+    policy = HostOriginPolicy("127.0.0.1")
     for port in range(1, 1000):
-        assert gate.allows_host(b"localhost:%d" % port)
-        assert gate.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
-        assert not gate.allows_host(b"evil%d.com" % port)
-        assert not gate.allows_origin(b"http://evil%d.com" % port, b"localhost")
-        assert len(gate.known_hosts) <= 256
-        assert len(gate._origin_cache) <= 256
-    assert not any(b"evil" in value for value in gate.known_hosts)
-    assert not any(b"evil" in origin for origin, _ in gate._origin_cache)
+        assert policy.allows_host(b"localhost:%d" % port)
+        assert policy.allows_origin(b"http://localhost:%d" % port, b"localhost:%d" % port)
+        assert not policy.allows_host(b"evil%d.com" % port)
+        assert not policy.allows_origin(b"http://evil%d.com" % port, b"localhost")
+        assert len(policy.known_hosts) <= 256
+        assert len(policy._origin_cache) <= 256
+    assert not any(b"evil" in value for value in policy.known_hosts)
+    assert not any(b"evil" in origin for origin, _ in policy._origin_cache)
 
 
 def test_gate_repr_counts_lists() -> None:
