@@ -54,7 +54,7 @@ def asgi(
     the first request and ends with the loop.
 
     Args:
-        server: the server. Its lifespan is entered when that of the application starts.
+        server: the server. Its lifespan is entered when the application's starts.
         path: the endpoint's path.
         auth: authorizes requests: an `OAuthResourceServer` or an `ApiKeys`; None (the default) for
             no authorization. This driver fetches nothing for it: the verifier must be a

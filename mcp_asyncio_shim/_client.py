@@ -60,7 +60,7 @@ class _Call(PendingCall[T]):
 class Client(AbstractClient):
     """A client of one server, made by `connect`.
 
-    Its calls, their options and what they raise are those of `AbstractClient`. A cancelled task
+    Its calls, their options and what they raise are `AbstractClient`'s. A cancelled task
     cancels the request of its call.
 
     Args:

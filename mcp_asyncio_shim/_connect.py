@@ -94,7 +94,7 @@ async def connect(
             user.
         inherit_env: for a command: whether it inherits the whole environment instead, with any
             secrets in it.
-        cwd: for a command: its working directory; by default that of this process.
+        cwd: for a command: its working directory; by default this process's.
         record: the file to which the conversation is recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
             A command's stderr is recorded if ours is a terminal.
@@ -184,7 +184,7 @@ async def _connect(
     inherit_env: bool,
     cwd: str | os.PathLike[str] | None,
 ) -> AsyncIterator[Client]:
-    """Connect, once or twice. The arguments are those of `connect`."""
+    """Connect, once or twice. The arguments are `connect`'s."""
     ended_by_probe = False
     while True:
         config = client_config(options)

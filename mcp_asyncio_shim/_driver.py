@@ -120,7 +120,7 @@ async def run_job(job: Job) -> None:
 
 
 class JobTasks:
-    """Tasks that end together, those of jobs among them."""
+    """Tasks that end together, including the tasks of jobs."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The pipes of stdio: this process's own stdin and stdout, and those of a child.
+"""The pipes of stdio: this process's own stdin and stdout, and a child's.
 
 1. While a server serves, its fd 1 is a second name for fd 2, and fd 0 for the null device. Nothing
    else in the process can then read or write the pipes.
@@ -160,8 +160,8 @@ async def child_streams(
     `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes that of the stream
     as soon as the process has ended.
 
-    Its stderr is that of this process. `record` records the exit status, and the stderr if it is
-    copied to a terminal. The other arguments are those of `connect`.
+    Its stderr is this process's. `record` records the exit status, and the stderr if it is
+    copied to a terminal. The other arguments are `connect`'s.
 
     Raises:
         ConnectFailed: the program cannot be started.

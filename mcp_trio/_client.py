@@ -98,7 +98,7 @@ class _Call(PendingCall[T]):
 class Client(AbstractClient):
     """One open conversation with a server, made by `connect` and its variants.
 
-    Its calls, their options and their errors are those of `AbstractClient`. Cancelling the scope
+    Its calls, their options and their errors are `AbstractClient`'s. Cancelling the scope
     around a call cancels the request.
 
     A transport of your own needs `open` and `aclose` too: create the client with its transport,
@@ -130,7 +130,7 @@ class Client(AbstractClient):
     def protocol(self) -> str:
         """The protocol below MCP: `"HTTP/2"`, `"HTTP/1.1"` or `"WebSocket"`.
 
-        Over HTTP it is that of the newest connection. Empty for a plain byte stream.
+        Over HTTP it is the newest connection's. Empty for a plain byte stream.
         """
         return self._transport.protocol
 

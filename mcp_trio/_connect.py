@@ -2,9 +2,9 @@
 
 1. Every function is a context manager: nothing that it starts outlives its block, and exceptions of
    the block propagate unchanged.
-2. Options of the conversation are those of `ClientConfigOptions`, for every transport. The
+2. Options of the conversation are `ClientConfigOptions`, for every transport. The
    parameters here are particular to one kind of transport.
-3. The modules of HTTP, and those of a server, are imported on first use: a stdio client doesn't
+3. The modules of HTTP and of a server are imported on first use: a stdio client doesn't
    load them.
 """
 
@@ -97,7 +97,7 @@ def connect(
             server requires one (see `connect_http`).
         prior_knowledge: for `http://...`, whether the server is known to speak HTTP/2
             (see `connect_http`).
-        options: see `ClientOptions`; also those of the function for this kind of target.
+        options: see `ClientOptions`; also the options of the function for this kind of target.
 
     Returns:
         an async context manager: entering it connects, and gives the `Client`.
@@ -222,7 +222,7 @@ async def connect_stdio(
             `SHELL`, `TERM`, `USER`, `LANG`, `LC_ALL`, `LC_CTYPE`, `TMPDIR` and `TZ`; on Windows
             also those that name the directories of the system and the user.
         inherit_env: whether it inherits the whole environment instead, with any secrets in it.
-        cwd: its working directory; by default that of this process.
+        cwd: its working directory; by default this process's.
         stderr: `"forward"` copies its stderr to ours, with control characters escaped if ours is a
             terminal; `"discard"` drops it; a callable gets each line as text, and must not block.
             One that raises is logged and not called again.

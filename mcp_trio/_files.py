@@ -93,7 +93,7 @@ def home_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def user_directory(variable: str, *default: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the directory of this program below that of an XDG variable.
+    """Return this program's directory below the one that an XDG variable names.
 
     Args:
         variable: the name of the variable, such as `XDG_CACHE_HOME`.

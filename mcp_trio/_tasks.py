@@ -33,7 +33,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     """The runtime of all tasks of one server. `nursery` has their handlers."""
 
     new_event = staticmethod(trio.Event)
-    monotonic = staticmethod(trio.current_time)  # that of `wait`
+    monotonic = staticmethod(trio.current_time)  # the clock of `wait`
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._trio = trio.lowlevel.current_trio_token()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WebSocketServerConnection", "WebSocketTransport"]
 
-_CLOSE_TIMEOUT: Final = 1.0  # seconds for an orderly close of the stream, such as that of TLS
+_CLOSE_TIMEOUT: Final = 1.0  # seconds for an orderly close of the stream, such as by TLS
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 _log = logging.getLogger("mcp_trio")

@@ -1,3 +1,3 @@
-"""The protocol's types, for `from mcp_trio.types import Tool`: those of `mcp_core.types`."""
+"""The protocol's types, for `from mcp_trio.types import Tool`, the same as in `mcp_core.types`."""
 
 from mcp_core.types import *  # noqa: F403

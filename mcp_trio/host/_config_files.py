@@ -75,7 +75,7 @@ class ConfigFiles:
         directory: the absolute path of the project. It is the workspace folder, and programs of
             project and local files start there.
         environ: the environment, for the values of variables.
-        required: whether a file that is missing is a problem; those of managed scope never are.
+        required: whether a file that is missing is a problem; in managed scope it never is.
         only_safe: True to refuse a project's or local file that other users could have written.
             `find_config_files` sets it, because its files weren't named. Windows has no such check.
     """

@@ -113,7 +113,7 @@ class ConfiguredServer(ServerSource):
         return self._scoped.server.find_tool_denial(tool)
 
     def inputs(self) -> Mapping[str, ConfigInput]:
-        # Not those of other servers of the file: they may be secrets of one that isn't approved.
+        # Not other servers' values: they may be secrets of one that isn't approved.
         known = self._scoped.inputs
         used = {use.name for use in find_variables(self._scoped.server) if use.kind == "input"}
         return {id: each for id, each in known.items() if id in used}
@@ -189,7 +189,7 @@ class LaunchFound(McpTrioError):
 class LaunchSource(ConfiguredServer):
     """A server of a configuration file that the host approves, and something else starts.
 
-    The arguments are those of `ConfiguredServer`.
+    The arguments are `ConfiguredServer`'s.
 
     Attributes:
         expanded: the launch, once it is approved and expanded; None before.

@@ -69,7 +69,7 @@ class ExpandedLaunch:
         cwd: the absolute path of its working directory; None for a remote server.
         url: the address of a remote server, else None.
         headers: the headers of each HTTP request.
-        secrets: values that must not be shown: those of `ExpandedServer`, and values from the file
+        secrets: values that must not be shown: `ExpandedServer.secrets`, and values from the file
             of variables that aren't common words, paths or the like.
     """
 

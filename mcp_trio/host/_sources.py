@@ -1,4 +1,4 @@
-"""A host's servers: those that the program names, and those of configuration files."""
+"""A host's servers: from the program, and from configuration files."""
 
 from __future__ import annotations
 

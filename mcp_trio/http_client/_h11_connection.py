@@ -5,7 +5,7 @@
 2. A response is passed on in pieces as it arrives, and nothing is buffered. Only its head has a
    size limit here. The caller limits the size and duration of the body, and cancels `run` to stop.
 3. A connection is reused only if both messages are complete and no other data has arrived.
-   Otherwise it is closed: no bytes of one response can be mistaken for those of the next.
+   Otherwise it is closed: no bytes of one response can be mistaken for the next one's.
 """
 
 from __future__ import annotations

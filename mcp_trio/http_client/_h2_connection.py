@@ -123,7 +123,7 @@ class H2ClientConnection:
     case: the connection's tasks are shielded, so that frames can still be sent after a
     cancellation, and only `aclose` ends them.
 
-    `scheme` is that of the request URLs. `response_count` is the number of complete responses.
+    `scheme` is the request URLs' scheme. `response_count` is the number of complete responses.
     `received` is True if any byte has arrived.
     """
 

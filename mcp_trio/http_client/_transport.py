@@ -71,7 +71,7 @@ class HttpTransport:
         self._connector = connector
         self._request_ended = trio.lowlevel.ParkingLot()
         self._deadline_changed = trio.lowlevel.ParkingLot()
-        self._deadline = math.inf  # that of `_requests`
+        self._deadline = math.inf  # the deadline of `_requests`
         self._wakeup = math.inf  # the time until which `_tick` sleeps
         self._nursery: trio.Nursery
         self.start_job: Callable[[HttpRequestJob], object]  # runs a job in a task

@@ -58,7 +58,7 @@ def asgi(
     request and ends with the run.
 
     Args:
-        server: the server. Its lifespan is entered when that of the application starts.
+        server: the server. Its lifespan is entered when the application's starts.
         path: the endpoint's path.
         auth: what authorizes requests: an `mcp_core.auth.OAuthResourceServer` or an `ApiKeys`; None
             (the default) for no authorization. Its metadata has paths from the root. If the

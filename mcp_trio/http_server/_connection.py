@@ -71,7 +71,7 @@ _log = logging.getLogger("mcp_trio")
 class AccessLogEntry(Struct, frozen=True, gc=False):
     """One line of an access log.
 
-    `method` and `target` are those of the HTTP request, such as `"POST"` and `"/mcp"`. `status` is
+    `method` and `target` are the HTTP request's, such as `"POST"` and `"/mcp"`. `status` is
     0 if the client disconnected before there was a response. `seconds` is the time from the end of
     the request head to the end of the response. `size` is the length of the response body in bytes,
     as it was passed to the connection. `rpc_method` is the MCP method, such as `"tools/call"`;

@@ -84,7 +84,7 @@ class H11ServerConnection(HttpServerConnection):
         self._switched = False  # the connection has become a WebSocket
         # The current exchange.
         self._exchange: Exchange | None = None
-        self._auth_scope: trio.CancelScope | None = None  # that of its authorization check
+        self._auth_scope: trio.CancelScope | None = None  # around its authorization check
         self._expects_continue = False  # the client waits for "100 Continue"
         self._head: ReceivedHead
         self._chunk_parser: h11.Connection | None = None

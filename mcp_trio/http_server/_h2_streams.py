@@ -191,7 +191,7 @@ class H2ServerStream:
         self.head = head  # for the access log; None if it is invalid or was logged
         self.rpc_method = ""  # of MCP
         self.exchange: Exchange | None = None
-        self.auth_scope: trio.CancelScope | None = None  # that of the authorization check
+        self.auth_scope: trio.CancelScope | None = None  # around the authorization check
         # The request.
         self.expects_continue = False  # the client waits for "100 Continue"
         self.request_complete = False  # all of the request has arrived

@@ -147,7 +147,7 @@ class ThreadSendStream(SendStream):
 
     @property
     def busy(self) -> bool:
-        """True if a write isn't finished, perhaps that of a cancelled `send_all`."""
+        """True if a write isn't finished, perhaps a cancelled `send_all`'s."""
         return self._descriptor.busy
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:

@@ -156,7 +156,7 @@ def mcp_fuzz(
 ) -> Iterator[Callable[..., Awaitable[None]]]:
     """Return an asynchronous function that fuzzes the server under test.
 
-    Its options are those of `fuzz_server`, all by keyword. What it finds is kept in a directory of
+    Its options are `fuzz_server`'s, all by keyword. What it finds is kept in a directory of
     the test, in that of the traces. A test that doesn't await it fails.
     """
     directory, name = _place_of_traces(request)
@@ -180,7 +180,7 @@ def mcp_judged(
 ) -> Iterator[Callable[..., AbstractAsyncContextManager[Client]]]:
     """Return a function that connects to the server under test and judges the conversation.
 
-    Its options are those of `connect_judged`, all by keyword. A test that doesn't connect fails.
+    Its options are `connect_judged`'s, all by keyword. A test that doesn't connect fails.
     """
     is_used = False
 

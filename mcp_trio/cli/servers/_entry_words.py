@@ -38,7 +38,7 @@ def split_variables(
 
     Args:
         variables: names and values. None takes the value that the variable has here, or, in a
-            shared file such as that of a project, a reference to the variable.
+            shared file such as a project's, a reference to the variable.
         shared: whether others may get the file.
 
     Raises:
