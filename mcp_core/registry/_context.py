@@ -699,7 +699,7 @@ class Context(Injected, Generic[L]):
                 return f"{answer.data.count} seats on {flight}"
 
         Return None before the response arrives. A handler that returns an `InputRequiredResult` is
-        run again with the responses to its `input_requests`, those of earlier rounds included, and
+        run again with the responses to its `input_requests`, including earlier rounds', and
         with its `request_state`. With a state and no input requests it is run again a little
         later. This works in every revision, also in a plain `def`, for at most ten rounds.
 

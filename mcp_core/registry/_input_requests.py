@@ -163,7 +163,7 @@ class NestedRequestSender(Protocol):
     """The occasion for nested requests: a request of the client, or a notification.
 
     `label` is its method. `related` is the request's id, None for a notification. `trace` is
-    its trace context. The other members are those of `InputCollector`.
+    its trace context. The other members are `InputCollector`'s.
     """
 
     active_requests: list[NestedRequests[Any]]
@@ -509,7 +509,7 @@ class _SingleTaskInput(TaskInput[T]):
 class _ReturnedTaskInput(TaskInput[None]):
     """The input requests of an `InputRequiredResult` that a handler returned.
 
-    The author's keys may come again in a later round, and those of a task may not: the number of
+    The author's keys may come again in a later round, and a task's may not: the number of
     the round is put in front.
     """
 
@@ -586,7 +586,7 @@ class InputCollector(Struct, eq=False):
 
     @property
     def round_trips(self) -> ServerRoundTrips:
-        """The input requests and responses so far, those of earlier runs included.
+        """The input requests and responses so far, including earlier runs'.
 
         Raises:
             InvalidRequestState: the request's `requestState` wasn't issued for it, or is expired.

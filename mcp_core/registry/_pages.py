@@ -41,7 +41,7 @@ __all__ = ["PAGE_SIZE", "Entry", "ListPages"]
 # each further page costs a round trip.
 PAGE_SIZE: Final = 1_000
 # Bytes. A page's entries aren't longer together: half of the lowest message size limit in
-# use, that of our own servers included. A single longer entry has a page of its own.
+# use, including our own servers'. A single longer entry has a page of its own.
 _MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
 
 # The result type of each list, and the member that holds the entries.
@@ -76,7 +76,7 @@ class ListPages:
         entries: for each list method, the entries by key, in order. They are read when a page is
             requested. Call `discard_pages` after a change.
         size: the maximum number of entries in a page.
-        cache: the cache hints on each page; those of the revision if None.
+        cache: the cache hints on each page; the revision's if None.
 
     Raises:
         ValueError: `size` is below 1.
@@ -119,7 +119,7 @@ class ListPages:
         return self._page_from(cursor, pages, on_error)
 
     def present_times(self, method: str, dialect: Dialect) -> list[PresentTime]:
-        """Return the functions to call for this list, those of all its pages."""
+        """Return the functions to call for this list, for all its pages."""
         return self._pages_of(method, dialect).present_times
 
     def _pages_of(self, method: str, dialect: Dialect) -> _EncodedPages:

@@ -229,7 +229,7 @@ class ToolSampling:
 def tools_for(
     tools: Sequence[Callable[..., Any] | str], declared: Callable[[Any], ToolEntry | None]
 ) -> dict[str, ToolEntry]:
-    """Return the tools by name. `declared` finds those of the server.
+    """Return the tools by name. `declared` finds the server's.
 
     Raises:
         DeclarationError: there are none, the server has no tool of a name, a function cannot be a

@@ -74,7 +74,7 @@ class _ParamsWithPeerMeta(Struct):
 
 
 class _ParamsMeta(Struct):
-    """Params whose type has no field for `_meta`, such as those of a custom method."""
+    """Params whose type has no field for `_meta`, such as a custom method's."""
 
     meta: t.RequestMeta | None = field(name="_meta", default=None)
 

@@ -292,7 +292,7 @@ class Connection:
     ) -> None:
         """Fail our request `id` with `error`. Do nothing if it is complete.
 
-        `status` is that of the HTTP response, 0 if none arrived, None without HTTP.
+        `status` is the HTTP response's, 0 if none arrived, None without HTTP.
         """
         self._now = now
         call = self._outgoing.table.pop(id, None)

@@ -1,4 +1,4 @@
-"""The requests that have no response yet: those of the peer, and our own.
+"""The requests that have no response yet: the peer's and our own.
 
 1. A request of the peer stays in the table until its handler has returned, even if it was
    cancelled. Its id cannot be used again until then, and a handler that ignores its cancellation

@@ -284,7 +284,7 @@ class UnreadableInput:
     def _fail(
         self, ids: Iterable[RequestId], problem: str, *, is_guess: bool = False
     ) -> list[Failure]:
-        """Remove those of the requests that still have no response."""
+        """Remove requests that still have no response, and return their failures."""
         failures = []
         for id in ids:
             call = self._requests.table.get(id)

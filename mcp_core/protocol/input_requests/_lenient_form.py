@@ -58,7 +58,7 @@ def _without_null(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def _only_type(types: list[Any]) -> Any:
-    """Return the type whose values are those of all of `types`, or a list for none."""
+    """Return the type whose values all of `types` have, or a list for none."""
     if len(types) == 1:
         return types[0]
     return "number" if types and _NUMBERS.issuperset(map(str, types)) else types

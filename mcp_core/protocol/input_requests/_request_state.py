@@ -127,7 +127,7 @@ class KeyRing:
             content: JSON.
             binding: what the state is valid for.
             now: seconds since 1970.
-            lifetime: that of the ring if None.
+            lifetime: the ring's if None.
 
         Raises:
             LocalProtocolError: the state would be longer than `max_length`.

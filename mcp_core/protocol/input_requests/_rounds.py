@@ -225,7 +225,7 @@ class ServerRoundTrips:
     ) -> tuple[str, Any]:
         """Return the key of an input request, and its response; None before the response.
 
-        The arguments are those of `ask`. It works for peers of all revisions.
+        The arguments are `ask`'s. It works for peers of all revisions.
 
         Raises:
             McpError: as for `ask`.

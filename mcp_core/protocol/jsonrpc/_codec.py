@@ -124,7 +124,7 @@ def reader(
 ) -> Callable[[Raw | bytes], T]:
     """Return a function that decodes JSON to `type`, or raises `InvalidPayload`.
 
-    Its decoder is built at the first call: those of all methods would take a third of the import,
+    Its decoder is built at the first call: all methods' decoders would take a third of the import,
     and a program uses few. `at_once` builds it here, for types whose errors are their author's.
     `null_is_absent` reads `null` as `{}`, for params, which may be absent.
     """

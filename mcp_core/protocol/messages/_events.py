@@ -242,7 +242,7 @@ def _nothing(token: object) -> None:
 class TaskCreated(Struct):
     """The peer runs our request `id` as a task (basic/utilities/tasks; since 2025-11-25).
 
-    The request is complete. Its outcome is that of the task: send `tasks/get` until that ends.
+    The request is complete. Its outcome is the task's: send `tasks/get` until that ends.
 
     Attributes:
         task: the task's state. `task_id` names it.

@@ -1,7 +1,7 @@
 """Error responses to rejected requests and to unparsable messages.
 
-1. The code of a fault is that of the peer's revision for this message. If that is unknown, it is
-   that of the connection's revision, or of the newest one in the configuration.
+1. A fault's code is the one in the peer's revision for this message. If that is unknown, it is
+   the one in the connection's revision, or in the newest one of the configuration.
 2. If a message may have been a response or a notification, there is no error response.
 """
 

@@ -1,4 +1,4 @@
-"""Checks of declared capabilities, for those of either side.
+"""Checks of the capabilities that either side declares.
 
 1. A capability is a path such as `("resources", "subscribe")`: attribute names of the capability
    objects, or keys where these are dicts.

@@ -148,7 +148,7 @@ class Config:
 
     Attributes:
         dialects: the revisions to speak, newest first.
-        stateful: those of them with a handshake.
+        stateful: the revisions among them with a handshake.
         stateless: those without.
         by_version: all of them by version.
         declares_tasks: the extension for tasks of 2026-07-28 is declared.
@@ -197,7 +197,7 @@ class Config:
         declared: DeclaredUris | None = None,
     ) -> None:
         self.info = info
-        self.capabilities: Any = capabilities  # those of a client or of a server
+        self.capabilities: Any = capabilities  # a client's or a server's
         self.declares_tasks = self.declares(TASKS)
         self.instructions = instructions
         self.cache = cache

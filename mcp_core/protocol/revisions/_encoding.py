@@ -58,7 +58,7 @@ def encode_request_params(
 ) -> bytes | None:
     """Encode a request's params, with its `_meta`. Return None if it has no params.
 
-    `_meta` has the members that the revision requires, those of `meta` and the progress token.
+    `_meta` has the members that the revision requires, `meta`'s, and the progress token.
 
     Raises:
         LocalProtocolError: `meta` has a member that only the connection may set, or the params

@@ -197,7 +197,7 @@ class JsonSchema:
     def _keyword_functions(
         self, functions: Mapping[str, _KeywordFunction]
     ) -> dict[str, _KeywordFunction]:
-        """Return the keyword functions that replace those of the dialect."""
+        """Return the keyword functions that replace the dialect's."""
         found = {
             key: self._count_references(function)
             for key, function in functions.items()

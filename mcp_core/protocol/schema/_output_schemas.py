@@ -43,7 +43,7 @@ class OutputSchemas:
         return f"<OutputSchemas of {len(self._by_tool)} tools>"
 
     def replace_all(self, tools: Iterable[Tool]) -> None:
-        """Replace the known schemas by those of `tools`, which is the complete list."""
+        """Replace the known schemas by the schemas in `tools`, the complete list."""
         self._by_tool = {
             tool.name: encode(tool.output_schema)
             for tool in tools

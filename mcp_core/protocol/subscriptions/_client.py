@@ -123,7 +123,7 @@ class ClientSubscription(PendingRequest):
     def next_change(self) -> Change | None:
         """Return the next change, or None: nothing changed yet, or never will if `over`.
 
-        Several changes of the same list or resource are one. The URI may be that of a part of a
+        Several changes of the same list or resource are one. The URI may name a part of a
         resource that was requested.
 
         Raises:

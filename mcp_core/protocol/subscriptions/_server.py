@@ -183,7 +183,7 @@ def to_filter(wanted: Iterable[Change]) -> SubscriptionFilter:
 
 
 def announced(dialect: Dialect, capabilities: Any, wanted: Iterable[Change]) -> dict[Change, None]:
-    """Return those of `wanted` that a server with these capabilities announces."""
+    """Return what a server with these capabilities announces of `wanted`."""
     rows = dialect.receives[Role.CLIENT]
     return {
         change: None
@@ -253,7 +253,7 @@ class _Subscription(Struct):
 
 
 class SubscriptionTable:
-    """The subscriptions of one connection's peer: those of its session and its listen requests.
+    """The subscriptions of one connection's peer: its session's, and its listen requests'.
 
     Call `publish` for each change, then send what `next_notification` returns while there is
     capacity.
@@ -435,8 +435,8 @@ class SubscriptionTable:
     def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Record a change. Return True if this peer is to be notified of it.
 
-        That of a task has its `status`. A session of 2025-11-25 gets those of all tasks that are
-        published: it has no subscriptions to tasks.
+        A task's change has its `status`. A session of 2025-11-25 gets the changes of all tasks
+        that are published: it has no subscriptions to tasks.
         """
         covered = False
         for id, subscription in self._subscriptions.items():

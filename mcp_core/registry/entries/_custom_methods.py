@@ -1,6 +1,6 @@
 """Methods that MCP doesn't define: a name, the Struct of its params, and a function.
 
-The connection decodes the params as those of any other method, so the function gets an object, not
+The connection decodes the params as any other method's, so the function gets an object, not
 JSON. Its return value must be an object too, as every result of MCP is (basic/index, Responses).
 """
 

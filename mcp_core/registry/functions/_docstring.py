@@ -1,4 +1,4 @@
-"""Parsing of docstrings: the description of a function, and that of each parameter.
+"""Parsing of docstrings: the descriptions of a function and its parameters.
 
 1. Three styles are recognised line by line, without configuration: Google (`Args:` and an indented
    block), numpy (`Parameters` underlined with dashes), reStructuredText (`:param name: text`).

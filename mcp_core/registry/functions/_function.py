@@ -176,7 +176,7 @@ def runs_in_thread(function: Function, thread: bool | None, default: bool) -> bo
 def _parameter(
     parameter: inspect.Parameter, annotation: Any, names: set[str], description: str
 ) -> Parameter:
-    """Return an argument of the peer. `names` has those of all parameters."""
+    """Return an argument of the peer. `names` has all parameters' names."""
     default = parameter.default
     has_field = is_field(default)
     if has_field:

@@ -45,7 +45,7 @@ __all__ = [
     "readable_type",
 ]
 
-# What msgspec raises for invalid JSON. TypeError is that of an unhashable member of a set.
+# What msgspec raises for invalid JSON. TypeError is for an unhashable member of a set.
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 _IMMUTABLE: Final = (type(None), bool, int, float, str, bytes, tuple, frozenset)
 

@@ -1,4 +1,4 @@
-"""Types that msgspec alone doesn't read: paths, unions of objects, and those of pydantic.
+"""Types that msgspec alone doesn't read: paths, unions of objects, and pydantic's.
 
 `prepare_type` puts a stand-in class in the place of such a type. msgspec hands values of a class
 that it doesn't know to `decode_hook`, which is why this package's decoders have that hook.

@@ -97,7 +97,7 @@ def check_task(
     """Return the options with which a call of a tool runs as a task, None for an ordinary call.
 
     Args:
-        options: those of the tool, None if it never runs as a task.
+        options: the tool's, None if it never runs as a task.
         request: the call.
         served: True if this server has tools that run as tasks.
 

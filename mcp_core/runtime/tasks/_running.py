@@ -491,7 +491,7 @@ class TaskJob(RequestJob):
         peer = self.request.peer
         return TaskCall(
             params=Raw(bytes(self.request.raw)),
-            capabilities=peer.capabilities,  # type: ignore[arg-type] # those of a client
+            capabilities=peer.capabilities,  # type: ignore[arg-type] # a client's
             client=peer.info,
             principal=service.principal,
         )
