@@ -103,7 +103,7 @@ def client_context(
 def made_by_connect(kind: K) -> K:
     """Let a client class say what to write if it is called with a server in place of a `Config`.
 
-    A class decorator; `help()` still shows the class's own arguments.
+    A class decorator, for `kind`; `help()` still shows the class's own arguments.
     """
     signature = inspect.signature(kind)
 
