@@ -83,6 +83,7 @@ from ._content import (
     TextContent,
     ToolResultContent,
     ToolUseContent,
+    UnknownContent,
 )
 from ._lifecycle import (
     AcknowledgedParams,
@@ -303,6 +304,7 @@ __all__ = [
     "ToolsCapability",
     "Ttl",
     "URLElicitationRequiredData",
+    "UnknownContent",
     "UnsubscribeParams",
     "UnsupportedVersionData",
     "UpdateTaskParams",

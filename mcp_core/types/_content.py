@@ -1,11 +1,12 @@
 """Content blocks of tools, prompts and models, distinguished by `type` in JSON.
 
 The first field of a block may be given by position, as in `TextContent("hi")`. Images and audio are
-base64 text. `_dialects.py` replaces blocks that a revision lacks.
+base64 text. `_dialects.py` replaces blocks that a revision lacks. No type of this package can be
+decoded to `UnknownContent`: only a client makes it, once a result doesn't have its exact type.
 Pages: server/tools, server/prompts, client/sampling.
 """
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import UNSET, field
 
@@ -56,10 +57,48 @@ class ResourceLink(Resource, tag_field="type", tag="resource_link", kw_only=True
     type: ClassVar[Literal["resource_link"]] = "resource_link"
 
 
-# The content of tool results and prompt messages.
-ContentBlock: TypeAlias = (
-    TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
-)
+# No Struct, because it is not to be encoded: a server and a client send what MCP defines.
+class UnknownContent:
+    """A content block of a type that this library doesn't know, in a result that a client got.
+
+    `{"type": block.type, **block.data}` is the block as the server has sent it. A server cannot
+    send it: replace it, for example by a `TextContent` with its JSON.
+
+    Args:
+        type: the type.
+        data: the other members, as JSON values.
+
+    Attributes:
+        annotations: always None, as `meta` is: those of the block, if any, are in `data`.
+        meta: always None.
+    """
+
+    __slots__ = ("data", "type")
+    __match_args__ = ("type", "data")
+    annotations: ClassVar[None] = None
+    meta: ClassVar[None] = None
+    __hash__ = None  # type: ignore[assignment] # `data` is a dict
+
+    def __init__(self, type: str, data: dict[str, Any]) -> None:
+        self.type = type
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"UnknownContent({self.type!r}, {self.data!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UnknownContent):
+            return NotImplemented
+        return self.type == other.type and self.data == other.data
+
+
+# The content of tool results and prompt messages. The exact readers know no other types.
+if TYPE_CHECKING:
+    ContentBlock: TypeAlias = (
+        TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
+    )
+else:
+    ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
 
 class ToolUseContent(Shape, tag_field="type", tag="tool_use"):

@@ -24,6 +24,7 @@ from mcp_core.types import (
     ResourceContents,
     ResourceLink,
     TextContent,
+    UnknownContent,
 )
 
 __all__ = [
@@ -160,13 +161,22 @@ MEDIA: Final = (Image, Audio, File)
 
 
 def block_of(value: Any) -> ContentBlock | None:
-    """Return the content block for a string, block, `Image`, `Audio` or `File`; None for data."""
+    """Return the content block for a string, block, `Image`, `Audio` or `File`; None for data.
+
+    Raises:
+        TypeError: it is a block of an unknown type, which came from another server.
+    """
     if isinstance(value, str):
         return TextContent(value)
     if isinstance(value, BLOCKS):
         return value
     if isinstance(value, MEDIA):
         return value.block()
+    if isinstance(value, UnknownContent):
+        raise TypeError(
+            f"no revision of MCP has content of the type {value.type!r}: replace the block before"
+            " it is sent, for example by a TextContent"
+        )
     return None
 
 
@@ -174,7 +184,8 @@ def blocks_of(value: Any) -> list[ContentBlock] | None:
     """Return the content blocks of a value: an empty list for None, and None for data.
 
     Raises:
-        TypeError: the value is or holds bare bytes, or JSON cannot represent a member of it.
+        TypeError: the value is or holds bare bytes or a block of an unknown type, or JSON cannot
+            represent a member of it.
     """
     if value is None:
         return []
