@@ -45,6 +45,7 @@ from mcp_core.protocol.messages._events import (
     PeerReady,
     RequestCancelled,
     RequestReceived,
+    ResultReceived,
 )
 from mcp_core.protocol.messages._incoming import IncomingMessages, MessageContext
 from mcp_core.protocol.messages._outbox import UNREAD_RESPONSES, MessageKind, Outbox, Outgoing
@@ -751,7 +752,11 @@ class Connection:
         if call.token is NEGOTIATION:
             self._advance_negotiation(reply_from(envelope, self._input.context.status))
         elif call.token is not KEEP_ALIVE_PING:
-            self._events.append(self._outgoing.response_event(id, call, envelope))
+            event = self._outgoing.response_event(id, call, envelope)
+            if type(event) is ResultReceived and event.problems:
+                for place, problem in event.problems.items():
+                    self._report(f"the result of {call.method}: {problem}", call.method + place)
+            self._events.append(event)
 
     # -- What causes no event ----------------------------------------------------------------------
 
@@ -832,6 +837,8 @@ class Connection:
                 exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}")
             )
             return
+        for problem in reply.problems if reply is not None else ():
+            self._report(f"the result that opens the connection: {problem}")
         if isinstance(outcome, Peer):
             self._on_negotiated(outcome)
             return

@@ -15,7 +15,7 @@ basic/lifecycle of earlier revisions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
@@ -24,11 +24,11 @@ from mcp_core import types as t
 from mcp_core._errors import ConnectFailed, Fault, PeerError
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.protocol.messages._events import Peer
-from mcp_core.protocol.messages._responses import decode_error
+from mcp_core.protocol.messages._responses import decode_error, read_leniently
 from mcp_core.protocol.revisions._dialects import DIALECTS, Dialect, newest_common
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from msgspec import UnsetType
 
@@ -47,6 +47,8 @@ __all__ = [
     "reply_from",
 ]
 
+T = TypeVar("T")
+
 
 class OpeningRequest(Struct, frozen=True):
     """A request to send: `method` in `dialect`, with a timeout in seconds, None for no limit."""
@@ -63,6 +65,7 @@ class OpeningReply(Struct, frozen=True):
         status: the HTTP status, None without HTTP, 0 if there was no HTTP response either.
         late: a result of the probe that arrived after its timeout.
         failure: the transport's error, if there was no JSON-RPC response.
+        problems: what could not be read of the result is appended to it.
     """
 
     result: Raw | bytes | None = None
@@ -70,6 +73,7 @@ class OpeningReply(Struct, frozen=True):
     status: int | None = None
     late: Raw | bytes | None = None
     failure: McpTrioError | None = None
+    problems: list[str] = []
 
     @property
     def is_inconclusive(self) -> bool:
@@ -270,7 +274,7 @@ def _probe(
         tried.append(dialect)
         reply = yield OpeningRequest("server/discover", dialect, config.probe_timeout)
         if reply.result is not None:
-            discovery = _read_complete_discovery(reply.result)
+            discovery = _read_complete_discovery(reply.result, reply.problems)
             if discovery is None:
                 return "its result of server/discover is malformed"
             return _discovered_peer(config, discovery)
@@ -310,7 +314,9 @@ def _initialize(
     reply = yield OpeningRequest("initialize", dialect, config.initialize_timeout)
     # If the probe was answered after its timeout, the server is stateless although `initialize`
     # failed.
-    late = _read_complete_discovery(reply.late) if reply.late is not None else None
+    late = None
+    if reply.late is not None:
+        late = _read_complete_discovery(reply.late, reply.problems)
     if late is not None and newest_common(config.stateless, late.supported_versions) is None:
         late = None
     try:
@@ -333,7 +339,7 @@ def _initialized_peer(config: Config, reply: OpeningReply) -> Peer:
         ConnectFailed: it describes none.
     """
     if reply.result is not None:
-        return _handshake_peer(config, reply.result)
+        return _handshake_peer(config, reply.result, reply.problems)
     if reply.error is not None:
         raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error
     _raise_if_inconclusive(reply, "the server did not answer initialize")
@@ -372,9 +378,9 @@ def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
     )
 
 
-def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
+def _handshake_peer(config: Config, raw: Raw | bytes, problems: list[str]) -> Peer:
     try:
-        result = _read_initialization(raw)
+        result = _read(t.InitializeResult, _read_initialization, raw, problems)
     except InvalidPayload as exc:
         raise ConnectFailed(f"the server's answer to initialize cannot be read: {exc}") from None
     dialect = newest_common(config.stateful, [result.protocol_version])
@@ -386,15 +392,34 @@ def _handshake_peer(config: Config, raw: Raw | bytes) -> Peer:
     return Peer(
         dialect=dialect,
         capabilities=result.capabilities,
-        info=result.server_info,
+        info=result.server_info if result.server_info.name else None,
         instructions=result.instructions,
     )
 
 
-def _read_complete_discovery(raw: Raw | bytes) -> t.DiscoverResult | None:
+def _read(
+    kind: type[T], read: Callable[[Raw | bytes], T], raw: Raw | bytes, problems: list[str]
+) -> T:
+    """Decode a result with `read`, or by its usable parts.
+
+    Raises:
+        InvalidPayload: what the opening needs cannot be read.
+    """
+    try:
+        return read(raw)
+    except InvalidPayload as exc:
+        try:
+            found, left_out = read_leniently(kind, raw, keeps_unknown=False)
+        except InvalidPayload:
+            raise exc from None
+        problems += left_out.values()
+        return found
+
+
+def _read_complete_discovery(raw: Raw | bytes, problems: list[str]) -> t.DiscoverResult | None:
     """Decode the result of `server/discover`. Return None if it is malformed or not complete."""
     try:
-        result = _read_discovery(raw)
+        result = _read(t.DiscoverResult, _read_discovery, raw, problems)
     except InvalidPayload:
         return None
     return result if result.result_type in (None, "complete") else None

@@ -14,12 +14,14 @@ and such a circle would never be freed otherwise.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from mcp_core._errors import McpTrioError, ProtocolError
     from mcp_core.protocol.revisions._dialects import Dialect
@@ -75,6 +77,8 @@ class Paused(enum.Enum):
         return self.value
 
 
+# Those of a result that has its exact type.
+NO_PROBLEMS: Final[Mapping[str, str]] = MappingProxyType({})
 NEED_DATA: Final = NeedData.NEED_DATA  # no event until more input arrives
 PAUSED: Final = Paused.PAUSED  # back-pressure: stop reading from the peer
 
@@ -175,13 +179,19 @@ class RequestCancelled(Struct, gc=False):
 class ResultReceived(Struct):
     """The result of our request `id`.
 
-    `result` is an object of the method's result type, or a dict for a method that MCP doesn't
-    define. `token` is the object that was passed to `send_request`.
+    Attributes:
+        id: our request.
+        result: an object of the method's result type, or a dict for a method that MCP doesn't
+            define. It may have an `UnknownContent` in place of a content block.
+        token: the object that was passed to `send_request`.
+        problems: what was left out of `result` or changed, because it could not be read: a text for
+            each kind of place, such as `tools[]`. Mostly empty.
     """
 
     id: RequestId
     result: Any
     token: Any
+    problems: Mapping[str, str] = NO_PROBLEMS
 
 
 class ErrorReceived(Struct):
@@ -278,8 +288,9 @@ class MessageRejected(Struct):
 class InputProblem(Struct):
     """The peer's messages have a fault, and are read in spite of it.
 
-    It is also sent for an error without an id, which could be of any request, and for a redirect
-    that was followed. Each kind of fault is reported once in a connection.
+    It is also sent for an error without an id, which could be of any request, for a redirect that
+    was followed, and for a result of which a part was left out. Each kind of fault is reported once
+    in a connection.
 
     Attributes:
         problem: what is wrong, for logs.

@@ -17,7 +17,7 @@ from ._events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ._events import Event
 
@@ -39,6 +39,12 @@ class PendingRequest(abc.ABC):
     @abc.abstractmethod
     def on_progress(self, event: ProgressReceived) -> None:
         """Handle `event`, a progress notification from the peer."""
+
+    def on_problems(self, problems: Iterable[str]) -> None:  # noqa: B027 - most have no use for it
+        """Take `problems`, what was left out of the result that `end` gets next.
+
+        Unless overridden, do nothing: they are logged in any case.
+        """
 
     def on_input_required(self, event: InputRequested) -> None:
         """Handle `event`, a result that requests input. Unless overridden, end with an error."""
@@ -77,6 +83,8 @@ class IgnoredRequest(PendingRequest):
 def deliver(event: Event) -> None:
     """Pass `event` to the `PendingRequest` that it concerns, its `token`, if there is one."""
     if isinstance(event, ResultReceived):
+        if event.problems:
+            event.token.on_problems(event.problems.values())
         event.token.end(event.result, None)
     elif isinstance(event, ErrorReceived):
         event.token.end(None, event.error)

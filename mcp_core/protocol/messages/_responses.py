@@ -5,22 +5,26 @@
 2. A result without `resultType` is complete, because earlier servers send none (2026-07-28,
    basic/index, Results). Values that neither the revision nor an active extension defines are
    invalid. A `CreateTaskResult` is valid only for a request that may become a task.
-3. A valid result is decoded once, directly to its type.
+3. A valid result is decoded once, directly to its type. Only one that isn't valid is read again, by
+   its usable parts (`_lenient_results.py`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 from mcp_core import types as t
 from mcp_core._errors import PeerError, RemoteProtocolError
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.protocol.revisions._methods import Role
 
-from ._events import ErrorReceived, InputRequested, ResultReceived, TaskCreated
+from ._events import NO_PROBLEMS, ErrorReceived, InputRequested, ResultReceived, TaskCreated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from msgspec import Raw
 
     from mcp_core.protocol.jsonrpc._codec import Envelope
@@ -28,7 +32,9 @@ if TYPE_CHECKING:
     from mcp_core.protocol.revisions._methods import Method
     from mcp_core.types import RequestId
 
-__all__ = ["OutgoingRequest", "decode_error", "response_event"]
+__all__ = ["OutgoingRequest", "decode_error", "read_leniently", "response_event"]
+
+T = TypeVar("T")
 
 
 class OutgoingRequest(Struct, gc=False):
@@ -80,10 +86,13 @@ def response_event(
     if envelope.result is UNSET:
         assert envelope.error is not UNSET
         return ErrorReceived(id, decode_error(envelope.error), call.token)
+    row = call.row
     try:
-        return _result_event(id, call, envelope.result)
+        read = row.read_result if row is not None else _read_object
+        return _result_event(id, call, envelope.result, read)
     except InvalidPayload as exc:
-        return ErrorReceived(
+        event = _lenient_event(id, call, envelope.result) if row is not None else None
+        return event or ErrorReceived(
             id,
             RemoteProtocolError(f"the result of {call.method} is invalid: {exc}"),
             call.token,
@@ -99,10 +108,49 @@ def decode_error(raw: Raw) -> PeerError | RemoteProtocolError:
     return PeerError(error.code, error.message, error.data)
 
 
+def read_leniently(
+    kind: type[T], raw: Raw | bytes, *, keeps_unknown: bool
+) -> tuple[T, Mapping[str, str]]:
+    """Decode a result that isn't valid, by its usable parts. Return it and what was left out.
+
+    `keeps_unknown` is as for `LenientReader`.
+
+    Raises:
+        InvalidPayload: it has no usable part.
+    """
+    from ._lenient_results import LenientReader  # on first use: most peers need none
+
+    lenient = LenientReader(keeps_unknown=keeps_unknown)
+    return lenient.read(kind, raw), lenient.problems()
+
+
+def _lenient_event(id: RequestId, call: OutgoingRequest, raw: Raw) -> ResultReceived | None:
+    """Return the event for a result that isn't valid, or None if it has no usable part."""
+    row = call.row
+    assert row is not None
+    assert row.result is not None
+    kind = row.result
+    problems = NO_PROBLEMS
+
+    def read(data: Raw | bytes) -> Any:
+        nonlocal problems
+        # A server would send on what its client has sent, and nothing has such a block.
+        found, problems = read_leniently(kind, data, keeps_unknown=row.to is not Role.CLIENT)
+        return found
+
+    try:
+        event = _result_event(id, call, raw, read)
+    except InvalidPayload:
+        return None
+    if not isinstance(event, ResultReceived):
+        return None
+    event.problems = problems
+    return event
+
+
 def _result_event(
-    id: RequestId, call: OutgoingRequest, raw: Raw
+    id: RequestId, call: OutgoingRequest, raw: Raw, read: Callable[[Raw | bytes], Any]
 ) -> ResultReceived | InputRequested | TaskCreated:
-    read = call.row.read_result if call.row is not None else _read_object
     if not call.dialect.result_type:
         if call.may_become_task:
             created = _read_nested_task(raw)

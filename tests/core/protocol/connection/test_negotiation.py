@@ -432,6 +432,33 @@ def run(
     raise AssertionError(f"one question more: {sent}")
 
 
+@pytest.mark.parametrize(
+    ("more", "name", "problem"),
+    [
+        ({"serverInfo": {"name": "hister"}}, "hister", "serverInfo.version was read as empty"),
+        ({"serverInfo": None}, None, None),
+        ({"instructions": ["a"]}, "s", "instructions was left out"),
+        ({"capabilities": {"tools": [{}]}}, "s", "capabilities.tools was read as an empty object"),
+        ({"capabilities": []}, None, None),
+        ({"protocolVersion": 20250618}, None, None),
+    ],
+)
+def test_negotiation_reads_a_handshake_that_deviates_and_names_it(
+    more: Any, name: str | None, problem: str | None
+) -> None:
+    """Name and instructions are for display; what decides about the connection must be there."""
+    reply = initialize_result(D, **more)
+    if problem is None:
+        with pytest.raises(ConnectFailed, match="answer to initialize cannot be read"):
+            run(DUAL, [(probe(), SILENCE), (handshake(), reply)])
+        return
+    peer = run(DUAL, [(probe(), SILENCE), (handshake(), reply)])
+    assert peer.info is not None
+    assert peer.info.name == name
+    assert peer.capabilities == t.ServerCapabilities(tools=t.ToolsCapability())
+    assert [line[: len(problem)] for line in reply.problems] == [problem]
+
+
 @pytest.mark.requirement(
     "PROBE-1", "PROBE-2", "PROBE-3", "PROBE-4", "PROBE-10", "ERR-11", "LIFE-2", "LIFE-5", "LIFE-24"
 )

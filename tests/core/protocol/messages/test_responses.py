@@ -21,6 +21,8 @@ from mcp_core import (
 )
 from mcp_core import types as t
 from mcp_core.protocol.jsonrpc._codec import decode
+from mcp_core.protocol.messages import _responses
+from mcp_core.protocol.messages._events import NO_PROBLEMS
 from mcp_core.protocol.messages._responses import OutgoingRequest, decode_error, response_event
 from tests.harness.jsonrpc import (
     STATEFUL,
@@ -32,11 +34,41 @@ from tests.harness.jsonrpc import (
 
 def event_for(version: str, method: str, **members: Any) -> Any:
     dialect = DIALECTS[version]
-    row = dialect.receives[Role.SERVER].get(method)
+    row = dialect.receives[Role.SERVER].get(method) or dialect.receives[Role.CLIENT].get(method)
     message = {"jsonrpc": "2.0", "id": 7, **members}
     return response_event(
         7, OutgoingRequest(method, row, dialect, "token"), decode(json.dumps(message).encode())
     )
+
+
+def test_response_that_is_valid_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_responses, "read_leniently", None)
+    event = event_for(E, "tools/list", result={"tools": []})
+    assert event == ResultReceived(7, t.ListToolsResult(tools=[]), "token")
+    assert event.problems is NO_PROBLEMS
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_response_with_a_part_that_cannot_be_read_names_it(version: str) -> None:
+    event = event_for(version, "prompts/list", result={"prompts": [{"name": "p"}, 5]})
+    assert event.result == t.ListPromptsResult(prompts=[t.Prompt(name="p")])
+    text = "prompts[1] was left out: Expected `object`, got `int` (at prompts[1])"
+    assert event.problems == {"prompts[]": text}
+
+
+def test_response_of_a_client_keeps_no_block_that_its_server_could_not_send() -> None:
+    """A server encodes the answer of its client again, to give it to the next run of a handler."""
+    video = {"type": "video"}
+    answer: Any = {"role": "assistant", "model": "m"}
+    event = event_for(D, "sampling/createMessage", result=answer | {"content": video})
+    assert type(event) is ErrorReceived
+    both = [{"type": "text", "text": "hi"}, video]
+    event = event_for(D, "sampling/createMessage", result=answer | {"content": both})
+    assert event.result.content == [t.TextContent("hi")]
+    roots = [{"uri": "file:///a"}, {"path": "b"}]
+    event = event_for(D, "roots/list", result={"roots": roots})
+    assert event.result.roots == [t.Root("file:///a")]
+    assert event.problems.keys() == {"roots[]"}
 
 
 LISTED: Any = {"tools": []}
