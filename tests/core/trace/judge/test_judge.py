@@ -36,8 +36,10 @@ from tests.core.trace.judge.conversations import (
     raw_server,
     result,
 )
+from tests.core.trace.judge.rules.features import STRICT, called, content, listed
 from tests.core.trace.judge.rules.http import IN, START, ended, got, sent
 from tests.core.trace.judge.rules.messages import HANDSHAKE, META_E
+from tests.core.trace.judge.rules.utilities import TOOL
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
@@ -219,6 +221,27 @@ def test_finding_names_lines_page_and_level() -> None:
     assert finding.level == "MUST"
     assert finding.link == "https://modelcontextprotocol.io/specification/2025-11-25/basic"
     assert finding.sentence == "the request with the id 1 was answered before"
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        (listed(TOOL, {"name": "bad"}), {"TOOL-2", "TOOL-6"}),
+        (listed(TOOL | {"annotations": {"destructiveHint": "no"}}), {"TOOL-2"}),
+        (content({"type": "widget"}), {"CONT-2"}),
+        (content({"type": "image"}), {"CONT-2"}),
+        (called(), {"TOOL-13"}),
+        (called(content="hi"), {"TOOL-13"}),
+        (called(content=[], isError="false"), {"TOOL-13"}),
+        ([*listed(STRICT), *called(content=[], structuredContent={"a": "x"})], {"TOOL-10"}),
+    ],
+)
+def test_result_that_a_client_reads_generously_is_judged_exactly(
+    version: str, said: list[Sent], rows: set[str]
+) -> None:
+    found, _ = judge(Start(version), said)
+    assert rows <= {each.row for each in found}
 
 
 def test_responses_to_one_id_twice_in_use_are_not_judged_as_one() -> None:
