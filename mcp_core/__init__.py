@@ -12,6 +12,7 @@ from ._errors import CallTimeout as CallTimeout
 from ._errors import ConnectFailed as ConnectFailed
 from ._errors import ConnectionLost as ConnectionLost
 from ._errors import Fault as Fault
+from ._errors import InvalidToolResult as InvalidToolResult
 from ._errors import LocalProtocolError as LocalProtocolError
 from ._errors import McpError as McpError
 from ._errors import McpTrioError as McpTrioError
@@ -82,6 +83,7 @@ __all__ = [
     "FormSchema",
     "InputProblem",
     "InputRequested",
+    "InvalidToolResult",
     "Limits",
     "LocalProtocolError",
     "McpError",

@@ -25,6 +25,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "Fault",
+    "InvalidToolResult",
     "LocalProtocolError",
     "McpError",
     "McpTrioError",
@@ -80,6 +81,25 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """A message from the peer that the protocol doesn't allow."""
+
+
+class InvalidToolResult(RemoteProtocolError):
+    """A tool's result that doesn't fit the output schema of the tool. The tool has run.
+
+    The option `check_output` decides whether it is raised. Do not repeat the call because of it.
+
+    Args:
+        problem: what doesn't fit, with the tool's name.
+        result: the result as it arrived, a `types.CallToolResult`.
+    """
+
+    def __init__(self, problem: str, result: Any) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.result = result
+
+    def __reduce__(self) -> tuple[type[InvalidToolResult], tuple[str, Any]]:
+        return type(self), (self.problem, self.result)
 
 
 class _JsonRpcError(McpTrioError):

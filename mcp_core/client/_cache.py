@@ -21,7 +21,7 @@ from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.protocol.revisions._methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["ResultCache"]
 
@@ -53,6 +53,7 @@ _INVALIDATES: Final[Mapping[str, tuple[str, ...]]] = {
 class _CacheEntry(NamedTuple):
     data: bytes
     stale_at: float
+    problems: tuple[str, ...]  # what was left out of the result
 
 
 class ResultCache:
@@ -72,8 +73,17 @@ class ResultCache:
     def __repr__(self) -> str:
         return f"<ResultCache of {len(self._entries)} results, {self._bytes} bytes>"
 
-    def get(self, method: str, params: Mapping[str, Any] | None, now: float) -> Any:
-        """Return a fresh result of that request, or None. The caller may modify it."""
+    def get(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        now: float,
+        problems: list[str] | None = None,
+    ) -> Any:
+        """Return a fresh result of that request, or None. The caller may modify it.
+
+        What was left out of it is appended to `problems`.
+        """
         key = _key(method, params)
         entry = self._entries.get(key) if key is not None else None
         if entry is None or key is None:
@@ -81,6 +91,8 @@ class ResultCache:
         if now >= entry.stale_at:
             self._remove(key)
             return None
+        if problems is not None:
+            problems += entry.problems
         return _DECODERS[method](entry.data)
 
     def put(
@@ -90,6 +102,7 @@ class ResultCache:
         result: Any,
         now: float,
         generation: int,
+        problems: Iterable[str] = (),
     ) -> None:
         """Store `result` for the time that it declares, if any.
 
@@ -100,6 +113,7 @@ class ResultCache:
             now: when it was received.
             generation: the `generation` before the request was sent. If it has changed since, the
                 result may be older than the change, and isn't stored.
+            problems: what was left out of the result.
         """
         key = _key(method, params)
         if key is None or not isinstance(result, t.CacheableResult):
@@ -108,7 +122,8 @@ class ResultCache:
             self._remove(key)  # even if the new result isn't stored
         if generation != self.generation or result.ttl_ms is None or result.ttl_ms <= 0:
             return
-        entry = _CacheEntry(encode(result), now + min(result.ttl_ms, _MAX_TTL) / 1000)
+        stale_at = now + min(result.ttl_ms, _MAX_TTL) / 1000
+        entry = _CacheEntry(encode(result), stale_at, tuple(problems))
         if _size(key, entry) > _MAX_BYTES:
             return  # it would evict all others, and then itself
         self._entries[key] = entry

@@ -18,11 +18,13 @@ from typing import (
     Any,
     Final,
     Generic,
+    Literal,
     NamedTuple,
     Protocol,
     TypeAlias,
     TypedDict,
     TypeVar,
+    get_args,
 )
 
 from msgspec import Struct
@@ -34,6 +36,8 @@ from mcp_core.protocol.messages._events import InputRequested, ProgressReceived,
 from mcp_core.protocol.messages._pending import PendingRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcp_core import types as t
     from mcp_core.types import RequestId
 
@@ -41,10 +45,12 @@ __all__ = [
     "CallOptions",
     "CallSteps",
     "CallWait",
+    "CheckOutput",
     "PagedList",
     "Params",
     "PendingCall",
     "UntimedRequest",
+    "check_mode",
     "complete_argument",
 ]
 
@@ -66,6 +72,8 @@ class UntimedRequest(NamedTuple):
     params: Params
     limit: float | None = None
 
+
+CheckOutput: TypeAlias = Literal["error", "warn", "off"]
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], object]
 
@@ -99,6 +107,11 @@ class CallOptions(TypedDict, total=False):
             doesn't know what they mean.
         headers: over HTTP, more headers of the request. They replace the client's headers of the
             same name. Such a request is always sent, too.
+        problems: a list to which the call appends what it left out of its result, because it could
+            not be read: a line for each kind of place. The first of each kind is logged, too.
+        check_output: what follows if a tool's result doesn't fit the tool's output schema: "error"
+            raises `InvalidToolResult`, "warn" logs it and adds it to `problems`, "off" doesn't
+            compare. Default: the client's option of that name.
     """
 
     timeout: float | None
@@ -106,6 +119,8 @@ class CallOptions(TypedDict, total=False):
     progress: Progress | None
     meta: Mapping[str, Any] | None
     headers: Mapping[str, str] | None
+    problems: list[str]
+    check_output: CheckOutput
 
 
 class CallWait(abc.ABC):
@@ -157,7 +172,8 @@ class PendingCall(PendingRequest, Generic[T]):
 
     Raises:
         TypeError: an option is unknown.
-        ValueError: a timeout is negative or not a number.
+        ValueError: a timeout is negative or not a number, or `check_output` has another value than
+            those of `CallOptions`.
     """
 
     # Class attributes, because nearly every call starts with the same values.
@@ -200,6 +216,8 @@ class PendingCall(PendingRequest, Generic[T]):
             self._max_timeout = _check_seconds(
                 "max_timeout", options.get("max_timeout", default_max_timeout)
             )
+            if "check_output" in options:
+                check_mode(options["check_output"])
 
     @abc.abstractmethod
     def wake(self) -> None:
@@ -245,6 +263,12 @@ class PendingCall(PendingRequest, Generic[T]):
         self._advance(result, error)
         if not self.done:
             self.deadline_changed()
+
+    def on_problems(self, problems: Iterable[str]) -> None:
+        """Append `problems` to the list that the caller gave, if it did."""
+        found = self._options.get("problems")
+        if found is not None:
+            found.extend(problems)
 
     def on_input_required(self, event: InputRequested) -> None:
         """Pass the event to the call in place of a result."""
@@ -375,6 +399,17 @@ class PendingCall(PendingRequest, Generic[T]):
         )
 
 
+def check_mode(mode: CheckOutput) -> CheckOutput:
+    """Return the value of an option `check_output`.
+
+    Raises:
+        ValueError: there is no such value.
+    """
+    if mode not in get_args(CheckOutput):
+        raise ValueError(f'check_output is "error", "warn" or "off", not {mode!r}')
+    return mode
+
+
 def _check_seconds(option: str, seconds: float | None) -> float | None:
     if seconds is not None and not seconds >= 0:
         raise ValueError(f"{option} is a number of seconds from 0 on, or None, not {seconds!r}")
@@ -385,6 +420,7 @@ class PagedList(Generic[T]):
     """The items of all pages of `method`.
 
     While `has_more`, request a page with `params` and pass it to `add_page`; then read `items`.
+    `problem` is what is wrong with the end of the list, or "".
 
     Args:
         method: the method that lists.
@@ -398,11 +434,13 @@ class PagedList(Generic[T]):
         self.method = method
         self.items: list[T] = []
         self.has_more = True
+        self.problem = ""
         self._member = member
         self._limit = limit
         self._size = 0
         self._cursor: str | None = None
         self._seen: set[str] = set()
+        self._last_page: list[T] = []
 
     def __repr__(self) -> str:
         more = ", not at the end" if self.has_more else ""
@@ -416,13 +454,20 @@ class PagedList(Generic[T]):
     def add_page(self, page: Any) -> None:
         """Add a page.
 
-        The last page isn't measured: each page is limited by a message's size.
+        The last page isn't measured: each page is limited by a message's size. A page that repeats
+        the one before, with its cursor, ends the list: the server pays no attention to cursors.
 
         Raises:
-            RemoteProtocolError: a cursor is repeated, or there is a further page after 10,000 pages
-                or too many bytes.
+            RemoteProtocolError: a cursor is repeated with another page, or there is a further page
+                after 10,000 pages or too many bytes.
         """
-        self.items += getattr(page, self._member)
+        items: list[T] = getattr(page, self._member)
+        is_repeated = self._cursor is not None and page.next_cursor == self._cursor
+        if is_repeated and items == self._last_page:
+            self.end_early("the server has sent the last page and its cursor twice")
+            return
+        self.items += items
+        self._last_page = items
         self._cursor = page.next_cursor
         if self._cursor is None:
             self.has_more = False
@@ -445,6 +490,21 @@ class PagedList(Generic[T]):
                 f"more. They take about {self._size} bytes of memory, and the limit is "
                 f"{self._limit}; connect with a higher max_listing"
             )
+
+    def refused(self) -> bool:
+        """End the list at a cursor that the server has refused, and return True if that is "".
+
+        It is a cursor like any other, and many servers mean the end of the list by it.
+        """
+        if self._cursor != "":
+            return False
+        self.end_early('the server has refused its own cursor ""')
+        return True
+
+    def end_early(self, why: str) -> None:
+        """End the list, which may have more items."""
+        self.has_more = False
+        self.problem = f"{self.method} ends after {self._received}: {why}"
 
     @property
     def _received(self) -> str:

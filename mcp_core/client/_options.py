@@ -20,11 +20,15 @@ from mcp_core.protocol.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.protocol.revisions._dialects import ALL
 from mcp_core.protocol.revisions._methods import TASKS
 
+from ._calls import check_mode
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_core._limits import Limits
     from mcp_core.protocol.messages._events import Peer
+
+    from ._calls import CheckOutput
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",
@@ -139,6 +143,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
             (2026-07-28).
         max_listing: bytes of memory that all pages of one listing may take, estimated; default 48
             MiB. If the server offers a further page after that, the call fails.
+        check_output: the default of the call's option of that name: "error" (the default), "warn"
+            or "off".
     """
 
     versions: Iterable[str]
@@ -156,6 +162,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
     limits: Limits
     cache: bool
     max_listing: int
+    check_output: CheckOutput
 
 
 def client_config(
@@ -166,9 +173,9 @@ def client_config(
     `kind` is the `TypedDict` of all options that the driver has.
 
     Raises:
-        ValueError: an unknown version or log level, an invalid identifier of an extension, tasks
-            among the extensions, seconds or bytes out of range, a declared capability without a
-            callback, or an invalid root.
+        ValueError: an unknown version, log level or `check_output`, an invalid identifier of an
+            extension, tasks among the extensions, seconds or bytes out of range, a declared
+            capability without a callback, or an invalid root.
         TypeError: an option is unknown, or the roots are a single string.
     """
     check_keywords(options, kind, "connect()")
@@ -189,6 +196,8 @@ def client_config(
     level = options.get("log_level")
     if level is not None:
         check_level(level)
+    if "check_output" in options:
+        check_mode(options["check_output"])
     limits = options.get("limits", CLIENT_LIMITS)
     max_listing = options.get("max_listing", limits.listing)
     if max_listing < 0:

@@ -154,7 +154,7 @@ class AbstractClient(abc.ABC):
         self._conn = Connection(_CLIENT, config)
         self._status = ConnectionStatus(self._conn)
         self._cache = ResultCache() if options.get("cache", True) else None
-        self._outputs = OutputSchemas()
+        self._outputs = OutputSchemas(options.get("check_output", "error"), self._report)
         self._log_level = options.get("log_level")
         if self._log_level is None and options.get("on_log") is not None:
             self._log_level = "info"
@@ -376,8 +376,8 @@ class AbstractClient(abc.ABC):
         Raises:
             UnexpectedResult: the structured content is missing, or not of the type `returns`.
             DeclarationError: JSON cannot be decoded as the type `returns`; nothing was sent.
-            RemoteProtocolError: also if the result doesn't fit the output schema of an earlier
-                `list_tools`.
+            InvalidToolResult: the result doesn't fit the output schema of an earlier `list_tools`,
+                and `check_output` is "error".
         """
         if returns is None:
             return await self._call(self._tool_call(name, arguments, options), options)
@@ -689,6 +689,7 @@ class AbstractClient(abc.ABC):
                 self._subscription_client,
                 self._call,
                 self._log_error,
+                self._report,
             )
         return self._poller
 
@@ -735,15 +736,18 @@ class AbstractClient(abc.ABC):
         cache = self._cache
         if cache is None or options.get("meta") or options.get("headers"):
             return (yield from self._once(method, params))
-        found = cache.get(method, params, self._clock())
+        # Those of the response are appended to the caller's list, or to a new one.
+        problems = options.setdefault("problems", [])
+        found = cache.get(method, params, self._clock(), problems)
         if found is not None:
             return found
         generation = cache.generation
+        known = len(problems)
         result = yield method, params
         if isinstance(result, InputRequested):
             # Not cached: the result depends on what the user says now.
             return (yield from self._send_with_input(method, params, result))
-        cache.put(method, params, result, self._clock(), generation)
+        cache.put(method, params, result, self._clock(), generation, problems[known:])
         return result
 
     def _pages(self, method: str, member: str, options: CallOptions) -> CallSteps[list[Any]]:
@@ -760,11 +764,20 @@ class AbstractClient(abc.ABC):
                 if self._cache is not None:
                     self._cache.discard(method)
                 unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
+                if unknown_cursor and pages.refused():
+                    continue
                 if not (may_restart and pages.params and unknown_cursor):
                     raise
                 may_restart = False
                 pages = PagedList(method, member, limit)
+        if pages.problem:
+            self._report(pages.problem, options)
         return pages.items
+
+    def _report(self, problem: str, options: CallOptions) -> None:
+        """Log what is wrong with the result of a call, and add it to what its caller gets."""
+        self._log_warning(problem)
+        options.setdefault("problems", []).append(problem)
 
     def _tools(self, options: CallOptions) -> CallSteps[list[t.Tool]]:
         tools = yield from self._pages("tools/list", "tools", options)
@@ -792,8 +805,8 @@ class AbstractClient(abc.ABC):
             params = {**params, "task": {}}
             result = yield from self._tool_request(params, options)
         if isinstance(result, TaskCreated) or result.is_error:
-            result = yield from self._follow(result, params, options)
-        self._outputs.check(name, result)
+            return (yield from self._follow(result, params, options))
+        self._outputs.check(name, result, options)
         return result
 
     def _follow(
@@ -811,6 +824,7 @@ class AbstractClient(abc.ABC):
                 return result
             result = yield from self._tool_request({**params, "task": {}}, options)
             if not isinstance(result, TaskCreated):
+                self._outputs.check(params["name"], result, options)
                 return result
         return (yield from self._task_poller().follow_created(result, params["name"], options))
 

@@ -209,12 +209,59 @@ async def test_client_list_reads_all_pages(nursery: either.Nursery) -> None:
 async def test_client_list_with_a_repeated_cursor_raises(nursery: either.Nursery) -> None:
     async with connected() as (client, wire):
         call_task = CallTask(nursery, client.list_tools)
+        names = iter("abc")
         while not call_task.ended.is_set():
             sent = await wire.receive()
-            await wire.send(result(sent["id"], {"tools": [TOOL], "nextCursor": "again"}))
+            page = {"tools": [TOOL | {"name": next(names)}], "nextCursor": "again"}
+            await wire.send(result(sent["id"], page))
             await either.wait_all_tasks_blocked()
         assert isinstance(call_task.error, RemoteProtocolError)
         assert await wire.is_silent()
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(
+    ("cursor", "second", "problem"),
+    [
+        ("40", None, "the server has sent the last page and its cursor twice"),
+        ("", None, "the server has sent the last page and its cursor twice"),
+        ("", -32602, 'the server has refused its own cursor ""'),
+    ],
+)
+async def test_client_list_of_a_server_that_ignores_cursors_ends(
+    version: str,
+    cursor: str,
+    second: int | None,
+    problem: str,
+    nursery: either.Nursery,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The only page has a cursor, and asking with that gives the page again, or an error."""
+    async with connected(version) as (client, wire):
+        found: list[str] = []
+        call_task = CallTask(nursery, lambda: client.list_tools(problems=found))
+        page = {"tools": [TOOL], "nextCursor": cursor}
+        await wire.send(result((await wire.receive())["id"], page))
+        sent = await wire.receive()
+        assert sent["params"]["cursor"] == cursor
+        again = result(sent["id"], page) if second is None else error(sent["id"], second, "what?")
+        await wire.send(again)
+        await call_task.ended.wait()
+        assert [each.name for each in call_task.result] == [TOOL["name"]]
+        assert found == [f"tools/list ends after 1 items in 1 pages: {problem}"]
+        assert found[0] in caplog.text
+        assert await wire.is_silent()
+
+
+async def test_client_list_whose_cursor_is_refused_raises(nursery: either.Nursery) -> None:
+    async with connected() as (client, wire):
+        call_task = CallTask(nursery, client.list_tools)
+        for _ in range(2):  # it begins once more
+            page = {"tools": [TOOL], "nextCursor": "2"}
+            await wire.send(result((await wire.receive())["id"], page))
+            await wire.send(error((await wire.receive())["id"], -32602, "what?"))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, PeerError)
 
 
 @pytest.mark.requirement("RPC-11", "ERR-10")
@@ -235,7 +282,8 @@ async def test_client_error_response_raises_peer_error(nursery: either.Nursery) 
 @pytest.mark.parametrize(
     ("version", "answer"),
     [
-        (D, {"content": "no list"}),
+        (D, {"content": 5}),
+        (D, {"content": [{"type": "image"}]}),
         (D, [1]),
         (E, {"resultType": "strange", "content": []}),
         (E, {"resultType": "input_required"}),

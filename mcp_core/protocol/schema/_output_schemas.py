@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from mcp_core._errors import RemoteProtocolError
+from mcp_core._errors import InvalidToolResult
 from mcp_core.protocol.jsonrpc._codec import encode, reader
 
 from ._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcp_core.types import CallToolResult, Tool
 
@@ -29,11 +29,19 @@ _read_schema = reader(dict[str, Any])
 
 
 class OutputSchemas:
-    """The output schemas of a server's tools."""
+    """The output schemas of a server's tools.
 
-    __slots__ = ("_by_tool", "_compiled")
+    Args:
+        mode: what follows if a result doesn't fit, unless its call says otherwise: "error", "warn"
+            or "off".
+        report: called for "warn", with what is wrong and the options of the call.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_tool", "_compiled", "_mode", "_report")
+
+    def __init__(self, mode: str, report: Callable[[str, Any], object]) -> None:
+        self._mode = mode
+        self._report = report
         # By tool name. Encoded, because the list of tools belongs to the caller that requested it.
         self._by_tool: dict[str, bytes] = {}
         # Compiled schemas by their encoding; None if a schema is too large to check with.
@@ -59,15 +67,24 @@ class OutputSchemas:
         self._by_tool.clear()
         self._compiled.clear()
 
-    def check(self, name: str, result: CallToolResult) -> None:
-        """Check a result of tool `name`.
+    def check(self, name: str, result: CallToolResult, options: Mapping[str, Any]) -> None:
+        """Compare a result of tool `name` with the tool's output schema.
+
+        `options` are those of the call: `check_output` says what follows.
 
         Raises:
-            RemoteProtocolError: it doesn't fit the tool's output schema.
+            InvalidToolResult: it doesn't fit.
         """
-        error = self.find_error(name, result) if name in self._by_tool else None
-        if error is not None:
-            raise RemoteProtocolError(f"the result of tool {name!r} {error}")
+        if name not in self._by_tool:
+            return
+        mode = options.get("check_output", self._mode)
+        error = None if mode == "off" else self.find_error(name, result)
+        if error is None:
+            return
+        problem = f"the result of tool {name!r} {error}"
+        if mode != "warn":
+            raise InvalidToolResult(problem, result)
+        self._report(problem, options)
 
     def find_error(self, name: str, result: CallToolResult) -> str | None:
         """Return what is wrong with a result of tool `name`.

@@ -38,6 +38,7 @@ from mcp_core.client._calls import CallWait, UntimedRequest
 from mcp_core.protocol.input_requests._kinds import check_input_request, check_response
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.protocol.messages._pending import IgnoredRequest
+from mcp_core.protocol.messages._responses import read_leniently
 from mcp_core.runtime._callback_queue import CallbackQueue
 from mcp_core.runtime._client_callbacks import CallbackJob, InputWait
 from mcp_core.tasks._record import FINAL_STATUSES
@@ -74,6 +75,8 @@ _POLLS_BEFORE_LISTENING: Final = 2
 # Seconds between polls of a task whose states the server sends. A notification may be lost.
 _LISTENING_INTERVAL: Final = 30.0
 
+# The options of a call that also apply to the requests about its task.
+_KEPT: Final = ("timeout", "problems", "check_output")
 _read_result: Final[Callable[[Raw | bytes], t.CallToolResult]] = reader(t.CallToolResult)
 # Sorted, because a server that keeps a form in a hash table may write it in another order.
 _canonical: Final = msgspec.json.Encoder(order="sorted").encode
@@ -94,6 +97,8 @@ class TaskPoller:
         subscriptions: returns the client's subscriptions.
         call: runs the steps of a call.
         log_error: logs an error that ends no call.
+        report: logs what is wrong with a result, and adds it to what the caller gets. It is called
+            with the options of the call, too.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class TaskPoller:
         subscriptions: Callable[[], SubscriptionClient],
         call: Callable[[CallSteps[Any], CallOptions], Coroutine[Any, Any, Any]],
         log_error: Callable[[str, BaseException], object],
+        report: Callable[[str, CallOptions], object],
     ) -> None:
         self._conn = conn
         self._status = status
@@ -121,6 +127,7 @@ class TaskPoller:
         self._listener = TaskListener(subscriptions, clock)
         self._call = call
         self._log_error = log_error
+        self._report = report
         # By id: the tasks that a caller keeps or follows.
         self._tasks: WeakValueDictionary[str, ClientTask] = WeakValueDictionary()
 
@@ -177,7 +184,7 @@ class TaskPoller:
 
     def _created_task(self, created: TaskCreated, tool: str, options: CallOptions) -> ClientTask:
         meanwhile = (created.meta or {}).get(t.META_IMMEDIATE_RESPONSE)
-        kept: CallOptions = {"timeout": options["timeout"]} if "timeout" in options else {}
+        kept: Any = {name: options.get(name) for name in _KEPT if name in options}
         task = self._new_task(
             created.task, tool, meanwhile if isinstance(meanwhile, str) else None, kept
         )
@@ -207,8 +214,8 @@ class TaskPoller:
             TaskCancelled: the task was cancelled.
             PeerError: the call failed, or the server has no such task any more.
             CallTimeout: the task is over its time to live.
-            RemoteProtocolError: what the server sent about the task is invalid, or the result does
-                not fit the tool's output schema.
+            RemoteProtocolError: what the server sent about the task is invalid.
+            InvalidToolResult: the result doesn't fit the tool's output schema.
         """
         while not task.settled:
             yield from self.advance(task)
@@ -412,8 +419,13 @@ class TaskPoller:
         try:
             result = _read_result(raw)
         except InvalidPayload as exc:
-            raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
-        self._outputs.check(task.tool, result)
+            try:
+                result, problems = read_leniently(t.CallToolResult, raw, keeps_unknown=True)
+            except InvalidPayload:
+                raise RemoteProtocolError(f"the result of the task is invalid: {exc}") from None
+            for problem in problems.values():
+                self._report(f"the result of tool {task.tool!r}: {problem}", task.options)
+        self._outputs.check(task.tool, result, task.options)
         return result
 
     @property

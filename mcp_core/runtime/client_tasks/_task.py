@@ -152,7 +152,6 @@ class ClientTask:
     ) -> None:
         self._steps = steps
         self._run = run
-        self._options: CallOptions = options or {}
         self.id = task.task_id
         self.tool = tool
         self.status: t.TaskStatus = task.status
@@ -165,6 +164,7 @@ class ClientTask:
         self.error: t.ErrorData | None = None
         # The rest is for `TaskPoller`. The clock is the client's own: the server's may be wrong.
         self._began = now
+        self.options: CallOptions = options or {}
         self.wake: Callable[[], object] = _nothing  # ends the wait for the next poll
         self.end_progress: Callable[[], object] = _nothing  # its progress isn't followed any more
         self.waiting: list[PendingCall[Any]] | None = None  # while another call takes the next step
@@ -218,7 +218,7 @@ class ClientTask:
             PeerError: the server has no such task any more (-32602).
         """
         if not self.ended:
-            await self._run(self._steps.refresh(self), self._options)
+            await self._run(self._steps.refresh(self), self.options)
         return self.state
 
     async def states(self) -> AsyncIterator[TaskState]:
@@ -230,7 +230,7 @@ class ClientTask:
         seen = self.state
         yield seen
         while not self.ended:
-            await self._run(self._steps.advance(self), {**self._options, "max_timeout": None})
+            await self._run(self._steps.advance(self), {**self.options, "max_timeout": None})
             if self.state != seen:
                 seen = self.state
                 yield seen
@@ -249,10 +249,10 @@ class ClientTask:
             TaskCancelled: the task was cancelled.
             PeerError: the call failed with this error, or the server has no such task any more.
             CallTimeout: the task hasn't ended in time.
-            RemoteProtocolError: the result doesn't fit the tool's output schema.
+            InvalidToolResult: the result doesn't fit the tool's output schema.
         """
         result: t.CallToolResult = await self._run(
-            self._steps.follow(self), {**self._options, "max_timeout": timeout}
+            self._steps.follow(self), {**self.options, "max_timeout": timeout}
         )
         return result
 
@@ -261,7 +261,7 @@ class ClientTask:
 
         The server may take some time for it: `status` is then still "working".
         """
-        await self._run(self._steps.cancel(self), self._options)
+        await self._run(self._steps.cancel(self), self.options)
 
     def update(
         self, task: t.Task | t.GetTaskResult | t.TaskStatusParams | t.CancelTaskResult

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 
+from mcp_core import InvalidToolResult
 from mcp_core.protocol.schema import _output_schemas
 from mcp_core.protocol.schema._json_schema import UntrustedSchema
 from mcp_core.protocol.schema._output_schemas import OutputSchemas
@@ -19,10 +22,45 @@ def tool(name: str, output: Any) -> Tool:
     return Tool(name=name, input_schema={"type": "object"}, output_schema=output)
 
 
+def nothing_known(mode: str = "error") -> OutputSchemas:
+    def report(problem: str, options: Any) -> None:
+        options["problems"].append(problem)
+
+    return OutputSchemas(mode, report)
+
+
 def knowing(**outputs: Any) -> OutputSchemas:
-    known = OutputSchemas()
+    known = nothing_known()
     known.replace_all(tool(name, output) for name, output in outputs.items())
     return known
+
+
+@pytest.mark.parametrize(
+    ("default", "options", "raises", "reported"),
+    [
+        ("error", {}, True, 0),
+        ("error", {"check_output": "warn"}, False, 1),
+        ("error", {"check_output": "off"}, False, 0),
+        ("warn", {}, False, 1),
+        ("warn", {"check_output": "error"}, True, 0),
+        ("off", {}, False, 0),
+        ("off", {"check_output": "error"}, True, 0),
+    ],
+)
+def test_output_schemas_check_follows_the_option_of_the_call_then_of_the_client(
+    default: str, options: dict[str, Any], raises: bool, reported: int
+) -> None:
+    known = nothing_known(default)
+    known.replace_all([tool("t", CITY)])
+    problems: list[str] = []
+    text = "the result of tool 't' does not fit its outputSchema: city: 1 is not of type 'string'"
+    outcome: Any = pytest.raises(InvalidToolResult) if raises else nullcontext()
+    with outcome as caught:
+        known.check("t", given({"city": 1}), {"problems": problems, **options})
+    assert problems == [text] * reported
+    if raises:
+        assert caught.value.problem == str(caught.value) == text
+        assert pickle.loads(pickle.dumps(caught.value)).result == given({"city": 1})
 
 
 def given(value: Any, *, is_error: bool | None = False) -> CallToolResult:
@@ -115,7 +153,7 @@ def test_output_schemas_compile_lazily_and_once(monkeypatch: pytest.MonkeyPatch)
 
 def test_output_schemas_keep_copy_of_listed_schema() -> None:
     listed = tool("t", {"type": "integer"})
-    known = OutputSchemas()
+    known = nothing_known()
     known.replace_all([listed])
     assert listed.output_schema is not None
     listed.output_schema.clear()

@@ -12,11 +12,13 @@ from mcp_core import (
     CLIENT_LIMITS,
     CallTimeout,
     ConnectionLost,
+    InvalidToolResult,
     LocalProtocolError,
     McpError,
     PeerError,
     RemoteProtocolError,
 )
+from mcp_core.types import TextContent, UnknownContent
 from tests.core.runtime.client_tasks.test_poller import (
     ADA,
     ASK,
@@ -41,6 +43,7 @@ from tests.harness.messages.scripted_server import (
 from tests.levels import long
 
 if TYPE_CHECKING:
+    from mcp_core.drivers import CallOptions
     from tests.harness.messages.scripted_server import ClientPlay
 
 ASK_MODEL = {
@@ -275,7 +278,8 @@ def test_extension_task_created_as_completed_that_works_again_raises(play_with: 
         (state(E, "completed"), "is completed, and has no result"),
         (state(E, "completed", error={"code": 1, "message": "x"}), "has no result"),
         (state(E, "completed", result=5), "the result of the task is invalid"),
-        (state(E, "completed", result={"content": "owls"}), "the result of the task is invalid"),
+        (state(E, "completed", result={"content": 5}), "the result of the task is invalid"),
+        (state(E, "completed", result={"content": [5]}), "the result of the task is invalid"),
         (state(E, "completed", result=created(E)), "the result of the task is invalid"),
     ],
 )
@@ -288,7 +292,7 @@ def test_extension_outcome_invalid_raises(play_with: Any, last: Message, text: s
     assert server.count("tasks/cancel") == (not ended_before)
 
 
-@pytest.mark.parametrize("result", [{}, {"content": "owls"}, {"content": [5]}, created(D)])
+@pytest.mark.parametrize("result", [{"content": 5}, {"content": [5]}, created(D)])
 @both_drivers
 def test_2025_11_25_result_invalid_raises(play_with: Any, result: Message) -> None:
     found, _ = outcome_of(play_with, D, answers(D, **{"tasks/result": result}))
@@ -296,19 +300,66 @@ def test_2025_11_25_result_invalid_raises(play_with: Any, result: Message) -> No
     assert "the result of the task is invalid" in str(found)
 
 
+WRONG_OUTPUT: Message = CONTENT | {"structuredContent": {"n": "x"}}
+
+
+def wrong_outputs(version: str) -> Message:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tool = RESEARCH | {"outputSchema": schema, "execution": {"taskSupport": "required"}}
+    lists = {"tools/list": {"tools": [tool]}, "tasks/result": WRONG_OUTPUT}
+    return answers(version, ended(version, WRONG_OUTPUT), **lists)
+
+
 @both_forms
 @both_drivers
 def test_result_that_does_not_fit_output_schema_raises(play_with: Any, version: str) -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    tool = RESEARCH | {"outputSchema": schema, "execution": {"taskSupport": "required"}}
-    wrong = CONTENT | {"structuredContent": {"n": "x"}}
-    script = answers(
-        version, ended(version, wrong), **{"tools/list": {"tools": [tool]}, "tasks/result": wrong}
-    )
-    found, server = outcome_of(play_with, version, script)
-    assert type(found) is RemoteProtocolError
+    found, server = outcome_of(play_with, version, wrong_outputs(version))
+    assert type(found) is InvalidToolResult
     assert "the result of tool 'research'" in str(found)
+    assert found.result.structured_content == {"n": "x"}
     assert server.count("tasks/cancel") == 0  # it has ended
+
+
+@both_forms
+@both_drivers
+def test_result_that_does_not_fit_output_schema_is_given_with_warn(
+    play_with: Any, version: str
+) -> None:
+    """The option of the call that became a task holds for the task, and the line comes once."""
+
+    async def main(play: ClientPlay) -> None:
+        await play.client.list_tools()
+        problems: list[str] = []
+        options: CallOptions = {"check_output": "warn", "problems": problems}
+        result = await play.client.call_tool("research", **options)
+        assert result.structured_content == {"n": "x"}
+        assert len(problems) == 1
+        task = await play.client.start_tool("research", **options)
+        assert await task.result() == result
+        assert len(problems) == 2
+
+    play_with(main, version, answers=wrong_outputs(version))
+
+
+@both_forms
+@both_drivers
+def test_result_of_task_is_read_by_its_usable_parts(play_with: Any, version: str) -> None:
+    """A task's result is read as a call's result, and the caller's list names the omissions."""
+    part: Message = {"content": [{"type": "text"}, {"type": "widget"}, *CONTENT["content"]]}
+
+    async def main(play: ClientPlay) -> None:
+        problems: list[str] = []
+        client = await listed(play)
+        result = await client.call_tool("research", problems=problems)
+        assert result.content == [UnknownContent("widget", {}), TextContent("owls")]
+        text = (
+            "content[0] 'text' was left out: Object missing required field `text` (at content[0])"
+        )
+        assert problems == [f"the result of tool 'research': {text}"]
+
+    play_with(
+        main, version, answers=answers(version, ended(version, part), **{"tasks/result": part})
+    )
 
 
 @both_forms
