@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import CallTimeout
+from mcp_asyncio_shim import Host as AsyncioHost
+from mcp_core import CallTimeout, InvalidToolResult, RemoteProtocolError
+from mcp_core.drivers import client_config
 from mcp_core.registry import Server
+from mcp_core.runtime.host import ServerSource
+from mcp_core.types import CallToolResult, PromptMessage, TextContent, UnknownContent
+from mcp_trio.host import Host as TrioHost
 from tests.harness import either
 from tests.harness.jsonrpc import (
     D,
@@ -19,9 +25,12 @@ from tests.harness.jsonrpc import (
     result,
 )
 from tests.harness.wire.client import CallTask, connected
-from tests.harness.wire.lines import served
+from tests.harness.wire.lines import Wire, served
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_core.runtime import AbstractClient
     from tests.harness.jsonrpc import Message
 
 pytestmark = pytest.mark.usefixtures("each_driver")
@@ -164,3 +173,247 @@ async def test_client_reads_meta_that_is_null_as_absent(
         assert (call_task.result.meta, call_task.result.content[0].meta) == (None, None)
     assert len(logged) == (version == D)
     assert warnings_of(caplog) == []
+
+
+# -- Results that are read by their usable parts ---------------------------------------------------
+
+SCHEMA: Message = {"type": "object"}
+GOOD: Message = {"name": "good", "inputSchema": SCHEMA}
+# An entry that cannot be read, and the answer, in each list of a server.
+LISTS: list[tuple[str, str, Message, str]] = [
+    ("list_tools", "tools", GOOD, "tools[1] 'bad' was left out: Object missing required"),
+    ("list_prompts", "prompts", {"name": "good"}, "prompts[1] was left out: Expected `object`"),
+    ("list_resources", "resources", {"name": "a", "uri": "x:a"}, "resources[1] 'bad' was left out"),
+    (
+        "list_resource_templates",
+        "resourceTemplates",
+        {"name": "a", "uriTemplate": "x:{a}"},
+        "resourceTemplates[1] 'bad' was left out",
+    ),
+]
+BAD: dict[str, Any] = {"prompts": 5}
+CACHED: Message = {"ttlMs": 60_000, "cacheScope": "private"}
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(("call", "member", "good", "problem"), LISTS)
+async def test_client_leaves_out_an_entry_that_cannot_be_read_and_names_it(
+    version: str,
+    call: str,
+    member: str,
+    good: Message,
+    problem: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The other entries are there, also from the cache, and one warning names what isn't."""
+    bad = BAD.get(member, {"name": "bad"})
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        for _ in range(2):
+            found: list[str] = []
+            options = {"problems": found}
+            task = CallTask(nursery, lambda options=options: getattr(client, call)(**options))  # type: ignore[misc]
+            if version == D or not _:
+                id = (await wire.receive())["id"]
+                await wire.send(result(id, {member: [good, bad], **CACHED}))
+            await task.ended.wait()
+            assert len(task.result) == 1
+            [line] = found
+            assert line.startswith(problem)
+    [warning] = warnings_of(caplog)
+    assert problem in warning
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_client_list_of_nothing_but_unreadable_entries_raises(version: str) -> None:
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        task = CallTask(nursery, client.list_tools)
+        await wire.send(result((await wire.receive())["id"], {"tools": [{"name": "bad"}] * 1000}))
+        await task.ended.wait()
+        assert isinstance(task.error, RemoteProtocolError)
+        assert "the result of tools/list is invalid" in str(task.error)
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_client_gets_a_block_of_an_unknown_type_with_its_siblings(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is left out, so nothing is logged."""
+    content = [*CONTENT, {"type": "widget", "html": "<b>"}]
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        task = CallTask(nursery, lambda: client.call_tool("t"))
+        await wire.send(result((await wire.receive())["id"], {"content": content}))
+        await task.ended.wait()
+        block, unknown = task.result.content
+        assert (block.text, unknown) == ("done", UnknownContent("widget", {"html": "<b>"}))
+        assert task.result.text == "done"
+        task = CallTask(nursery, lambda: client.get_prompt("p"))
+        messages = [{"role": "user", "content": content[1]}]
+        await wire.send(result((await wire.receive())["id"], {"messages": messages}))
+        await task.ended.wait()
+        assert task.result.messages == [PromptMessage("user", unknown)]
+    assert warnings_of(caplog) == []
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(
+    ("of_client", "of_call", "outcome"),
+    [
+        (None, None, "raises"),
+        (None, "warn", "names"),
+        (None, "off", "ignores"),
+        ("warn", None, "names"),
+        ("warn", "error", "raises"),
+        ("off", None, "ignores"),
+    ],
+)
+async def test_client_output_that_does_not_fit_is_treated_as_the_option_says(
+    version: str,
+    of_client: Any,
+    of_call: Any,
+    outcome: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The tool has run: its result is never lost, as the error carries it."""
+    options: Any = {} if of_client is None else {"check_output": of_client}
+    problems: list[str] = []
+    of_this: Any = {"problems": problems} | ({} if of_call is None else {"check_output": of_call})
+    output = {"type": "object", "properties": {"rows": {"type": "integer"}}}
+    async with connected(version, **options) as (client, wire), either.open_nursery() as nursery:
+        listing = CallTask(nursery, client.list_tools)
+        tools = [GOOD | {"outputSchema": output}]
+        await wire.send(result((await wire.receive())["id"], {"tools": tools}))
+        await listing.ended.wait()
+        task = CallTask(nursery, lambda: client.call_tool("good", **of_this))
+        answer = {"content": [], "structuredContent": {"rows": "3"}}
+        await wire.send(result((await wire.receive())["id"], answer))
+        await task.ended.wait()
+    text = "the result of tool 'good' does not fit its outputSchema: rows: '3' is not of type"
+    assert (len(problems), len(warnings_of(caplog))) == ((1, 1) if outcome == "names" else (0, 0))
+    assert all(line.startswith(text) for line in problems)
+    if outcome == "raises":
+        assert isinstance(task.error, InvalidToolResult)
+        assert task.error.problem.startswith(text)
+        assert task.error.result.structured_content == {"rows": "3"}
+    else:
+        assert task.result.structured_content == {"rows": "3"}
+
+
+async def test_client_option_check_output_of_another_value_raises() -> None:
+    async with connected() as (client, wire):
+        for wrong in ("ignore", None):
+            with pytest.raises(ValueError, match='check_output is "error", "warn" or "off", not'):
+                await client.call_tool("t", check_output=wrong)
+        assert await wire.is_silent()
+    with pytest.raises(ValueError, match="check_output"):
+        client_config({"check_output": "ignore"})  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_server_that_returns_a_block_of_an_unknown_type_gets_an_error(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that passes on what another has sent must replace the block: it sends exactly."""
+    server = Server("passes on")
+    unknown = UnknownContent("widget", {"html": "<b>"})
+
+    @server.tool
+    def alone() -> Any:
+        """Return the block."""
+        return unknown
+
+    @server.tool
+    def among() -> Any:
+        """Return it in a list."""
+        return [TextContent("hi"), unknown]
+
+    @server.tool
+    def inside() -> CallToolResult:
+        """Return it in a result."""
+        return CallToolResult(content=[TextContent("hi"), unknown])
+
+    @server.prompt
+    def prompt() -> Any:
+        """Return it as a message."""
+        return unknown
+
+    async with served(server, version) as wire:
+        for id, name in enumerate(("alone", "among", "inside"), 1):
+            await wire.send(wire.calling(id, name, {}))
+            assert (await wire.receive())["result"]["isError"]
+        await wire.send(wire.asking(9, "prompts/get", {"name": "prompt"}))
+        assert (await wire.receive())["error"]["code"] == -32603
+    assert "no revision of MCP has content of the type 'widget'" in caplog.text
+
+
+@pytest.mark.parametrize("version", [D, E])
+async def test_client_connects_to_a_server_whose_capability_is_no_object(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The list of tools in place of `{}` declares them, and the subscription isn't guessed."""
+    offers: Message = {"tools": [GOOD], "resources": {"subscribe": "yes"}, "prompts": False}
+    async with connected(version, offers) as (client, wire), either.open_nursery() as nursery:
+        task = CallTask(nursery, client.list_tools)
+        await wire.send(result((await wire.receive())["id"], {"tools": [GOOD]}))
+        await task.ended.wait()
+        assert [tool.name for tool in task.result] == ["good"]
+        declared = client.peer.capabilities
+        assert (declared.resources.subscribe, declared.prompts) == (None, None)
+    assert len(warnings_of(caplog)) == 3
+    assert "capabilities.tools was read as an empty object" in caplog.text
+
+
+BROKEN: Message = {"name": "bad\x1b", "inputSchema": None}
+
+
+class DeviatingSource(ServerSource):
+    """A server in this process that has an entry and a content block that cannot be read."""
+
+    name = "played"
+
+    def connect(self, options: Any, inputs: Any, launch: Any) -> Any:
+        return self._connect(options)
+
+    @asynccontextmanager
+    async def _connect(self, options: Any) -> AsyncIterator[AbstractClient]:
+        ours, theirs = either.memory_pair()
+        options["versions"] = [D]
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(self._serve, Wire(theirs, D))
+            async with either.connect_stream(ours, **options) as client:
+                yield client
+            nursery.cancel_scope.cancel()
+
+    async def _serve(self, peer: Wire) -> None:
+        await peer.open_as_server({"tools": {}})
+        tools = [GOOD | {"annotations": {"readOnlyHint": True, "destructiveHint": "no"}}, BROKEN]
+        content = [{"type": "widget", "html": "<b>"}, {"type": "text"}, *CONTENT]
+        async for message in peer:
+            is_list = message["method"] == "tools/list"
+            await peer.answer(message, {"tools": tools} if is_list else {"content": content})
+
+    def same_as(self, other: Any) -> bool:
+        return self is other
+
+
+async def test_host_uses_what_can_be_read_and_names_the_rest() -> None:
+    """A block of an unknown type is passed on unchanged, and no tool counts as harmless."""
+    host_type: Any = TrioHost if either.on_trio() else AsyncioHost
+    questions: list[Any] = []
+
+    def approve(question: Any) -> bool:
+        questions.append(question)
+        return True
+
+    async with host_type({}, on_approve_call=approve) as host:
+        host.add_source(DeviatingSource())
+        await host.wait_settled()
+        catalog = host.catalog("played")
+        assert [tool.name for tool in catalog.tools] == ["good"]
+        assert catalog.problems == {}
+        hints, entry = catalog.left_out["tools"]
+        assert hints.startswith("tools[0].annotations was left out: ")
+        assert entry.startswith("tools[1] 'bad\\x1b' was left out: ")
+        problems: list[str] = []
+        found = await host.call_tool("played", "good", problems=problems)
+        assert found.content == [UnknownContent("widget", {"html": "<b>"}), TextContent("done")]
+        assert len(problems) == len(questions) == 1

@@ -78,6 +78,8 @@ class ServerCatalog:
     Attributes:
         server: the server's name.
         problems: why a list isn't up to date, by list. Safe for a terminal.
+        left_out: what could not be read of a list, by list: entries, or members of them. Safe for a
+            terminal.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class ServerCatalog:
     ) -> None:
         self.server = server
         self.problems: dict[CatalogList, str] = {}
+        self.left_out: dict[CatalogList, tuple[str, ...]] = {}
         self._limits = limits or CatalogLimits()
         self._needs_pins = needs_pins
         self._pins = pins
@@ -176,6 +179,13 @@ class ServerCatalog:
     def set_problem(self, name: CatalogList, problem: str) -> None:
         """Keep the `problem` with which the list `name` was read. Its entries stay as they were."""
         self.problems[name] = escape_text(shorten_text(problem, _MAX_PROBLEM))
+
+    def set_left_out(self, name: CatalogList, problems: Iterable[str]) -> None:
+        """Keep what was left out of the list `name`, as its call says in `problems`."""
+        self.left_out.pop(name, None)
+        lines = tuple(escape_text(shorten_text(each, _MAX_PROBLEM)) for each in problems)
+        if lines:
+            self.left_out[name] = lines
 
     # -- Pins -----------------------------------------------------------------------
 

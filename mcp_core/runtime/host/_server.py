@@ -564,10 +564,11 @@ class HostedServer:
             self.catalog.set_list(name, ())
             return
         self._read_at[name] = self._runtime.monotonic()
+        problems: list[str] = []
         try:
             # For all pages together: a server could page without end.
             seconds = self._host.connect_timeout(self.source)
-            items = await find_call(client)(timeout=seconds, max_timeout=seconds)
+            items = await find_call(client)(timeout=seconds, max_timeout=seconds, problems=problems)
         except (AuthRequired, ConnectionLost):
             raise
         except McpTrioError as exc:
@@ -582,6 +583,7 @@ class HostedServer:
                 items = [tool for tool in items if denied(tool.name) is None]
             for _ in self.catalog.set_list_in_steps(name, items):
                 await self._runtime.sleep(0)
+            self.catalog.set_left_out(name, problems)
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
         """Pin the lists, which are complete for now, or ask about changes.

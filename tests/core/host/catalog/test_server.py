@@ -130,6 +130,17 @@ def test_problem_that_is_long_is_cut_and_escaped() -> None:
     assert len(catalog.problems["tools"]) < 400
 
 
+def test_omissions_of_a_list_are_escaped_and_replaced() -> None:
+    catalog = full()
+    catalog.set_left_out("tools", ["\x1b[31m" + "x" * 10_000, "y"])
+    long, short = catalog.left_out["tools"]
+    assert ("\x1b" in long, len(long) < 400, short) == (False, True, "y")
+    catalog.set_problem("tools", "it timed out")
+    assert catalog.left_out.keys() == {"tools"}  # the list from before is still in use
+    catalog.set_left_out("tools", [])
+    assert catalog.left_out == {}
+
+
 def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
     catalog = full()
     catalog.pin_first()
