@@ -65,12 +65,20 @@ def encode_document(value: Any) -> bytes:
     Controls and invisible characters are written as escapes: the document may be shown on a
     terminal, and a reader of JSON gets the same value.
     """
-    return _encode_visible(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    encoded = msgspec.json.encode(value, enc_hook=_as_received)
+    return _encode_visible(msgspec.json.format(encoded, indent=2))
 
 
 def encode_json_line(value: Any) -> bytes:
     """Encode one JSON document as `encode_document` does, on one line that ends in a line feed."""
     return _encode_visible(msgspec.json.encode(value))
+
+
+def _as_received(value: Any) -> Any:
+    """Return a content block of an unknown type as the server has sent it."""
+    if isinstance(value, t.UnknownContent):
+        return {"type": value.type, **value.data}
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _encode_visible(document: bytes) -> bytes:
@@ -250,6 +258,8 @@ def content_text(block: ContentBlock, cure: str = "--json shows them") -> str:
             if resource.text is not None
             else describe_blob(resource.uri, resource.mime_type, resource.blob or "", cure)
         )
+    if isinstance(block, t.UnknownContent):
+        return f"[content of the unknown type {one_line(block.type)}; --json shows it]"
     return describe_blob(block.type, block.mime_type, block.data, cure)
 
 

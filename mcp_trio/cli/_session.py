@@ -227,12 +227,13 @@ class Target:
         """
         return name if self.configured is None else self.configured.local_name(name)
 
-    async def list_tools(self, client: Client) -> list[Tool]:
+    async def list_tools(self, client: Client, problems: list[str]) -> list[Tool]:
         """Return the tools that the server lists, without those that its configuration denies.
 
-        The number of denied tools is written to stderr.
+        The number of denied tools is written to stderr. What cannot be read is appended to
+        `problems`.
         """
-        tools = await client.list_tools(timeout=self.timeout)
+        tools = await client.list_tools(timeout=self.timeout, problems=problems)
         if self.configured is None:
             return tools
         allowed = self.configured.allowed_tools(tools)

@@ -26,6 +26,7 @@ from mcp_trio.cli._target import parse_server_command
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcp_core.drivers import CallOptions
     from mcp_trio._client import Client
     from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import Target
@@ -34,6 +35,7 @@ __all__ = ["inspect", "parse"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 _MAX_COLUMN = 40  # columns of the names of arguments, and of their types
+_LISTS = ("tools", "resources", "resourceTemplates", "prompts")  # as the document names them
 
 
 def parse(words: Sequence[str]) -> Command:
@@ -55,6 +57,8 @@ class _Inventory:
     resources: list[Resource]
     templates: list[ResourceTemplate]
     prompts: list[Prompt]
+    # By the list's name in the document: what could not be read.
+    problems: dict[str, list[str]]
 
 
 def inspect(target: Target, *, as_json: bool) -> int:
@@ -78,19 +82,25 @@ def inspect(target: Target, *, as_json: bool) -> int:
 
 async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
     declared = server_capabilities(client)
-    timeout = target.timeout
+    problems: dict[str, list[str]] = {name: [] for name in _LISTS}
+    has_resources = declared.resources is not None
+
+    def options(name: str) -> CallOptions:
+        return {"timeout": target.timeout, "problems": problems[name]}
+
     return _Inventory(
         client.peer,
-        await target.list_tools(client) if declared.tools is not None else [],
-        await client.list_resources(timeout=timeout) if declared.resources is not None else [],
-        await _list_templates(client, timeout) if declared.resources is not None else [],
-        await client.list_prompts(timeout=timeout) if declared.prompts is not None else [],
+        await target.list_tools(client, problems["tools"]) if declared.tools is not None else [],
+        await client.list_resources(**options("resources")) if has_resources else [],
+        await _list_templates(client, options("resourceTemplates")) if has_resources else [],
+        await client.list_prompts(**options("prompts")) if declared.prompts is not None else [],
+        problems,
     )
 
 
-async def _list_templates(client: Client, timeout: float) -> list[ResourceTemplate]:
+async def _list_templates(client: Client, options: CallOptions) -> list[ResourceTemplate]:
     try:
-        return await client.list_resource_templates(timeout=timeout)
+        return await client.list_resource_templates(**options)
     except PeerError as exc:
         if exc.code == client.peer.dialect.codes[Fault.METHOD_NOT_FOUND]:
             return []
@@ -105,12 +115,14 @@ def _to_json(inventory: _Inventory) -> dict[str, Any]:
         "capabilities": peer.capabilities,
         **({"instructions": peer.instructions} if peer.instructions else {}),
     }
+    problems = {name: found for name, found in inventory.problems.items() if found}
     return {
         "server": server,
         "tools": inventory.tools,
         "resources": inventory.resources,
         "resourceTemplates": inventory.templates,
         "prompts": inventory.prompts,
+        **({"problems": problems} if problems else {}),
     }
 
 
@@ -125,17 +137,25 @@ class _InventoryPrinter:
     def show(self, inventory: _Inventory) -> None:
         """Print the server and all that it offers."""
         self._print_server(inventory.peer)
-        for heading, entries, show in (
-            ("Tools", inventory.tools, self._print_tool),
-            ("Resources", inventory.resources, self._print_resource),
-            ("Resource templates", inventory.templates, self._print_template),
-            ("Prompts", inventory.prompts, self._print_prompt),
+        for name, heading, entries, show in (
+            ("tools", "Tools", inventory.tools, self._print_tool),
+            ("resources", "Resources", inventory.resources, self._print_resource),
+            (
+                "resourceTemplates",
+                "Resource templates",
+                inventory.templates,
+                self._print_template,
+            ),
+            ("prompts", "Prompts", inventory.prompts, self._print_prompt),
         ):
-            if entries:
+            problems = inventory.problems[name]
+            if entries or problems:
                 self._screen.write_line()
                 self._screen.write_line((f"{heading} ({len(entries)})", "bold underline"))
                 for entry in entries:
                     show(cast("Any", entry))
+            for problem in problems:
+                self._screen.write_line(("  problem: ", "bold red"), problem)
 
     def _print_server(self, peer: Peer) -> None:
         info = peer.info

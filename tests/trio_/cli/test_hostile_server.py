@@ -153,6 +153,40 @@ def test_inspect_json_of_hostile_server_keeps_its_values(hostile: HostileServer)
     assert document.replace("\n", "").isascii()
 
 
+def test_inspect_names_what_it_cannot_read_and_prints_the_rest(hostile: HostileServer) -> None:
+    """A thousand tools that cannot be read are one line, below those that can."""
+    good = {"name": "act", "inputSchema": {"type": "object"}}
+    bad = {"name": ATTACK, "inputSchema": None}
+    prompts = [{"name": "p"}, 5]
+    target = hostile(
+        tools_list={"result": {"tools": [good, *[bad] * 1000]}},
+        prompts_list={"result": {"prompts": prompts}},
+    )
+    result = run("inspect", *target)
+    assert result.returncode == 0
+    assert_nothing_is_forged(result.stdout + result.stderr)
+    lines = result.stdout.splitlines()
+    assert lines[lines.index("Tools (1)") + 1] == "  act"
+    problems = [line for line in lines if line.startswith("  problem: ")]
+    assert "and 997 more were left out; the first: Expected `object`" in problems[0]
+    assert problems[1].startswith("  problem: prompts[1] was left out: ")
+    document = json.loads(run("inspect", "--json", *target).stdout)
+    assert document["problems"]["tools"][0].endswith("(at tools[1].inputSchema)")
+    assert document["problems"].keys() == {"tools", "prompts"}
+
+
+def test_call_shows_a_block_of_an_unknown_type(hostile: HostileServer) -> None:
+    """It is described at a terminal, and `--json` prints it as the server has sent it."""
+    block = {"type": ATTACK, "html": "<b>"}
+    target = hostile(tools_call={"result": {"content": [{"type": "text", "text": "hi"}, block]}})
+    result = run("call", "act", *target)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert_nothing_is_forged(result.stdout)
+    assert result.stdout.startswith("hi\n[content of the unknown type x\\r\\n")
+    document = json.loads(run("call", "--json", "act", *target).stdout)
+    assert document["content"][1] == block
+
+
 def test_inspect_one_long_name_does_not_widen_the_others(hostile: HostileServer) -> None:
     """Each row padded to the longest name would be a gigabyte of spaces."""
     properties: dict[str, Any] = {
