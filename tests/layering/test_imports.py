@@ -39,6 +39,16 @@ def test_files_keep_the_rules(package: str, sources: list[Findings]) -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.parametrize("folder", ["mcp_core/trace", "mcp_trio/oracle"])
+def test_judge_and_fuzzer_use_no_generous_reader(folder: str) -> None:
+    """They would miss the faults that a client reads in spite of: they read JSON themselves."""
+    generous = ("protocol.messages", "_mending", "read_leniently", "AbstractClient")
+    files = list((ROOT / folder).rglob("*.py"))
+    assert files
+    found = [(path, name) for path in files for name in generous if name in path.read_text()]
+    assert found == []
+
+
 def test_project_keeps_the_rules(sources: list[Findings]) -> None:
     files = [each.file for each in sources if each.folder in MAY_IMPORT]
     assert any(file.classes for file in files)
