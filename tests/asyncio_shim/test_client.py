@@ -206,7 +206,7 @@ async def connected(**options: Any) -> AsyncIterator[tuple[Client, SocketWire]]:
     await wire.writer.wait_closed()
 
 
-def test_progress_after_timeout_is_ignored() -> None:
+def test_progress_between_timeout_and_its_task_is_reported() -> None:
     """Progress comes after the deadline but before the task wakes: its callback still runs."""
 
     async def main() -> None:

@@ -388,12 +388,13 @@ def stop(
         monkeypatch.setattr(_stdio, "_HAS_GROUPS", groups)
         monkeypatch.setattr(os, "killpg", kill_group)
         monkeypatch.setattr(os, "kill", kill)
+
+        def find(*, leader_exists: bool, in_group: bool = True) -> list[int]:
+            assert leader_exists == (process.returncode is None)
+            return [*running] if in_group or outside else []
+
         child = _Child(process, "mark")  # type: ignore[arg-type]
-        monkeypatch.setattr(
-            child._tree,
-            "find",
-            lambda *, leader_exists, in_group=True: [*running] if in_group or outside else [],
-        )
+        monkeypatch.setattr(child._tree, "find", find)
         assert child.status is None
         reader = asyncio.StreamReader()
         reader.feed_data(b"x" * 200_000)  # it is read, or the child would wait

@@ -10,6 +10,8 @@ import pytest
 from mcp_core import DIALECTS, McpError, ToolError
 from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
+from mcp_core.runtime.tasks import _running
+from mcp_core.runtime.tasks._requests import TaskQuestion
 from mcp_core.tasks import TaskLimits
 from tests.harness import either
 from tests.harness.wire.lines import Wire
@@ -215,6 +217,42 @@ async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
         await peer.answer(question, {"action": "accept", "content": {"name": "Bo"}})
         result = await peer.expect_result(again)
         assert result["content"][0]["text"] == "accept {'name': 'Bo'}"
+
+
+async def test_task_question_is_asked_again_soon_after_its_client_has_stopped_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No event says so: the other `tasks/result` looks every five seconds."""
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask")
+        await peer.request("tasks/result", {"taskId": task_id})
+        await peer.expect("elicitation/create")
+        await peer.request("tasks/result", {"taskId": task_id})
+        await either.sleep(7)
+        monkeypatch.setattr(TaskQuestion, "reachable", False)
+        stopped = either.current_time()
+        methods = {(await peer.receive())["method"] for _ in range(2)}
+        assert methods == {"elicitation/create", "notifications/cancelled"}
+        assert either.current_time() - stopped < 5.1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "made"),
+    [("research", {"topic": "owls"}, 1), ("fail", {"how": "tool"}, 0)],
+)
+async def test_task_has_a_context_only_if_its_function_wants_one(
+    tool: str, arguments: dict[str, Any], made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts: list[Context] = []
+
+    def make(*words: Any) -> Context:
+        contexts.append(Context(*words))
+        return contexts[-1]
+
+    monkeypatch.setattr(_running, "Context", make)
+    async with conversation(E) as peer:
+        await start(peer, tool, **arguments)
+        assert len(contexts) == made
 
 
 @pytest.mark.requirement("TSK-21", "TSK-11", "TX-17")

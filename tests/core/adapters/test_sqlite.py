@@ -842,14 +842,14 @@ def test_writes_that_wait_become_one_transaction(path: Path) -> None:
     with_store(path, main)
 
 
-def test_transaction_has_an_upper_bound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sqlite, "_MAX_BATCH", 4)
+def test_transaction_has_256_writes_at_most(path: Path) -> None:
+    """Other processes wait for its end, and their writes fail if that takes too long."""
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         statements = spy_on_statements(store)
-        calls = (partial(store.create, new_record(str(number)), **MANY) for number in range(16))
-        assert await together(runtime, *calls) == [None] * 16
-        assert statements.count("COMMIT") >= 4
+        calls = (partial(store.renew_lease, str(number), 30) for number in range(600))
+        assert await together(runtime, *calls) == [None] * 600
+        assert statements.count("COMMIT") >= 3
 
     with_store(path, main)
 
@@ -1156,6 +1156,28 @@ def test_watch_sees_other_connections_by_looking(path: Path) -> None:
             store._look()  # yields no change of this process again
             assert await other.change(b.key, 1, None)
             assert await anext(watch) == b.key
+
+    with_store(path, main)
+
+
+def test_watch_looks_for_changes_of_others_four_times_a_second(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client of this process hears of a task in another one without a delay that it notices."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        async def wait(event: object, seconds: float | None = None) -> bool:
+            waits.append(seconds)
+            return False
+
+        waits: list[float | None] = []
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            await other.create(new_record(), **MANY)
+            with monkeypatch.context() as patch:
+                patch.setattr(runtime, "wait", wait)
+                assert await anext(watch) == TaskKey("ada", "a")
+        assert waits == [0.25]
 
     with_store(path, main)
 

@@ -1,4 +1,4 @@
-"""The pauses of the upkeep of tasks, and when it gives up; `tests/test_task_upkeep.py` has more."""
+"""The pauses of the upkeep of tasks, and what it gives up; `tests/test_task_upkeep.py` has more."""
 
 from __future__ import annotations
 
@@ -78,5 +78,26 @@ def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
         with pytest.raises(TaskStoreError, match="cannot be removed"):
             await service._remove_all("ada")
         assert pages == [100] * 11
+
+    run(main)
+
+
+def test_records_to_remove_are_remembered_up_to_a_thousand() -> None:
+    """A store that fails for long must not fill the memory. The others stay until they expire."""
+
+    async def main(service: Any) -> None:
+        async def remove(record: Any) -> bool:
+            removed.append(record.id)
+            return True
+
+        removed: list[str] = []
+        service.records.remove = remove
+        service.records.start_soon = lambda function: None  # the store fails
+        for number in range(1_100):
+            service.discard_record(new_record(str(number)))
+        await service._remove_unwanted()
+        assert removed == [str(number) for number in range(1_000)]
+        await service._remove_unwanted()
+        assert len(removed) == 1_000
 
     run(main)
