@@ -48,7 +48,7 @@ def normal_uri(uri: str) -> str | None:
     """Return the normal form of a URI or IRI.
 
     Return None if it has none: it isn't absolute, is longer than 8 KiB, has a `%` without two hex
-    digits, or has `..` as a part of its path.
+    digits, or has `..` as its host or as a part of its path.
     """
     if ".." not in uri and _NORMAL.fullmatch(uri):
         return uri
@@ -74,9 +74,11 @@ def normal_template(text: str) -> str | None:
 
 def _normalize(text: str) -> str | None:
     match = _PARTS.fullmatch(text) if len(text) <= _MAX_LENGTH else None
-    if match is None or _BROKEN.search(text) or ".." in _segments(match[3]):
+    if match is None or _BROKEN.search(text):
         return None
     scheme, authority, path, rest = match.groups()
+    if ".." in _segments(f"{authority or ''}/{path}"):
+        return None
     scheme = scheme.lower()
     try:
         if authority is not None:
@@ -92,7 +94,7 @@ def _normalize(text: str) -> str | None:
 
 
 def _segments(path: str) -> list[str]:
-    """Return the segments of a path as a careless reader sees them."""
+    """Return the host and the segments of a path as a careless reader sees them."""
     return unquote(path).replace("\\", "/").split("/")
 
 
@@ -101,10 +103,10 @@ def _authority(scheme: str, text: str) -> str:
     host, colon, port = address.rpartition(":")
     if not colon or address.endswith("]"):  # no port, or the colons of an IPv6 address
         host, port = address, ""
-    # Only ASCII has one lower case in all places.
-    host = host.encode().lower().decode()
-    if not host.startswith("["):
-        host = _encode(host)
+    if host.startswith("[") and host.endswith("]") and host.isascii():
+        host = host.lower()
+    else:  # encoded first: only ASCII has one lower case, and an encoded letter has one too
+        host = _encode(_encode(host).lower()).replace(":", "%3A")
     port = "" if port == _DEFAULT_PORTS.get(scheme) else port
     return f"{_encode(user)}{at}{host}{':' if port else ''}{_encode(port)}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core.urls import UriMatcher, UriTemplate
@@ -27,6 +27,12 @@ TEXTS = st.text("aZ09-._~%/é☃ \\:@!?#[]\x00\ud800" + "%41%2f%C3", max_size=16
         ("http://a.b:443/", ["http://a.b:443"]),
         ("http://[::1]/", ["http://[::1]:80", "http://[::1]"]),
         ("http://[::1]:8080/x", ["HTTP://[::1]:8080/x"]),
+        # No IP literal: these characters are encoded, as elsewhere.
+        ("http://%5B%C3%A9/", ["http://[é", "http://%5b%c3%a9:80"]),
+        ("http://%5B%C3%A9%5D/", ["http://[é]"]),
+        ("http://a.b/", ["http://%41.b", "http://%61.%42"]),
+        ("http://%3A/", ["http://::", "http://::80"]),
+        ("http://a%3A1:2/", ["http://a:1:2"]),
         ("http://u%3A@h/", ["http://u%3a@H:80"]),
         ("file:///a/b", ["FILE:///a/b", "file:///%61/b"]),
         ("urn:x:Y", ["URN:x:Y", "urn:%78:Y"]),
@@ -73,6 +79,8 @@ def test_different_resources_keep_different_normal_forms(one: str, other: str) -
         "note://%/",
         "note://a/\ud800",
         "note://a/\x00",
+        "note://..",
+        "note://%2e./x",
         "note://a/..",
         "note://a/../b",
         "note://a/%2e%2E/b",
@@ -91,6 +99,8 @@ def test_uri_that_is_malformed_or_leaves_its_directory_has_no_normal_form(uri: s
 
 
 @given(TEXTS)
+@example("[é")
+@example("::")
 def test_normal_form_is_its_own_and_ascii(text: str) -> None:
     for uri in (text, f"note://{text}", f"Http://H:80/{text}"):
         normal = normal_uri(uri)
