@@ -2,8 +2,9 @@
 
     python -m tests.levels MARK ...
 
-prints the test files that may have tests with one of the marks. To collect these takes a third of
-the time that all take; `tests/conftest.py` fails a run in which the mark of a test is not found so.
+prints the test files that may have tests with one of the marks, the longest first. To collect these
+takes a third of the time that all take; `tests/conftest.py` fails a run in which the mark of a test
+is not found so.
 """
 
 from __future__ import annotations
@@ -17,11 +18,38 @@ from typing import Any, Final
 import pytest
 from hypothesis import settings
 
-__all__ = ["STEPS", "TESTS", "fewer_examples", "files_with", "long", "marks_named_in"]
+__all__ = [
+    "LONGEST_FILES",
+    "STEPS",
+    "TESTS",
+    "fewer_examples",
+    "files_with",
+    "long",
+    "marks_named_in",
+]
 
 TESTS: Final = Path(__file__).parent
 # The steps of `.ci/run` that collect only such files, by their marks.
-STEPS: Final = ({"long"}, {"perf"}, {"process", "interop", "node"})
+STEPS: Final = ({"long"}, {"perf"}, {"process", "interop", "node", "conformance"})
+# One process runs all tests of a file, and the others would wait for one that begins last. Each of
+# these takes over half a minute.
+LONGEST_FILES: Final = [
+    TESTS / f"{name}.py"
+    for name in """
+        examples/test_site
+        conformance/test_official_suite
+        trio_/oracle/fuzz/test_bad_targets
+        examples/test_howto
+        conformance/test_recorded_suite
+        trio_/oracle/fuzz/test_faults
+        interop/test_sdk_client
+        testing/test_oracle_plugin
+        test_last_deadline
+        interop/test_fastmcp_tasks
+        test_task_processes
+        interop/test_host
+    """.split()
+]
 _MARK: Final = re.compile(r"\bmark\.(\w+)|\b(long)\(")
 _IMPORT: Final = re.compile(r"^from (tests[\w.]*) import", re.MULTILINE)
 
@@ -51,12 +79,12 @@ def marks_named_in(file: Path) -> frozenset[str]:
 
 
 def files_with(names: set[str]) -> list[Path]:
-    """Return the test files that may have tests with one of the marks."""
+    """Return the test files that may have tests with one of the marks, the longest first."""
     from tests.conftest import marks_of_file
 
     return [
         file
-        for file in sorted(TESTS.rglob("test_*.py"))
+        for file in dict.fromkeys([*LONGEST_FILES, *sorted(TESTS.rglob("test_*.py"))])
         if not names.isdisjoint(marks_named_in(file).union(marks_of_file(file)))
     ]
 

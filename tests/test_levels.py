@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conftest import _check_found
-from tests.levels import TESTS, files_with, marks_named_in
+from tests.levels import LONGEST_FILES, TESTS, files_with, marks_named_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,13 @@ def test_files_are_found_by_mark_and_by_place() -> None:
     assert "core/protocol/jsonrpc/test_codec.py" not in files
 
 
-@pytest.mark.parametrize("name", ["long", "perf", "process", "interop", "node"])
+def test_longest_files_come_first_and_once() -> None:
+    files = files_with({"process", "interop", "node", "conformance"})
+    assert files[: len(LONGEST_FILES)] == LONGEST_FILES
+    assert len(files) == len(set(files))
+
+
+@pytest.mark.parametrize("name", ["long", "perf", "process", "interop", "node", "conformance"])
 def test_test_that_no_step_would_find_is_refused(name: str) -> None:
     path = TESTS / "core" / "protocol" / "jsonrpc" / "test_codec.py"
     item: Any = SimpleNamespace(path=path, nodeid="test_it")
