@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -67,6 +68,7 @@ class _Page(HTMLParser):
                 self.links.add(value)
 
 
+@functools.cache
 def pages_of(site: Path) -> dict[str, _Page]:
     return {
         str(path.relative_to(site)): _Page(path.read_text("utf-8")) for path in site.rglob("*.html")
@@ -190,7 +192,7 @@ def served(site: Path) -> Iterator[str]:
             thread.join()
 
 
-@pytest.mark.parametrize("device", WIDTHS)
+@pytest.mark.parametrize("device", ["phone", pytest.param("desktop", marks=pytest.mark.slow)])
 def test_pages_in_browser_fit_and_report_no_error(site: Path, device: str, tmp_path: Path) -> None:
     """On a phone and on a desktop no page scrolls sideways or logs an error."""
     with served(site) as url, browser(tmp_path) as tab:

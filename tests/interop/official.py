@@ -96,10 +96,17 @@ def cases(*versions: str, transports: Iterable[str] = ("stdio", "http")) -> pyte
 
 
 def every(found: Sequence[Case]) -> pytest.MarkDecorator:
-    """Parametrize a test with these cases. Those of revisions in the middle are `slow`."""
-    rows = [
-        pytest.param(case, marks=[pytest.mark.slow] * (case.version in (B, C))) for case in found
-    ]
+    """Parametrize a test with these cases.
+
+    Revisions in the middle are `slow`, and modes over stdio that other cases have over HTTP: each
+    starts a process.
+    """
+    fast = {
+        case
+        for case in found
+        if case.version not in (B, C) and (case.transport != "stdio" or case in REVISIONS)
+    }
+    rows = [pytest.param(case, marks=[pytest.mark.slow] * (case not in fast)) for case in found]
     return pytest.mark.parametrize("case", rows, ids=str)
 
 

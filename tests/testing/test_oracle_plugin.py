@@ -169,7 +169,7 @@ def test_plugin_wire_to_url_is_an_error_with_cause(tmp_path: Path) -> None:
 
 FUZZ = """
 async def test_fuzz(mcp_fuzz):
-    await mcp_fuzz(seconds=None, cases=40)
+    await mcp_fuzz(seconds=None, LIMITS)
 """
 GOOD_SERVER = """
 import mcp_trio, trio
@@ -179,7 +179,9 @@ trio.run(mcp_trio.serve_stdio, mcp_trio.Server("good"))
 
 def test_plugin_fuzz_bad_server_fails_with_rule_and_trace(tmp_path: Path) -> None:
     target = f"--mcp-target={sys.executable} server.py twice"
-    status, shown = run(tmp_path, target, tests=FUZZ)
+    status, shown = run(
+        tmp_path, target, tests=FUZZ.replace("LIMITS", "cases=4, response_timeout=0.5")
+    )
     assert status == 1, shown
     assert "RPC-7: the request with the id" in shown
     (place,) = (tmp_path / "mcp-traces").iterdir()
@@ -193,7 +195,9 @@ def test_plugin_fuzz_bad_server_fails_with_rule_and_trace(tmp_path: Path) -> Non
 
 def test_plugin_fuzz_good_server_passes(tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(GOOD_SERVER)
-    status, shown = run(tmp_path, f"--mcp-target={sys.executable} good.py", tests=FUZZ)
+    status, shown = run(
+        tmp_path, f"--mcp-target={sys.executable} good.py", tests=FUZZ.replace("LIMITS", "cases=40")
+    )
     assert status == 0, shown
     assert not (tmp_path / "mcp-traces").exists()
 

@@ -547,7 +547,7 @@ def test_judge_of_conversations_with_large_lists_does_not_grow(
         asked = ask(number, "tools/list", _meta=META_E)
         yield from posted(number, asked, listed, conversation=number + 1)
 
-    assert traced_growth(large_list, 30, 90) < 1_000_000
+    assert traced_growth(large_list, 15, 45) < 1_000_000
 
 
 @pytest.mark.perf

@@ -24,7 +24,7 @@ from .targets import BROKEN, ROOT, FuzzRun, fuzz, fuzz_command, small_server
 
 pytestmark = pytest.mark.timeout(120)  # a run takes seconds, and minutes on a busy machine
 
-CASES = ("--cases", "60", "--era", "legacy")
+CASES = ("--cases", "20", "--era", "legacy")
 
 
 def assert_clean(run: FuzzRun) -> None:
@@ -224,7 +224,7 @@ def test_slow_tool_is_no_fault(tmp_path: Path) -> None:
         "@server.tool\ndef nap(seconds: int) -> str:\n"
         '    "Sleep."\n    time.sleep(0.5)\n    return "done"\n'
     )
-    run = fuzz(tmp_path, "--seed", "1", "--cases", "8", "--allow-all", str(file))
+    run = fuzz(tmp_path, "--seed", "1", "--cases", "4", "--allow-all", str(file))
     assert_clean(run)
 
 
@@ -294,7 +294,7 @@ def test_clean_server_at_url_is_clean(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
-        assert_clean(fuzz(tmp_path, "--seed", "1", "--cases", "60", url))
+        assert_clean(fuzz(tmp_path, "--seed", "1", "--cases", "20", url))
     finally:
         process.kill()
         process.communicate()

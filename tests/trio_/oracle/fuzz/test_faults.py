@@ -35,13 +35,13 @@ MAX_MESSAGES = 6
 SEEDS = range(10)
 SAMPLE = (
     "double-response",
-    "id-as-number",
+    pytest.param("id-as-number", marks=pytest.mark.slow),
     "answers-notifications",
     "serves-before-initialize",
-    "progress-goes-back",
+    pytest.param("progress-goes-back", marks=pytest.mark.slow),
     "repeats-cursor",
     "no-result-type",
-    "late-acknowledgement",
+    pytest.param("late-acknowledgement", marks=pytest.mark.slow),
 )
 HTTP_SAMPLE = (
     "ignores-mcp-name",
@@ -145,16 +145,20 @@ def test_fault_over_http_is_found_with_its_row(served: str, fault: str) -> None:
     assert finding.messages <= LONGER.get(fault, MAX_MESSAGES), finding.case
 
 
-def test_clean_server_has_no_finding() -> None:
-    campaign = played(command(""), 1, 200, frozenset())
+@pytest.mark.parametrize(
+    ("cases", "rows"), [(60, 80), pytest.param(200, 100, marks=pytest.mark.slow)]
+)
+def test_clean_server_has_no_finding(cases: int, rows: int) -> None:
+    campaign = played(command(""), 1, cases, frozenset())
     assert [each.fault for each in campaign.findings] == []
-    assert campaign.cases == 200
-    assert campaign.rows_seen() > 100
+    assert campaign.cases == cases
+    assert campaign.rows_seen() > rows
 
 
+@pytest.mark.parametrize("cases", [50, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("served", [""], indirect=True)
-def test_clean_server_over_http_has_no_finding(served: str) -> None:
-    campaign = played(served, 1, 150, frozenset())
+def test_clean_server_over_http_has_no_finding(served: str, cases: int) -> None:
+    campaign = played(served, 1, cases, frozenset())
     assert [each.fault for each in campaign.findings] == []
 
 
