@@ -27,6 +27,7 @@ from tests.harness.jsonrpc import (
 from tests.harness.world.loop import descriptors, run
 from tests.harness.world.virtual_time import thread_waiting
 from tests.harness.world.waiting import PATIENCE
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -400,7 +401,8 @@ def test_worker_thread_of_cancelled_call_continues() -> None:
 # -- Backpressure ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", ["flood", "flood_from_a_thread"])
+# `tests/drivers/test_runtime_context.py` has less of it from a thread.
+@pytest.mark.parametrize("tool", ["flood", long("flood_from_a_thread")])
 def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The handler stops at what the buffers hold and loses nothing once the client reads on."""
     drain = AsyncioRuntime.drain

@@ -55,6 +55,7 @@ from tests.core.tasks.store_contract import (
     steps,
 )
 from tests.harness.world.waiting import PATIENCE
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -889,10 +890,10 @@ def test_results_are_not_read_by_page(path: Path) -> None:
     with_store(path, main)
 
 
-def test_no_step_of_the_upkeep_of_ten_thousand_tasks_is_long(path: Path) -> None:
+@pytest.mark.parametrize("count", [1_000, long(10_000)])
+def test_no_step_of_the_upkeep_of_many_tasks_is_long(path: Path, count: int) -> None:
     """At most two statements, beside those that number a transaction, and 200 records."""
     fill(path)
-    count = 10_000
     with closing(sqlite3.connect(path)) as database, database:
         database.executemany(
             "INSERT INTO tasks (owner, id, serial, created, stale_at, sequence, writer, worker,"

@@ -16,7 +16,7 @@ from mcp_core.protocol.jsonrpc._codec import BadMessage, InvalidPayload
 from mcp_trio.oracle.strategies._messages import VERSIONS, messages
 from mcp_trio.oracle.strategies._mutations import damaged, malformed
 from mcp_trio.oracle.strategies._values import encoded
-from tests.levels import fewer_examples
+from tests.levels import fewer_examples, long
 
 LIMITS = Limits(id=8, method=40, batch=3, message=400)
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -190,7 +190,7 @@ TINY = [b"[],", b"{},", b"[[]],", b'{"":0},', b'"a",', b'{"a":1,"b":[2]},']
 
 
 @pytest.mark.parametrize(
-    ("item", "limits"), [*[(item, Limits()) for item in TINY], (TINY[0], CLIENT_LIMITS)]
+    ("item", "limits"), [*[(item, Limits()) for item in TINY], long(TINY[0], CLIENT_LIMITS)]
 )
 def test_body_of_tiny_values_is_too_much_to_decode(item: bytes, limits: Limits) -> None:
     body = parse_body(response(items(item, limits.message - 100)), limits)
