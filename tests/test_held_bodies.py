@@ -174,12 +174,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("server", "protocol", "count", "size"),
     [
-        ("serve_http", 1, 10, 4_000_000),
+        pytest.param("serve_http", 1, 10, 4_000_000, marks=pytest.mark.slow),
         ("serve_http", 1, 30, 1_000_000),
         ("serve_http", 2, 10, 4_000_000),
-        ("serve_http", 2, 30, 1_000_000),
+        pytest.param("serve_http", 2, 30, 1_000_000, marks=pytest.mark.slow),
         ("uvicorn", 1, 10, 4_000_000),
-        ("uvicorn", 1, 30, 1_000_000),
+        pytest.param("uvicorn", 1, 30, 1_000_000, marks=pytest.mark.slow),
         ("hypercorn", 1, 10, 4_000_000),
     ],
     indirect=["server"],
