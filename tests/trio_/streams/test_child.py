@@ -220,6 +220,17 @@ async def test_child_killed_ends_the_stream_and_its_group(source: str, escaped: 
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.skipif(not LINUX, reason="other systems forget the bytes at the exit")
+async def test_child_unread_input_is_counted_at_its_exit() -> None:
+    """A client closes its stream first, and asks then whether the server has read a request."""
+    words = "import select\nselect.select([0], [], [])\nos._exit(1)"
+    async with spawn(python(words), grace=QUICK) as child:
+        await child.stream.send_all(b"hello\n")
+        await until(lambda: child.returncode is not None)
+        await child.stream.aclose()
+        assert child.unread == 6
+
+
 @pytest.mark.usefixtures("without_proc")
 @pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_child_output_is_read_after_its_exit() -> None:
