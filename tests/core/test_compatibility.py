@@ -312,6 +312,20 @@ SERVERS: list[Any] = [
     ),
     pytest.param(
         BOTH,
+        [lambda id: error(id, -32020), lambda id: result(id, greeting(C))],
+        ["server/discover", "initialize"],
+        C,
+        id="-32020 without HTTP",
+    ),
+    pytest.param(
+        BOTH,
+        [lambda id: error(id, -32020), lambda id: error(id, -32020)],
+        ["server/discover", "initialize"],
+        None,
+        id="-32020 to both",
+    ),
+    pytest.param(
+        BOTH,
         [SILENCE, lambda id: result(id, greeting(B))],
         ["server/discover", "initialize"],
         B,

@@ -301,6 +301,35 @@ async def test_connect_failing_handshake_raises_at_once(
     assert either.current_time() == start
 
 
+async def test_connect_header_mismatch_on_a_pipe_leads_to_the_handshake() -> None:
+    """Without HTTP there are no headers, so -32020 is an old server's code for something else."""
+    ours, theirs = either.memory_pair()
+
+    async def play() -> None:
+        wire = Wire(theirs)
+        probe = await wire.receive()
+        assert probe["method"] == "server/discover"
+        await wire.send(error(probe["id"], -32020, "initialize first"))
+        await open_as_server(wire)
+
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(play)
+        async with either.connect_stream(ours) as client:
+            assert client.peer.dialect.version == D
+            assert client.needs_handshake
+
+
+async def test_connect_header_mismatch_to_both_requests_is_the_error() -> None:
+    async def play(wire: Wire) -> None:
+        with suppress(EOFError):
+            while True:
+                sent = await wire.receive()
+                await wire.send(error(sent["id"], -32020, f"no {sent['method']}"))
+
+    failure = await fail_to_connect(play)
+    assert str(failure) == "the server refused server/discover: no server/discover (-32020)"
+
+
 @pytest.mark.requirement("PROBE-2")
 async def test_connect_silent_probe_falls_back_to_initialize(nursery: either.Nursery) -> None:
     ours, theirs = either.memory_pair()

@@ -6,12 +6,19 @@ The wire format is tested in `tests/core/http`, with the machine. Sockets are in
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import AuthRequired, CallTimeout, ConnectFailed, ConnectionLost, RemoteProtocolError
+from mcp_core import (
+    AuthRequired,
+    CallTimeout,
+    ConnectFailed,
+    ConnectionLost,
+    RemoteProtocolError,
+)
 from mcp_core import types as t
 from mcp_trio import connect
 from mcp_trio.testing import judge_trace
@@ -590,6 +597,33 @@ async def test_http_client_other_server_raises_with_the_cause(
     if "401" in text:
         assert isinstance(error.__cause__, AuthRequired)
         assert error.__cause__.scopes == ("a", "b")
+
+
+# As a gateway answers for a server that doesn't know the method.
+UNKNOWN_METHOD: Any = {"code": -32601, "message": "Method not found"}
+
+
+async def not_found(request: Request) -> None:
+    body = {"jsonrpc": "2.0", "id": request.message["id"], "error": UNKNOWN_METHOD}
+    await request.answer(404, json.dumps(body).encode())
+
+
+async def test_http_client_unknown_probe_leads_to_the_handshake(monkeypatch: MonkeyPatch) -> None:
+    """A gateway before an old server maps the error of `server/discover` to 404."""
+    server = PlayedHttpServer(D, server_discover=not_found, tools_call=text("called"))
+    async with connected(server, monkeypatch, versions=[D, E]) as client:
+        assert (await client.call_tool("t")).text == "called"
+        assert (client.peer.dialect.version, client.needs_handshake) == (D, True)
+    assert server.request_names()[:2] == ["server/discover", "initialize"]
+
+
+async def test_http_client_unknown_probe_and_handshake_raise(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedHttpServer(D, server_discover=not_found, initialize=not_found)
+    async with playing(server, monkeypatch):
+        with pytest.raises(ConnectFailed) as caught:
+            await connect_to(server, versions=[D, E]).__aenter__()
+    assert str(caught.value) == "the server refused server/discover: Method not found (-32601)"
+    assert server.request_names() == ["server/discover", "initialize"]
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:

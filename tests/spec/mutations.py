@@ -1854,12 +1854,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("PROBE-2",),
         "mcp_core/protocol/connection/_negotiation.py::_probe",
-        'return f"it answered server/discover with {reply.error}"',
+        'return _Fallback(f"it answered server/discover with {reply.error}", '
+        "reply.error if is_modern else None)",
         'raise ConnectFailed("no")',
     ),
     Mutation(
         ("PROBE-3", "PROBE-10"),
-        "mcp_core/protocol/connection/_negotiation.py::_is_modern",
+        "mcp_core/protocol/connection/_negotiation.py::is_modern_error",
         "error.code in MODERN_ERRORS or (status == 404 and error.code == _METHOD_NOT_FOUND)",
         "status == 404 and error.code == _METHOD_NOT_FOUND",
     ),

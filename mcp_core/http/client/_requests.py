@@ -19,7 +19,7 @@ from msgspec import UNSET
 from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
 from mcp_core.http.wire._media_types import JSON
 from mcp_core.http.wire._messages import header
-from mcp_core.protocol.connection._negotiation import MODERN_ERRORS
+from mcp_core.protocol.connection._negotiation import is_modern_error
 from mcp_core.protocol.connection._requests import other_spelling
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.jsonrpc._body import parse_body
@@ -187,7 +187,7 @@ class StreamablePost(MessagePost):
             handshake_step(self.out) is Step.INITIALIZE
             and response.status in _NO_STREAMABLE_HTTP
             and self.conn.state is State.OPENING
-            and not _is_modern_body(response.body)
+            and not _is_modern(response)
         ):
             return (LegacyServer(response),)
         return self.error_response(response)
@@ -361,10 +361,10 @@ def _read_events(
     return (Messages(messages),)
 
 
-def _is_modern_body(body: bytes) -> bool:
-    """Return True if a body is an error that only a stateless server sends."""
-    error = error_in(body)
-    return error is not None and error.code in MODERN_ERRORS
+def _is_modern(response: Response) -> bool:
+    """Return True if the response to the handshake is an error of a stateless server."""
+    error = error_in(response.body)
+    return error is not None and is_modern_error(error, response.status)
 
 
 def _unexpected_content_type(head: Head) -> str:

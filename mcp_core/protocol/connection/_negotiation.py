@@ -6,7 +6,10 @@
    timeout, means that it doesn't know `server/discover`. No single code can be relied on for that.
 3. There is no fallback if the server cannot or will not respond now, for example with HTTP status
    401 or 503, because that tells nothing about its revisions.
-4. What an earlier connection found out is a guess: the server may have been upgraded since. If it
+4. Two modern errors also come from servers that need a handshake, which is therefore tried: -32601
+   with HTTP status 404, which a gateway makes of an old server's error, and -32020 without HTTP,
+   where there are no headers. If the handshake fails too, the probe's error counts.
+5. What an earlier connection found out is a guess: the server may have been upgraded since. If it
    refuses the handshake that the guess saves the probe for, it is probed after all.
 
 Sources: 2026-07-28, basic/versioning (Backward Compatibility) and basic/transports;
@@ -42,6 +45,7 @@ __all__ = [
     "OpeningReply",
     "OpeningRequest",
     "VersionNegotiation",
+    "is_modern_error",
     "negotiate_version",
     "opening_params",
     "reply_from",
@@ -100,6 +104,9 @@ _UNSUPPORTED: Final = next(
     for dialect in DIALECTS.values()
     if not dialect.stateful
 )
+_HEADER_MISMATCH: Final = next(
+    dialect.codes[Fault.HEADER_MISMATCH] for dialect in DIALECTS.values() if not dialect.stateful
+)
 _METHOD_NOT_FOUND: Final = -32601
 # HTTP statuses that tell nothing about the server's revisions, apart from all above 499.
 _INCONCLUSIVE: Final = frozenset({401, 403, 429})
@@ -131,10 +138,10 @@ def negotiate_version(
         return outcome
     if not config.stateful:
         raise ConnectFailed(
-            f"the server does not speak {', '.join(config.versions)} ({outcome}). "
+            f"the server does not speak {', '.join(config.versions)} ({outcome.reason}). "
             "Allow an older revision to connect with a handshake."
         )
-    return (yield from _initialize(config, config.stateful[0], tried))
+    return (yield from _initialize(config, config.stateful[0], tried, refusal=outcome.refusal))
 
 
 class VersionNegotiation:
@@ -261,13 +268,22 @@ def opening_params(request: OpeningRequest, config: Config) -> t.Params:
     )
 
 
+class _Fallback(Struct, frozen=True):
+    """A reply to the probe after which a handshake should be tried, because of `reason`.
+
+    `refusal` is a modern error, as which the reply counts if the handshake fails too; else None.
+    """
+
+    reason: str
+    refusal: PeerError | None = None
+
+
 def _probe(
     config: Config, tried: list[Dialect]
-) -> Generator[OpeningRequest, OpeningReply, Peer | str]:
+) -> Generator[OpeningRequest, OpeningReply, Peer | _Fallback]:
     """Send `server/discover`. Its revision is appended to `tried`, each at most twice.
 
-    Return the peer if the server speaks a common stateless revision. Return the reason, as a text,
-    if a handshake should be tried.
+    Return the peer if the server speaks a common stateless revision.
     """
     dialect = config.stateless[0]
     while True:
@@ -276,11 +292,11 @@ def _probe(
         if reply.result is not None:
             discovery = _read_complete_discovery(reply.result, reply.problems)
             if discovery is None:
-                return "its result of server/discover is malformed"
+                return _Fallback("its result of server/discover is malformed")
             return _discovered_peer(config, discovery)
         if reply.error is None:
             _raise_if_inconclusive(reply, "the server did not answer server/discover")
-            return str(reply.failure or "it did not answer server/discover")
+            return _Fallback(str(reply.failure or "it did not answer server/discover"))
         if reply.error.code == _UNSUPPORTED:
             supported = _supported_versions(reply.error)
             mutual = newest_common(config.stateless, supported)
@@ -292,24 +308,31 @@ def _probe(
             if mutual is not None:
                 raise ConnectFailed(f"the server lists {mutual.version} but refuses it")
             if newest_common(config.stateful, supported) is not None:
-                return f"it offers {', '.join(supported)}"
+                return _Fallback(f"it offers {', '.join(supported)}")
             raise ConnectFailed(_no_common_revision(config, supported))
-        if _is_modern(reply.error, reply.status):
-            raise ConnectFailed(
-                f"the server refused server/discover: {reply.error}"
-            ) from reply.error
+        is_modern = is_modern_error(reply.error, reply.status)
+        if is_modern and not _is_ambiguous(reply.error, reply.status):
+            raise _refused_probe(reply.error) from reply.error
         _raise_if_inconclusive(reply, f"the server refused server/discover: {reply.error}")
-        return f"it answered server/discover with {reply.error}"
+        return _Fallback(
+            f"it answered server/discover with {reply.error}", reply.error if is_modern else None
+        )
 
 
 def _initialize(
-    config: Config, dialect: Dialect, tried: list[Dialect], *, is_guess: bool = False
+    config: Config,
+    dialect: Dialect,
+    tried: list[Dialect],
+    *,
+    is_guess: bool = False,
+    refusal: PeerError | None = None,
 ) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Send `initialize`, and the probe if the server's refusal shows that it may be stateless.
 
     `tried` has the revisions of the probes so far; the newest isn't probed a third time.
     `is_guess` is true if only an earlier connection says that the server needs a handshake. Then
-    any refusal leads to the probe.
+    any refusal leads to the probe. `refusal` is the probe's error, to be raised if the server
+    refuses the handshake too.
     """
     reply = yield OpeningRequest("initialize", dialect, config.initialize_timeout)
     # If the probe was answered after its timeout, the server is stateless although `initialize`
@@ -324,12 +347,16 @@ def _initialize(
     except ConnectFailed:
         if late is not None:
             return _stateless_peer(config, late)
-        modern = _may_be_stateless(config, reply) or (is_guess and reply.refused)
+        modern = _may_be_stateless(config, reply, refusal) or (is_guess and reply.refused)
         if modern and config.stateless and tried.count(config.stateless[0]) < 2:
             outcome = yield from _probe(config, tried)
             if isinstance(outcome, Peer):
                 return outcome
-        raise
+            refusal = outcome.refusal or refusal
+        # A login that the handshake needs, for example, is more than what the probe says.
+        if refusal is None or reply.is_inconclusive:
+            raise
+    raise _refused_probe(refusal) from refusal
 
 
 def _initialized_peer(config: Config, reply: OpeningReply) -> Peer:
@@ -350,19 +377,22 @@ def _initialized_peer(config: Config, reply: OpeningReply) -> Peer:
     )
 
 
-def _may_be_stateless(config: Config, reply: OpeningReply) -> bool:
-    """Return True if an error response to `initialize` is one of a stateless server."""
+def _may_be_stateless(config: Config, reply: OpeningReply, refusal: PeerError | None) -> bool:
+    """Return True if an error response to `initialize` is one of a stateless server.
+
+    A server that has refused the probe with `refusal` has to list a common revision.
+    """
     return reply.error is not None and (
-        _is_modern(reply.error, reply.status)
+        (refusal is None and is_modern_error(reply.error, reply.status))
         or newest_common(config.stateless, _supported_versions(reply.error)) is not None
     )
 
 
-def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | str:
+def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | _Fallback:
     if newest_common(config.stateless, discovery.supported_versions) is not None:
         return _stateless_peer(config, discovery)
     if newest_common(config.stateful, discovery.supported_versions) is not None:
-        return f"it offers {', '.join(discovery.supported_versions)}"
+        return _Fallback(f"it offers {', '.join(discovery.supported_versions)}")
     raise ConnectFailed(_no_common_revision(config, discovery.supported_versions))
 
 
@@ -444,13 +474,24 @@ def _supported_versions(error: PeerError) -> list[str]:
     )
 
 
-def _is_modern(error: PeerError, status: int | None) -> bool:
-    """Return True if only a server of a stateless revision responds with this error.
+def is_modern_error(error: PeerError, status: int | None) -> bool:
+    """Return True if the specification has this error only in stateless revisions.
 
-    Over HTTP that includes -32020 to a handshake, which lacks the headers of 2026-07-28
-    (basic/transports/streamable-http, Server Validation).
+    `status` is the HTTP status, None without HTTP. Over HTTP that includes -32020 to a handshake,
+    which lacks the headers of 2026-07-28 (basic/transports/streamable-http, Server Validation).
     """
     return error.code in MODERN_ERRORS or (status == 404 and error.code == _METHOD_NOT_FOUND)
+
+
+def _is_ambiguous(error: PeerError, status: int | None) -> bool:
+    """Return True for a modern error of the probe that servers with a handshake send as well."""
+    return (status == 404 and error.code == _METHOD_NOT_FOUND) or (
+        status is None and error.code == _HEADER_MISMATCH
+    )
+
+
+def _refused_probe(error: PeerError) -> ConnectFailed:
+    return ConnectFailed(f"the server refused server/discover: {error}")
 
 
 def _no_common_revision(config: Config, offered: Iterable[str]) -> str:

@@ -353,7 +353,9 @@ MODERN = [-32020, -32021, -32022]
         (400, error(1, -32020), "failed"),
         (400, error(None, -32021), "failed"),
         (404, "", "initialize"),
-        (404, error(1, -32601), "failed"),
+        (404, error(1, -32601), "initialize"),
+        (404, error(None, -32601), "initialize"),
+        (404, error(1, -32020), "failed"),
         (405, "", "initialize"),
         (406, "", "initialize"),
         (307, "", "initialize"),
@@ -388,6 +390,21 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
         assert isinstance(found, PeerReady if goes_on == "open" else ConnectionClosed)
 
 
+def test_probe_and_handshake_rejected_by_404_has_error_of_probe() -> None:
+    """A gateway that maps -32601 to 404, before a server that knows neither method."""
+    net = Net()
+    net.open()
+    net.answer(net.call(), error(1, -32601, "Method not found: server/discover"), 404)
+    net.answer(net.call(), error(2, -32601, "Method not found: initialize"), 404)
+    closed = net.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert str(closed.error) == (
+        "the server refused server/discover: Method not found: server/discover (-32601)"
+    )
+    assert net.new_calls() == []
+    assert net.http.idle
+
+
 @pytest.mark.requirement("PROBE-6")
 @pytest.mark.parametrize(
     ("status", "body", "stream"),
@@ -397,6 +414,8 @@ def test_version_probe_response_decides_how_to_open(status: int, body: Any, goes
         (404, "<h1>", True),
         (405, "", True),
         *((400, error(1, code), False) for code in MODERN),
+        (404, error(1, -32601), False),
+        (400, error(1, -32601), True),
         (401, "", False),
         (403, "", False),
         (406, "", False),

@@ -187,9 +187,75 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
-        [(probe(), error_reply(-32020))],
+        [(probe(), error_reply(-32020, status=400))],
         "refused server/discover",
-        id="dual: -32020 is modern",
+        id="dual: -32020 is modern over HTTP",
+    ),
+    # Modern errors that servers with a handshake send as well
+    *(
+        param
+        for name, doubtful in (
+            ("404 with -32601", error_reply(-32601, status=404)),
+            ("-32020 on a pipe", error_reply(-32020)),
+        )
+        for param in (
+            pytest.param(
+                DUAL,
+                [(probe(), doubtful), (handshake(), initialize_result(D))],
+                D,
+                id=f"dual: {name}",
+            ),
+            *(
+                pytest.param(
+                    DUAL,
+                    [(probe(), doubtful), (handshake(), refusal)],
+                    "the server refused server/discover: no (",
+                    id=f"dual: {name}, and initialize fails: {refusal.error}, {refusal.status}",
+                )
+                for refusal in (
+                    doubtful,
+                    error_reply(-32602),
+                    error_reply(-32020),
+                    error_reply(-32601, status=404),
+                    OpeningReply(status=404),
+                    initialize_result("2024-10-07"),
+                    ODD,
+                    SILENCE,
+                )
+            ),
+            # Such a reply is more recent, and says more.
+            *(
+                pytest.param(
+                    DUAL,
+                    [(probe(), doubtful), (handshake(), OpeningReply(status=status))],
+                    f"did not answer initialize (HTTP status {status})",
+                    id=f"dual: {name}, and initialize gets {status}",
+                )
+                for status in (0, 401, 503)
+            ),
+            pytest.param(
+                DUAL,
+                [
+                    (probe(), doubtful),
+                    (handshake(), error_reply(-32022, E)),
+                    (probe(), discover_result(E)),
+                ],
+                E,
+                id=f"dual: {name}, and initialize is answered with a common revision",
+            ),
+            pytest.param(
+                DUAL,
+                [(probe(), doubtful), (handshake(), error_reply(-32022, E)), (probe(), SILENCE)],
+                "refused server/discover",
+                id=f"dual: {name}, and the list of revisions leads nowhere",
+            ),
+            pytest.param(
+                MODERN,
+                [(probe(), doubtful)],
+                "does not speak 2026-07-28 (it answered server/discover with no (",
+                id=f"modern: {name}",
+            ),
+        )
     ),
     pytest.param(
         DUAL,
@@ -477,8 +543,10 @@ def test_negotiation_conversation_has_expected_outcome(
 
 # HTTP statuses, of which some tell nothing about revisions.
 HTTP: list[Any] = [
-    pytest.param(
-        error_reply(-32601, status=404), "refused server/discover", id="404 with -32601 is modern"
+    pytest.param(error_reply(-32601, status=404), None, id="404 with -32601 may be legacy"),
+    *(
+        pytest.param(error_reply(code, status=404), "refused server/discover", id=f"404, {code}")
+        for code in (-32020, -32021)
     ),
     pytest.param(error_reply(-32601, status=200), None, id="200 with -32601 is legacy"),
     pytest.param(error_reply(-32600, status=400), None, id="400"),
@@ -566,6 +634,10 @@ def test_negotiation_known_peer_was_upgraded_falls_back_to_probe(refusal: Openin
     [
         ([(handshake(A), error_reply(-32602)), (probe(), error_reply(-32602))], "d initialize: no"),
         ([(handshake(A), ODD), (probe(), SILENCE)], "initialize cannot be read"),
+        (
+            [(handshake(A), error_reply(-32602)), (probe(), error_reply(-32601, status=404))],
+            "refused server/discover: no",
+        ),
         ([(handshake(A), error_reply(-32601)), (probe(), discover_result(D))], "d initialize"),
         # These tell nothing about the revisions of the server, so it is not probed.
         ([(handshake(A), SILENCE)], "did not answer initialize"),
@@ -576,7 +648,7 @@ def test_negotiation_known_peer_was_upgraded_falls_back_to_probe(refusal: Openin
         ),
     ],
 )
-def test_negotiation_known_peer_that_fails_has_error_of_handshake(script: Any, words: str) -> None:
+def test_negotiation_known_peer_that_fails_has_its_error(script: Any, words: str) -> None:
     with pytest.raises(ConnectFailed, match=words):
         run(DUAL, script, Peer(DIALECTS[A], t.ServerCapabilities()))
 
@@ -592,6 +664,7 @@ def test_negotiation_known_peer_refused_without_stateless_revision_fails() -> No
     [
         (None, [discover_result(E)], False),
         (None, [error_reply(-32601), initialize_result(D)], True),
+        (None, [error_reply(-32601, status=404), initialize_result(D)], True),
         (None, [discover_result(D), initialize_result(D)], True),
         (None, [SILENCE, initialize_result(D)], True),
         (D, [initialize_result(D)], False),  # nothing was sent to find out
@@ -750,14 +823,26 @@ def test_negotiation_response_becomes_reply(
     assert (reply.status, reply.late) == (None, None)
 
 
-@pytest.mark.parametrize("code", [-32020, -32021])
-def test_negotiation_rejected_by_server_is_not_probing(code: int) -> None:
+@pytest.mark.parametrize(
+    "refusals",
+    [
+        [error_reply(-32021)],
+        [error_reply(-32020, status=400)],
+        [error_reply(-32020), error_reply(-32020)],
+        [error_reply(-32601, status=404), error_reply(-32601, status=404)],
+    ],
+)
+def test_negotiation_rejected_by_server_leaves_nothing_to_remember(
+    refusals: list[OpeningReply],
+) -> None:
     opener = VersionNegotiation(client_config(), None)
     opener.advance(None, 1, 0.0)
     assert opener.probing
-    with pytest.raises(ConnectFailed):
-        opener.advance(error_reply(code), 2, 0.0)
-    assert not opener.probing
+    for id, refusal in enumerate(refusals[:-1], 2):
+        assert isinstance(opener.advance(refusal, id, 0.0), OpeningRequest)
+    with pytest.raises(ConnectFailed, match="refused server/discover"):
+        opener.advance(refusals[-1], 9, 0.0)
+    assert (opener.probing, opener.request, opener.needs_handshake) == (False, None, False)
 
 
 def test_negotiation_known_peer_of_other_revision_ignored() -> None:
