@@ -17,6 +17,7 @@ from mcp_core import (
     CallTimeout,
     ConnectFailed,
     ConnectionLost,
+    PeerError,
     RemoteProtocolError,
 )
 from mcp_core import types as t
@@ -624,6 +625,73 @@ async def test_http_client_unknown_probe_and_handshake_raise(monkeypatch: Monkey
             await connect_to(server, versions=[D, E]).__aenter__()
     assert str(caught.value) == "the server refused server/discover: Method not found (-32601)"
     assert server.request_names() == ["server/discover", "initialize"]
+
+
+NO_SESSION: Any = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+
+
+def forgetful(server: PlayedHttpServer, body: bytes) -> Callable[[Request], Awaitable[None]]:
+    """Return a handler that answers `tools/call`, or an unknown session with status 400."""
+
+    async def answer(request: Request) -> None:
+        if request.headers["mcp-session-id"] == server.session:
+            await request.result(text(server.session))
+        else:
+            await request.answer(400, body.replace(b"ID", str(request.message["id"]).encode()))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            json.dumps({"jsonrpc": "2.0", "error": NO_SESSION, "id": None}).encode(),
+            id="an example of the TypeScript SDK",
+        ),
+        pytest.param(NO_SESSION["message"].encode(), id="the Python SDK"),
+    ],
+)
+async def test_http_client_400_without_id_begins_a_new_session(
+    body: bytes, monkeypatch: MonkeyPatch
+) -> None:
+    """The rejected call is sent again once, and is the first to arrive in the new session."""
+    server = PlayedHttpServer(D, session="one")
+    server.answers[CALL] = forgetful(server, body)
+    async with connected(server, monkeypatch) as client:
+        assert (await client.call_tool("t")).text == "one"
+        server.session = "two"
+        begin = len(server.requests)
+        assert (await client.call_tool("t")).text == "two"
+        assert server.request_names()[begin:] == [
+            CALL, "initialize", "notifications/initialized", "GET", CALL
+        ]  # fmt: skip
+        assert (await client.call_tool("t")).text == "two"
+
+
+async def test_http_client_400_with_id_is_the_answer(monkeypatch: MonkeyPatch) -> None:
+    server = PlayedHttpServer(D, session="one")
+    body = b'{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no session"}}'
+    server.answers[CALL] = forgetful(server, body)
+    async with connected(server, monkeypatch) as client:
+        server.session = "another"
+        for _ in range(2):
+            with pytest.raises(PeerError, match="no session"):
+                await client.call_tool("t")
+    assert server.request_names().count("initialize") == 1
+    assert server.request_names().count(CALL) == 2
+
+
+async def test_http_client_400_in_every_session_is_the_answer(monkeypatch: MonkeyPatch) -> None:
+    """One new session and one repetition are all that it causes, however often it is called."""
+    server = PlayedHttpServer(D, session="one")
+    server.answers[CALL] = answering(status=400, body=NO_SESSION["message"].encode())
+    async with connected(server, monkeypatch) as client:
+        for _ in range(3):
+            with pytest.raises(RemoteProtocolError, match="No valid session ID provided"):
+                await client.call_tool("t")
+    assert server.request_names().count("initialize") == 2
+    assert server.request_names().count(CALL) == 4
 
 
 async def test_http_client_unreachable_server_raises(monkeypatch: MonkeyPatch) -> None:

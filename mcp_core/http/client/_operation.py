@@ -51,6 +51,7 @@ __all__ = [
     "Outcomes",
     "PlainOutcome",
     "ResponseBody",
+    "SessionRejected",
     "Wait",
     "caller_headers",
     "handshake_step",
@@ -149,6 +150,15 @@ class LegacyServer(Struct):
     response: Response
 
 
+class SessionRejected(Struct):
+    """The server rejected a request of a session without saying why in a reliable way.
+
+    It may have lost the session. `otherwise` has the outcomes if it hasn't.
+    """
+
+    otherwise: Outcomes
+
+
 class EndpointEvent(Struct):
     """The event `endpoint` of HTTP+SSE arrived. Its data is a URL, relative to the stream's."""
 
@@ -175,7 +185,15 @@ class PlainOutcome(Enum):
 
 
 Outcome = (
-    Messages | ResponseBody | Failed | Wait | Accepted | LegacyServer | EndpointEvent | PlainOutcome
+    Messages
+    | ResponseBody
+    | Failed
+    | Wait
+    | Accepted
+    | LegacyServer
+    | SessionRejected
+    | EndpointEvent
+    | PlainOutcome
 )
 Outcomes = Sequence[Outcome]
 NOTHING: Final[Outcomes] = ()

@@ -4,7 +4,9 @@
    id. Resuming repeats nothing: the server sends only what came after that id (2025-11-25,
    basic/transports, Resumability). Without an id the call is lost; nothing is posted again.
 2. A JSON-RPC message in the body counts more than the status. Exceptions are 401 and 403, which are
-   about authorization, and 404 to a request with a session id: the session has ended.
+   about authorization, and 404 to a request with a session id: the session has ended. Servers of
+   2025 answer 400 instead. That counts as 404 if the body has no id, because then it isn't the
+   response to the request; the transport decides whether the session can have ended.
 3. After its result, a stream has some seconds to end by itself: then the connection can be reused.
 
 Sources: those of `_streamable.py`.
@@ -38,12 +40,13 @@ from ._operation import (
     Messages,
     PlainOutcome,
     ResponseBody,
+    SessionRejected,
     Wait,
     handshake_step,
     is_long_lived,
 )
 from ._reconnect import Reconnection
-from ._response import Response, error_in
+from ._response import Response, error_in, names_no_request
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -64,6 +67,9 @@ _TEMPORARY: Final = frozenset({408, 429})
 # The status with which a server of HTTP+SSE rejects a POST, or the `initialize` in it (2025-11-25
 # and 2026-07-28, basic/transports, Backwards Compatibility).
 _NO_STREAMABLE_HTTP: Final = frozenset({400, 404, 405})
+# The status with which servers of the official Python SDK up to 1.25, and those made from older
+# examples of the TypeScript SDK, answer an unknown session id.
+_UNKNOWN_SESSION: Final = 400
 
 
 class StreamablePost(MessagePost):
@@ -190,7 +196,11 @@ class StreamablePost(MessagePost):
             and not _is_modern(response)
         ):
             return (LegacyServer(response),)
-        return self.error_response(response)
+        outcomes = self.error_response(response)
+        # Without a request in the message, a missing id says nothing: the next request will tell.
+        if self.id is not None and _may_be_unknown_session(response, self.session):
+            return (SessionRejected(outcomes),)
+        return outcomes
 
     def _find_error(self, body: ParsedBody, data: bytes, id: RequestId) -> str | None:
         """Return why the body cannot be the response to request `id`, None if it can.
@@ -299,6 +309,8 @@ class EventStreamGet(HttpOperation):
             # The server doesn't know that event any more. A stream without a past may still work.
             self.reconnection.last_id = ""
             return self.retry(str(self.status_error("", response)), now)
+        if self._started_at is not None and _may_be_unknown_session(response, self.session):
+            return (SessionRejected((PlainOutcome.NO_STREAM,)),)
         return (PlainOutcome.NO_STREAM,)
 
     def denied(self, error: McpTrioError) -> Outcomes:
@@ -365,6 +377,12 @@ def _is_modern(response: Response) -> bool:
     """Return True if the response to the handshake is an error of a stateless server."""
     error = error_in(response.body)
     return error is not None and is_modern_error(error, response.status)
+
+
+def _may_be_unknown_session(response: Response, session: bytes | None) -> bool:
+    return (
+        session is not None and response.status == _UNKNOWN_SESSION and names_no_request(response)
+    )
 
 
 def _unexpected_content_type(head: Head) -> str:

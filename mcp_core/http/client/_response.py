@@ -39,12 +39,15 @@ __all__ = [
     "error_in",
     "has_token",
     "is_token_refused",
+    "names_no_request",
 ]
 
 _CURE: Final = " (the option limits=Limits(message=...) allows longer ones)"
 MAX_ERROR_BODY: Final = 64 * 1024  # bytes of an error response that are read
 _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repeats
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
+# In JSON: a result, or an id that isn't null.
+_RESPONSE_MEMBER: Final = re.compile(rb'"result"|"id"\s*:\s*(?!null\b)\S')
 _SCOPES: Final = re.compile(r'(?:^|[ ,])scope="([^"]*)"')
 
 
@@ -263,6 +266,23 @@ def error_in(body: bytes) -> PeerError | None:
         return None
     error = None if raw is UNSET else decode_error(raw)
     return error if isinstance(error, PeerError) else None
+
+
+def names_no_request(response: Response) -> bool:
+    """Return True if the complete body of an error has no id, so that it answers no request.
+
+    That is a JSON-RPC error whose id is absent or null, or no JSON-RPC at all.
+    """
+    if response.kept is None:
+        return False  # it wasn't read
+    body = response.body
+    try:
+        envelope = decode(body)
+    except BadMessage:
+        # Unreadable JSON may be about any request.
+        return _RESPONSE_MEMBER.search(body) is None
+    is_error = envelope.method is UNSET and envelope.error is not UNSET
+    return is_error and (envelope.id is UNSET or envelope.id is None)
 
 
 def _printable(text: str) -> str:

@@ -5,9 +5,11 @@
    servers send no response headers before the first event. Without such a stream (405) the
    conversation goes on.
 2. If the server has lost the session (404), the connection negotiates a new one
-   (`Connection.reinitialize`). Rejected messages were not processed and are sent again; calls with
-   an open stream are lost. If a server loses the new session before it has accepted anything in it,
-   the connection is closed.
+   (`Connection.reinitialize`). Rejected messages were not processed and are sent again, once; calls
+   with an open stream are lost. If a server loses the new session before it has accepted anything
+   in it, the connection is closed.
+   A 400 to a request, without an id, may say the same, or that the request is bad. It counts as a
+   lost session only if nothing shows that the server still has it, and never twice in a row.
 3. A stateless server learns of a cancellation by the disconnect. A stateful one gets a message
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
@@ -21,6 +23,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from mcp_core._errors import ConnectionLost, LocalProtocolError, RemoteProtocolError
 from mcp_core.http.wire._mcp_headers import (
     LAST_EVENT_ID,
@@ -32,7 +36,8 @@ from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM, JSO
 from mcp_core.http.wire._messages import header
 from mcp_core.http.wire._sse import last_event_id
 from mcp_core.protocol.connection._state import State
-from mcp_core.protocol.messages._events import ChangesMissed
+from mcp_core.protocol.jsonrpc._codec import BadMessage, decode
+from mcp_core.protocol.messages._events import ChangesMissed, InputProblem
 from mcp_core.protocol.messages._outbox import MessageKind
 from mcp_core.protocol.revisions._methods import Method, Step
 from mcp_core.protocol.schema._param_headers import param_headers
@@ -50,6 +55,7 @@ from ._operation import (
     Messages,
     PlainOutcome,
     ResponseBody,
+    SessionRejected,
     Wait,
     handshake_step,
 )
@@ -99,6 +105,11 @@ class StreamableHttpTransport(Transport):
         self.session: bytes | None = None
         self._renewing = False  # a new session is being negotiated
         self.is_unproven = False
+        # Our requests that were rejected with their session, and are sent again.
+        self._repeated: set[RequestId] = set()
+        # Methods to which the server has answered 400 in a new session too: it isn't the session.
+        self._always_rejected: set[str] = set()
+        self._told_of_status = False
         self.reading: dict[RequestId, StreamablePost | EventStreamGet] = {}
         self._standalone_stream: EventStreamGet | None = None
 
@@ -245,6 +256,8 @@ class StreamableHttpTransport(Transport):
                     error = with_prefix(operation.error_prefix, exc)
                     self._fail(operation, error, now, outcome.head.status)
                     break
+            elif isinstance(outcome, SessionRejected):
+                self._session_rejected(operation, outcome.otherwise, now)
             elif isinstance(outcome, LegacyServer):
                 assert isinstance(operation, StreamablePost)
                 HttpSseTransport(self.state, operation, outcome.response, self).begin(now)
@@ -280,6 +293,10 @@ class StreamableHttpTransport(Transport):
         id = operation.id
         response = operation.response
         assert response is not None
+        if operation.session not in (None, self.session) and any(map(_is_request, messages)):
+            # Our response would go to the new session, where it may answer another request.
+            self._fail(operation, _session_lost_error(operation), now)
+            return
         for data in messages:
             for answered in self.state.receive(data, now, id, response.status):
                 if answered != id:
@@ -329,10 +346,49 @@ class StreamableHttpTransport(Transport):
         self.reading[post.id] = stream
         self.act(stream, stream.retry("the stream ended", now), now)
 
+    def _session_rejected(
+        self, operation: StreamablePost | EventStreamGet, otherwise: Outcomes, now: float
+    ) -> None:
+        """Negotiate a new session, if the server may have lost it; else act on `otherwise`."""
+        out = operation.out
+        method = "" if out is None else out.method
+        is_repeated = operation.id is not None and operation.id in self._repeated
+        is_current = operation.session == self.session
+        if is_repeated and is_current:
+            self._always_rejected.add(method)
+        if (
+            is_repeated
+            or method in self._always_rejected
+            or self.state.conn.state is not State.READY
+            or (is_current and (self.is_unproven or self._is_in_use()))
+        ):
+            self.act(operation, otherwise, now)
+            return
+        if not self._told_of_status:
+            self._told_of_status = True
+            problem = (
+                "the server answered HTTP status 400 to its session id, which counts as 404: a new "
+                "session is negotiated"
+            )
+            self.state.events.append(InputProblem(problem))
+        self._session_lost(operation, now)
+
+    def _is_in_use(self) -> bool:
+        """Return True if the server is at work in the session, which it can't have lost then.
+
+        It sends on the stream of a call, or waits for our response to a request of its own.
+        """
+        conn = self.state.conn
+        return conn.in_flight > 0 or any(
+            operation.is_streaming and conn.has_outgoing(id)
+            for id, operation in self.reading.items()
+            if operation.session == self.session
+        )
+
     def _session_lost(self, operation: StreamablePost | EventStreamGet, now: float) -> None:
         """Negotiate a new session: the server doesn't know the one that `operation` named."""
         state = self.state
-        # Requests that were in flight in the old session get a 404 too, after the first one.
+        # Requests that were in flight in the old session are rejected too, after the first one.
         first = operation.session == self.session
         state.forget(operation)
         if state.conn.state is not State.READY:
@@ -349,6 +405,7 @@ class StreamableHttpTransport(Transport):
             self._set_gate(None, now)
             self.responses.clear()  # the requests that they answer ended with the session
             self._fail_streams(operation, now)
+            self._repeated = set(filter(state.conn.has_outgoing, self._repeated))
             state.conn.reinitialize(now)
         if isinstance(operation, StreamablePost):
             out = operation.out
@@ -359,7 +416,11 @@ class StreamableHttpTransport(Transport):
                 if operation.id is None
                 else state.conn.has_outgoing(operation.id)
             )
-            if again and handshake_step(out) is not Step.INITIALIZED:
+            if again and operation.id in self._repeated:
+                state.message_failed(out, _session_lost_error(operation), now, 0)
+            elif again and handshake_step(out) is not Step.INITIALIZED:
+                if operation.id is not None:
+                    self._repeated.add(operation.id)
                 self.send(out, now)
         elif operation.id is not None:
             self._fail(operation, _session_lost_error(operation), now)
@@ -448,6 +509,14 @@ class StreamableHttpTransport(Transport):
                     "revision for the new one"
                 )
                 self.state.message_failed(out, ConnectionLost(problem), now, 0)
+
+
+def _is_request(data: bytes) -> bool:
+    try:
+        envelope = decode(data)
+    except BadMessage:
+        return False
+    return envelope.method is not UNSET and envelope.id is not UNSET
 
 
 def _session_lost_error(operation: StreamablePost | EventStreamGet) -> ConnectionLost:

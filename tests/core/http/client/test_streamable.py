@@ -10,6 +10,7 @@ from mcp_core import (
     ConnectionClosed,
     ConnectionLost,
     ErrorReceived,
+    InputProblem,
     LocalProtocolError,
     MessageRejected,
     PeerReady,
@@ -21,6 +22,7 @@ from mcp_core import types as t
 from mcp_core.http import Head, RequestHead
 from mcp_core.http.client._options import HttpCall, HttpClientOptions
 from tests.core.http.client_net import (
+    JSON,
     SESSION,
     Net,
     discover_result,
@@ -930,6 +932,264 @@ def test_session_lost_after_close_is_ignored() -> None:
     net.conn.close()
     net.new_calls()
     net.answer(call, "", 404)
+    assert net.new_calls() == []
+    assert type_names(net.events()) == ["ConnectionClosed"]
+
+
+# -- A lost session that is answered with 400 ------------------------------------------------------
+
+# What servers answer to a session id that they don't know.
+EXPRESS = '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}'  # fmt: skip  # noqa: E501
+PYTHON_SDK = "Bad Request: No valid session ID provided"  # up to 1.25, and without a content type
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (EXPRESS, JSON),
+        (PYTHON_SDK, None),
+        (PYTHON_SDK, "text/plain"),
+        ('{"jsonrpc":"2.0","error":{"code":-32600,"message":"no session"}}', JSON),
+        ('{"error": {"code": -32000, "message": "no jsonrpc"}, "id" : null}', JSON),
+        ('[{"jsonrpc":"2.0","error":{"code":-32000,"message":"no"},"id":null}]', JSON),
+        ('{"detail":"no session"}', JSON),
+        ("<h1>Bad Request</h1>", "text/html"),
+        ("", None),
+    ],
+)
+def test_400_without_id_is_a_lost_session(body: str, content_type: str | None) -> None:
+    """The rejected call is sent again once, in the new session, and others are as before."""
+    net = open_client(D)
+    waiting, other = send_call(net, "tools/list")
+    id, call = send_call(net)
+    net.answer(call, body, 400, content_type)
+    (again,) = answer_handshake_again(net)
+    assert (posted_message(again)["id"], header(again, "mcp-session-id")) == (id, "two")
+    assert again.body == call.body
+    # A call in flight in the old session gets its own 400, and is then sent again.
+    net.answer(other, body, 400, content_type)
+    repeated = net.call()
+    assert (posted_message(repeated)["id"], header(repeated, "mcp-session-id")) == (waiting, "two")
+    net.answer(again, result(id, CONTENT))
+    net.answer(repeated, result(waiting, LIST))
+    problem, *others = net.events()
+    assert isinstance(problem, InputProblem)
+    assert "400 to its session id" in problem.problem
+    assert type_names(others) == ["PeerReady", "ResultReceived", "ResultReceived"]
+    assert net.http.idle
+    # The next loss is reported no more, and is treated in the same way.
+    id, call = send_call(net)
+    net.answer(call, body, 400, content_type)
+    (again,) = answer_handshake_again(net, session="three")
+    net.answer(again, result(id, CONTENT))
+    assert type_names(net.events()) == ["PeerReady", "ResultReceived"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error("ours", -32602, "no such tool"),
+        error("ours", -32000, "Bad Request: No valid session ID provided"),
+        error("server-error", -32600, "Bad Request: Unsupported protocol version"),
+        {"jsonrpc": "2.0", "id": "ours", "error": "no"},
+        {"id": "ours", "error": "no"},
+        [error("ours", -32602)],
+        {"jsonrpc": "2.0", "id": None, "result": {}},
+        {"jsonrpc": "2.0", "method": "notifications/message", "params": {}},
+        '{"jsonrpc":"2.0","id":null,"id":2,"error":{"code":-32602,"message":"no"}}',
+        '{"jsonrpc":"2.0","id":2.0,"error":{"code":-32602,"message":"no"}}',
+        '{"jsonrpc":"2.0","id":"2","error":{"code":-32602,"message":"no"}}',
+        "x" * 100_000,
+    ],
+    ids=str,
+)
+def test_400_that_may_be_the_response_is_never_sent_again(body: Any) -> None:
+    net = open_client(D)
+    id, call = send_call(net)
+    text = body if isinstance(body, str) else encoded(body).replace(b'"ours"', b"%d" % id).decode()
+    net.answer(call, text, 400)
+    failed = net.events()[-1]
+    assert isinstance(failed, ErrorReceived)
+    assert failed.id == id
+    assert net.new_calls() == []
+    assert net.http.idle
+
+
+def test_400_whose_body_breaks_off_is_never_sent_again() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.start_response(call, status=400)
+    net.send_body(call, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"no"},')
+    net.end_response(call, "connection reset")
+    assert type_names(net.events()) == ["ErrorReceived"]
+    assert net.new_calls() == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 405, 409, 410, 422, 500])
+def test_other_status_is_no_lost_session(status: int) -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.answer(call, EXPRESS, status)
+    assert type_names(net.events()) == ["ErrorReceived"]
+    assert net.new_calls() == []
+
+
+def test_400_twice_in_a_row_is_the_answer() -> None:
+    """It was about the call: the new session stays, and this method starts no further one."""
+    net = open_client(D)
+    id, call = send_call(net)
+    net.answer(call, EXPRESS, 400)
+    (again,) = answer_handshake_again(net)
+    net.answer(again, EXPRESS, 400)
+    *_, failed = net.events()
+    assert isinstance(failed, ErrorReceived)
+    assert (failed.id, str(failed.error)) == (
+        id,
+        "Bad Request: No valid session ID provided (-32000)",
+    )
+    assert net.new_calls() == []
+    listing, call = send_call(net, "tools/list")
+    assert header(call, "mcp-session-id") == "two"
+    net.answer(call, result(listing, LIST))
+    _, call = send_call(net)
+    net.answer(call, EXPRESS, 400)
+    assert type_names(net.events()) == ["ResultReceived", "ErrorReceived"]
+    # The loss of the session still shows by another method.
+    _, call = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, 400)
+    assert len(answer_handshake_again(net, session="three")) == 1
+
+
+def test_400_in_new_session_to_another_call_is_the_answer() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.answer(call, EXPRESS, 400)
+    (again,) = answer_handshake_again(net)
+    other, second = send_call(net, "tools/list")
+    net.answer(second, EXPRESS, 400)
+    assert [each.id for each in net.events() if isinstance(each, ErrorReceived)] == [other]
+    net.answer(again, result(posted_message(again)["id"], CONTENT))
+    assert type_names(net.events()) == ["ResultReceived"]
+    assert net.new_calls() == []
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_call_rejected_in_two_sessions_is_not_sent_a_third_time(status: int) -> None:
+    """Another call was accepted in the new session, which therefore worked."""
+    net = open_client(D)
+    id, call = send_call(net)
+    other, second = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, status)
+    (again,) = answer_handshake_again(net)
+    net.answer(second, EXPRESS, status)
+    net.answer(net.call(), result(other, LIST))
+    net.events()
+    net.answer(again, EXPRESS, status)
+    failed = net.event()
+    assert isinstance(failed, ErrorReceived)
+    assert failed.id == id
+    if status == 404:
+        assert answer_handshake_again(net, session="three") == []
+    assert net.new_calls() == []
+
+
+def test_400_while_a_call_streams_fails_nothing_else() -> None:
+    """An open stream shows that the server has the session: the 400 is about the other call."""
+    net = open_client(D)
+    running, streaming = send_call(net)
+    net.start_response(streaming)
+    other, call = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, 400)
+    failed = net.event()
+    assert isinstance(failed, ErrorReceived)
+    assert failed.id == other
+    assert net.new_calls() == []
+    net.send_body(streaming, event(result(running, CONTENT)))
+    assert [each.id for each in net.events()] == [running]
+
+
+def test_400_while_the_server_asks_something_cancels_nothing() -> None:
+    net = open_client(D, stream=True)
+    get = HttpCall(3, RequestHead(b"GET", b"/mcp", []))
+    net.send_body(get, event(request("q", "roots/list")))
+    assert isinstance(net.event(), RequestReceived)
+    _, call = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, 400)
+    assert type_names(net.events()) == ["ErrorReceived"]
+    assert net.conn.send_result("q", t.ListRootsResult(roots=[]))
+    answer = net.call()
+    net.answer(answer, PYTHON_SDK, 400, None)  # the body names no request, nor does the message
+    assert type_names(net.events()) == ["MessageRejected"]
+    assert net.new_calls() == []
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_call_of_the_old_session_may_still_be_answered(asks: bool) -> None:
+    """The 400 was about something else: a call that only just begins to stream is read on.
+
+    What the server asks there has no answer in the new session, so the call fails.
+    """
+    net = open_client(D)
+    id, old = send_call(net)
+    _, call = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, 400)
+    assert len(answer_handshake_again(net)) == 1
+    net.events()
+    net.start_response(old)
+    net.send_body(old, event(notification("notifications/tools/list_changed")))
+    assert type_names(net.events()) == ["NotificationReceived"]
+    if asks:
+        net.send_body(old, event(request("q", "roots/list")))
+    net.send_body(old, event(result(id, CONTENT)))
+    ended = net.event()
+    assert ended.id == id
+    if asks:
+        assert isinstance(ended, ErrorReceived)
+        assert isinstance(ended.error, ConnectionLost)
+    else:
+        assert isinstance(ended, ResultReceived)
+    assert net.new_calls() == []
+
+
+@pytest.mark.parametrize("last_id", ["", "7"])
+def test_400_to_a_reconnected_standalone_stream_is_a_lost_session(last_id: str) -> None:
+    """An event id that the server doesn't know gets 400 too, so it is left out first."""
+    net = open_client(D, stream=True)
+    get = HttpCall(3, RequestHead(b"GET", b"/mcp", []))
+    if last_id:
+        net.send_body(get, event(notification("notifications/tools/list_changed"), id=last_id))
+    net.end_response(get, "reset")
+    net.at(1.0)
+    for known in dict.fromkeys([last_id, ""]):
+        get = net.call()
+        assert header(get, "last-event-id") == (known or None)
+        net.answer(get, "Invalid or missing session ID", 400, "text/html")
+        net.at(10.0)
+    net.events()
+    assert answer_handshake_again(net) == []
+    assert type_names(net.events()) == ["PeerReady"]
+
+
+def test_400_to_a_resumed_call_fails_it_and_sends_nothing_again() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.start_response(call)
+    net.send_body(call, event("", id="1"))
+    net.end_response(call)
+    net.at(5.0)
+    net.answer(net.call(), EXPRESS, 400)
+    failed = net.event()
+    assert isinstance(failed, ErrorReceived)
+    assert isinstance(failed.error, ConnectionLost)
+    assert net.new_calls() == []
+
+
+def test_400_after_close_is_ignored() -> None:
+    net = open_client(D)
+    _, call = send_call(net)
+    net.conn.close()
+    net.new_calls()
+    net.answer(call, EXPRESS, 400)
     assert net.new_calls() == []
     assert type_names(net.events()) == ["ConnectionClosed"]
 
