@@ -19,7 +19,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,13 +31,16 @@ from mcp_core import (
     CallTimeout,
     ConnectFailed,
     ConnectionLost,
+    Fault,
     LocalProtocolError,
+    McpTrioError,
     PeerError,
     RemoteProtocolError,
     TaskCancelled,
 )
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.drivers import launch_secrets, shorten_text
+from mcp_core.types import PromptsCapability, ResourcesCapability, ToolsCapability
 from mcp_core.urls import ElicitationUrl, url_transport
 from mcp_trio._connect import connect_http, connect_stdio, connect_websocket
 from mcp_trio._nursery import open_quiet_nursery
@@ -70,12 +73,22 @@ __all__ = [
     "DEFAULT_LOG_LEVEL",
     "DEFAULT_TIMEOUT",
     "Target",
+    "allow_undeclared",
     "describe_error",
+    "explain_error",
     "guess_endpoint",
+    "is_unknown_list",
+    "is_unknown_method",
+    "list_if_any",
+    "report_undeclared",
     "run_session",
     "server_capabilities",
     "trace_printer",
 ]
+
+T = TypeVar("T")
+
+CapabilityName = Literal["tools", "resources", "prompts"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 _NOTICE_AFTER: Final = 3.0  # seconds after which a user wonders whether the command hangs
@@ -113,6 +126,11 @@ _MAX_LOG: Final = 10_000
 _MAX_ERROR: Final = 4_000
 _MAX_NAME: Final = 200
 _MAX_URLS: Final = 5
+_CAPABILITIES: Final = {
+    "tools": ToolsCapability,
+    "resources": ResourcesCapability,
+    "prompts": PromptsCapability,
+}
 _LEVEL_STYLES: Final = {"debug": "dim", "info": "dim", "notice": "", "warning": "yellow"}
 _ERROR_STYLE: Final = "bold red"  # error and above
 
@@ -227,13 +245,13 @@ class Target:
         """
         return name if self.configured is None else self.configured.local_name(name)
 
-    async def list_tools(self, client: Client, problems: list[str]) -> list[Tool]:
+    async def list_tools(self, client: Client, timeout: float, problems: list[str]) -> list[Tool]:
         """Return the tools that the server lists, without those that its configuration denies.
 
         The number of denied tools is written to stderr. What cannot be read is appended to
-        `problems`.
+        `problems`. `timeout` is in seconds.
         """
-        tools = await client.list_tools(timeout=self.timeout, problems=problems)
+        tools = await client.list_tools(timeout=timeout, problems=problems)
         if self.configured is None:
             return tools
         allowed = self.configured.allowed_tools(tools)
@@ -365,6 +383,75 @@ def _warn_if_no_logging(client: Client, target: Target) -> None:
 def server_capabilities(client: Client) -> ServerCapabilities:
     """Return the capabilities that the server declared."""
     return cast("ServerCapabilities", client.peer.capabilities)
+
+
+def allow_undeclared(client: Client, *names: CapabilityName) -> bool:
+    """Allow requests of this session for what the server didn't declare, if it declared nothing.
+
+    Some servers declare nothing and have tools all the same. The library refuses such requests, but
+    the user of a command has asked for one. If it is answered, call `report_undeclared`.
+
+    Returns:
+        False if it has declared tools, resources or prompts. Then the others aren't there.
+    """
+    peer = client.peer
+    if any(getattr(peer.capabilities, name) is not None for name in _CAPABILITIES):
+        return False
+    assumed = {name: _CAPABILITIES[name]() for name in names}
+    client._conn.peer = msgspec.structs.replace(
+        peer, capabilities=msgspec.structs.replace(peer.capabilities, **assumed)
+    )
+    return True
+
+
+def report_undeclared(target: Target, *names: CapabilityName) -> None:
+    """Write a line about what the server has and didn't declare."""
+    listed = " or ".join(names)
+    target.stderr.write_line(
+        f"mcp-trio: the server did not declare {listed}, and was asked for them all the same"
+    )
+
+
+def is_unknown_method(client: Client, error: McpTrioError) -> bool:
+    """Return True if the server answered that it doesn't know the method."""
+    code = client.peer.dialect.codes[Fault.METHOD_NOT_FOUND]
+    return isinstance(error, PeerError) and error.code == code
+
+
+def is_unknown_list(client: Client, error: McpTrioError) -> bool:
+    """Return True if the server answered that it doesn't know a list which it didn't declare.
+
+    Servers of the official Python SDK 1.x find fault with the params of an unknown method.
+    """
+    codes = client.peer.dialect.codes
+    unknown = (Fault.METHOD_NOT_FOUND, Fault.INVALID_PARAMS, Fault.INVALID_REQUEST)
+    return isinstance(error, PeerError) and error.code in {codes[fault] for fault in unknown}
+
+
+async def list_if_any(
+    client: Client,
+    target: Target,
+    name: CapabilityName,
+    request: Callable[[], Awaitable[list[T]]],
+) -> list[T]:
+    """Return the list that `request` gets, empty if the server has none.
+
+    A server that declared nothing is asked all the same, but for a configured one: what its host
+    doesn't list can't have been approved.
+    """
+    if getattr(client.peer.capabilities, name) is not None:
+        return await request()
+    if target.configured is not None or not allow_undeclared(client, name):
+        return []
+    try:
+        found = await request()
+    except PeerError as exc:
+        if is_unknown_list(client, exc):
+            return []
+        report_undeclared(target, name)
+        raise
+    report_undeclared(target, name)
+    return found
 
 
 def _find_cure(error: PeerError) -> str:
@@ -536,39 +623,52 @@ def _explain_errors(target: Target) -> Iterator[None]:
     """Turn errors of the library into a CliError that says what the user can do."""
     try:
         yield
-    except AuthRequired as exc:
-        raise CliError(
-            f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONNECTION
-        ) from exc
-    except AuthorizationFailed as exc:
-        raise CliError(f"{target.name}: {exc}", NO_CONNECTION) from exc
-    except ConnectFailed as exc:
-        if isinstance(exc.__cause__, AuthRequired):
-            hint = _login_hint(target, exc.__cause__)
-            raise CliError(
-                f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONNECTION
-            ) from exc
-        if isinstance(exc.__cause__, AuthorizationFailed):
-            raise CliError(f"{target.name}: {exc}", NO_CONNECTION) from exc
-        cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
-        if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
-            hint = "" if "?" in cause else f". {target.not_mcp_hint}"  # it may have a hint already
-            cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
-        raise CliError(cause, NO_CONNECTION) from exc
-    except CallTimeout as exc:
-        raise CliError(f"{exc}; a larger --timeout allows more time", NO_CONNECTION) from exc
-    except ConnectionLost as exc:
+    except McpTrioError as exc:
+        explained = explain_error(target, exc)
+        if explained is None:
+            raise
+        raise explained from exc
+
+
+def explain_error(target: Target, exc: McpTrioError) -> CliError | None:
+    """Return a CliError that says what the user can do about an error of the library.
+
+    None for an error that no use of a server raises.
+    """
+    if isinstance(exc, AuthRequired):
+        return CliError(f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONNECTION)
+    if isinstance(exc, AuthorizationFailed):
+        return CliError(f"{target.name}: {exc}", NO_CONNECTION)
+    if isinstance(exc, ConnectFailed):
+        return _explain_failed_connection(target, exc)
+    if isinstance(exc, CallTimeout):
+        return CliError(f"{exc}; a larger --timeout allows more time", NO_CONNECTION)
+    if isinstance(exc, ConnectionLost):
         cause, _, _ = str(exc).partition("\n")
-        raise CliError(f"{cause} before it answered{target.stderr_hint}", NO_CONNECTION) from exc
-    except TaskCancelled as exc:
+        return CliError(f"{cause} before it answered{target.stderr_hint}", NO_CONNECTION)
+    if isinstance(exc, TaskCancelled):
         text = shorten_text(exc.message, _MAX_ERROR)
-        raise CliError(f"the task has no result: {text}", SERVER_ERROR) from exc
-    except PeerError as exc:
-        raise CliError(describe_error(exc), SERVER_ERROR) from exc
-    except LocalProtocolError as exc:
-        raise CliError(f"{exc}; `mcp-trio inspect` shows what the server can do") from exc
-    except RemoteProtocolError as exc:
+        return CliError(f"the task has no result: {text}", SERVER_ERROR)
+    if isinstance(exc, PeerError):
+        return CliError(describe_error(exc), SERVER_ERROR)
+    if isinstance(exc, LocalProtocolError):
+        return CliError(f"{exc}; `mcp-trio inspect` shows what the server can do")
+    if isinstance(exc, RemoteProtocolError):
         cause, _, _ = str(exc).partition("\n")
-        raise CliError(
+        return CliError(
             f"the server broke the protocol: {cause}. --trace shows the messages", NO_CONNECTION
-        ) from exc
+        )
+    return None
+
+
+def _explain_failed_connection(target: Target, exc: ConnectFailed) -> CliError:
+    if isinstance(exc.__cause__, AuthRequired):
+        hint = _login_hint(target, exc.__cause__)
+        return CliError(f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONNECTION)
+    if isinstance(exc.__cause__, AuthorizationFailed):
+        return CliError(f"{target.name}: {exc}", NO_CONNECTION)
+    cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
+    if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
+        hint = "" if "?" in cause else f". {target.not_mcp_hint}"  # it may have a hint already
+        cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
+    return CliError(cause, NO_CONNECTION)

@@ -18,7 +18,7 @@ from mcp_trio.cli._options import ARGUMENTS, add_output, add_session_options
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._session import list_if_any, run_session
 from mcp_trio.cli._target import parse_server_command
 
 from ._following import follow_own_task, leave_task, task_document
@@ -108,7 +108,7 @@ def call(
 
     async def body(client: Client) -> int:
         name = target.local_name(tool)
-        found = await _find_tool(name, client, target.timeout)
+        found = await _find_tool(name, client, target)
         await target.require_approved("tool", name)
         arguments = parse_arguments(words, found.input_schema, f"the tool {name}")
         started: ClientTask | CallToolResult
@@ -156,12 +156,9 @@ def _print_reference(task: ClientTask, *, as_json: bool) -> None:
         screen.write_text(task.reference)
 
 
-async def _find_tool(name: str, client: Client, timeout: float) -> Tool:
-    tools = (
-        await client.list_tools(timeout=timeout)
-        if server_capabilities(client).tools is not None
-        else []
-    )
+async def _find_tool(name: str, client: Client, target: Target) -> Tool:
+    request = partial(client.list_tools, timeout=target.timeout)
+    tools = await list_if_any(client, target, "tools", request)
     for tool in tools:
         if tool.name == name:
             return tool

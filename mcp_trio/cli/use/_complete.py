@@ -77,7 +77,7 @@ def complete(
             owner = f"the template {name}"
             known = template.variables
         else:
-            found = await find_prompt(name, client, target.timeout)
+            found = await find_prompt(name, client, target)
             owner = f"the prompt {name}"
             known = tuple(each.name for each in found.arguments or ())
         if argument not in known:

@@ -1,7 +1,9 @@
 """`mcp-trio inspect`: print what a server offers, as text or as one JSON document.
 
-Only declared capabilities are requested; the others are empty lists in the document. A server that
-declares resources need not implement resource templates.
+1. Only declared capabilities are requested; the others are empty lists in the document. If a server
+   declares neither tools nor resources nor prompts, all are requested once.
+2. A server that declares resources need not implement resource templates.
+3. A list that fails doesn't hide the others: its error is printed in its place.
 """
 
 from __future__ import annotations
@@ -11,31 +13,50 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_core import Fault, Peer, PeerError
-from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
+from mcp_core import CallTimeout, McpTrioError, Peer
 from mcp_trio.cli._arguments import as_list, as_mapping, describe_types
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen, split_lines
-from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._session import (
+    allow_undeclared,
+    explain_error,
+    is_unknown_list,
+    is_unknown_method,
+    report_undeclared,
+    run_session,
+    server_capabilities,
+)
 from mcp_trio.cli._target import parse_server_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from mcp_core.drivers import CallOptions
+    from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
     from mcp_trio._client import Client
+    from mcp_trio.cli._errors import CliError
     from mcp_trio.cli._parser import Command
-    from mcp_trio.cli._session import Target
+    from mcp_trio.cli._session import CapabilityName, Target
 
 __all__ = ["inspect", "parse"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 _MAX_COLUMN = 40  # columns of the names of arguments, and of their types
-_LISTS = ("tools", "resources", "resourceTemplates", "prompts")  # as the document names them
+# Seconds for a list that the server did not declare: some never answer an unknown request.
+_UNDECLARED_TIMEOUT = 5.0
+_ERROR_STYLE = "red"
+_TEMPLATES = "resourceTemplates"
+# The lists, by their names in the document.
+_HEADINGS = {
+    "tools": "Tools",
+    "resources": "Resources",
+    _TEMPLATES: "Resource templates",
+    "prompts": "Prompts",
+}
 
 
 def parse(words: Sequence[str]) -> Command:
@@ -52,20 +73,24 @@ def parse(words: Sequence[str]) -> Command:
 
 @dataclass(frozen=True)
 class _Inventory:
+    """A server and its lists, by their names in the document.
+
+    By the same names, `problems` has what was left out of a list, and `errors` why a list could not
+    be read. `status` is the exit status.
+    """
+
     peer: Peer
-    tools: list[Tool]
-    resources: list[Resource]
-    templates: list[ResourceTemplate]
-    prompts: list[Prompt]
-    # By the list's name in the document: what could not be read.
+    lists: dict[str, list[Any]]
     problems: dict[str, list[str]]
+    errors: dict[str, CliError]
+    status: int
 
 
 def inspect(target: Target, *, as_json: bool) -> int:
     """Print what the server offers and return the exit status.
 
     Raises:
-        CliError: the connection failed.
+        CliError: the connection failed, or every list that the server declares.
     """
 
     async def body(client: Client) -> int:
@@ -75,36 +100,86 @@ def inspect(target: Target, *, as_json: bool) -> int:
             screen.write_json(_to_json(inventory))
         else:
             _InventoryPrinter(screen).show(inventory)
-        return 0
+        return inventory.status
 
     return run_session(target, body)
 
 
 async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
+    peer = client.peer
+    if not allow_undeclared(client, "tools", "resources", "prompts"):
+        return await _fetch_declared(client, target)
+    # The server has kept to what it declares, so nothing of this is a failure of the command.
+    timeout = min(target.timeout, _UNDECLARED_TIMEOUT)
+    lists, problems, failures = await _fetch_lists(client, target, timeout)
+    for name, exc in list(failures.items()):
+        if is_unknown_list(client, exc) or isinstance(exc, CallTimeout):
+            del failures[name]
+    found = lists.keys() | failures.keys()
+    if found:
+        names: tuple[CapabilityName, ...] = ("tools", "resources", "prompts")
+        report_undeclared(target, *(name for name in names if name in found))
+    return _Inventory(peer, lists, problems, _explained(target, failures), 0)
+
+
+async def _fetch_declared(client: Client, target: Target) -> _Inventory:
+    """Request the lists that the server declares.
+
+    Raises:
+        McpTrioError: each of them failed; this is the first error.
+    """
+    lists, problems, failures = await _fetch_lists(client, target, target.timeout)
+    templates = failures.get(_TEMPLATES)
+    if templates is not None and is_unknown_method(client, templates):
+        del failures[_TEMPLATES]
+        lists[_TEMPLATES] = []
+    if failures and not lists:
+        raise next(iter(failures.values()))
+    errors = _explained(target, failures)
+    status = max((error.status for error in errors.values()), default=0)
+    return _Inventory(client.peer, lists, problems, errors, status)
+
+
+async def _fetch_lists(
+    client: Client, target: Target, timeout: float
+) -> tuple[dict[str, list[Any]], dict[str, list[str]], dict[str, McpTrioError]]:
+    """Request the lists one after the other.
+
+    Return those that were read, what was left out of them, and the errors of the others.
+    """
     declared = server_capabilities(client)
-    problems: dict[str, list[str]] = {name: [] for name in _LISTS}
-    has_resources = declared.resources is not None
+    problems: dict[str, list[str]] = {name: [] for name in _HEADINGS}
 
     def options(name: str) -> CallOptions:
-        return {"timeout": target.timeout, "problems": problems[name]}
+        return {"timeout": timeout, "problems": problems[name]}
 
-    return _Inventory(
-        client.peer,
-        await target.list_tools(client, problems["tools"]) if declared.tools is not None else [],
-        await client.list_resources(**options("resources")) if has_resources else [],
-        await _list_templates(client, options("resourceTemplates")) if has_resources else [],
-        await client.list_prompts(**options("prompts")) if declared.prompts is not None else [],
-        problems,
-    )
+    requests: dict[str, Callable[[], Awaitable[list[Any]]]] = {}
+    if declared.tools is not None:
+        requests["tools"] = partial(target.list_tools, client, timeout, problems["tools"])
+    if declared.resources is not None:
+        requests["resources"] = partial(client.list_resources, **options("resources"))
+        requests[_TEMPLATES] = partial(client.list_resource_templates, **options(_TEMPLATES))
+    if declared.prompts is not None:
+        requests["prompts"] = partial(client.list_prompts, **options("prompts"))
+    lists: dict[str, list[Any]] = {}
+    failures: dict[str, McpTrioError] = {}
+    for name, request in requests.items():
+        try:
+            lists[name] = await request()
+        except McpTrioError as exc:
+            failures[name] = exc
+    return lists, problems, failures
 
 
-async def _list_templates(client: Client, options: CallOptions) -> list[ResourceTemplate]:
-    try:
-        return await client.list_resource_templates(**options)
-    except PeerError as exc:
-        if exc.code == client.peer.dialect.codes[Fault.METHOD_NOT_FOUND]:
-            return []
-        raise
+def _explained(target: Target, failures: dict[str, McpTrioError]) -> dict[str, CliError]:
+    return {name: _explain(target, exc) for name, exc in failures.items()}
+
+
+def _explain(target: Target, exc: McpTrioError) -> CliError:
+    explained = explain_error(target, exc)
+    if explained is None:
+        raise exc
+    return explained
 
 
 def _to_json(inventory: _Inventory) -> dict[str, Any]:
@@ -115,14 +190,13 @@ def _to_json(inventory: _Inventory) -> dict[str, Any]:
         "capabilities": peer.capabilities,
         **({"instructions": peer.instructions} if peer.instructions else {}),
     }
+    errors = {name: str(error) for name, error in inventory.errors.items()}
     problems = {name: found for name, found in inventory.problems.items() if found}
     return {
         "server": server,
-        "tools": inventory.tools,
-        "resources": inventory.resources,
-        "resourceTemplates": inventory.templates,
-        "prompts": inventory.prompts,
+        **{name: inventory.lists.get(name, []) for name in _HEADINGS},
         **({"problems": problems} if problems else {}),
+        **({"errors": errors} if errors else {}),
     }
 
 
@@ -137,23 +211,25 @@ class _InventoryPrinter:
     def show(self, inventory: _Inventory) -> None:
         """Print the server and all that it offers."""
         self._print_server(inventory.peer)
-        for name, heading, entries, show in (
-            ("tools", "Tools", inventory.tools, self._print_tool),
-            ("resources", "Resources", inventory.resources, self._print_resource),
-            (
-                "resourceTemplates",
-                "Resource templates",
-                inventory.templates,
-                self._print_template,
-            ),
-            ("prompts", "Prompts", inventory.prompts, self._print_prompt),
-        ):
+        printers: dict[str, Callable[[Any], None]] = {
+            "tools": self._print_tool,
+            "resources": self._print_resource,
+            _TEMPLATES: self._print_template,
+            "prompts": self._print_prompt,
+        }
+        for name, heading in _HEADINGS.items():
+            error = inventory.errors.get(name)
+            entries = inventory.lists.get(name, [])
             problems = inventory.problems[name]
-            if entries or problems:
-                self._screen.write_line()
-                self._screen.write_line((f"{heading} ({len(entries)})", "bold underline"))
-                for entry in entries:
-                    show(cast("Any", entry))
+            if error is None and not entries and not problems:
+                continue
+            title = heading if error is not None else f"{heading} ({len(entries)})"
+            self._screen.write_line()
+            self._screen.write_line((title, "bold underline"))
+            if error is not None:
+                self._print_prose(str(error), 2, _ERROR_STYLE)
+            for entry in entries:
+                printers[name](entry)
             for problem in problems:
                 self._screen.write_line(("  problem: ", "bold red"), problem)
 
@@ -242,7 +318,7 @@ class _InventoryPrinter:
             if not aside:
                 self._print_prose(text, 6 + name_width + 4)
 
-    def _print_prose(self, text: str | None, indent: int) -> None:
+    def _print_prose(self, text: str | None, indent: int, style: str = "") -> None:
         for line in split_lines(text.strip()) if text else ():
             wrapped = (
                 [line]
@@ -250,7 +326,7 @@ class _InventoryPrinter:
                 else textwrap.wrap(line, max(self._width - indent, 20))
             )
             for part in wrapped or [""]:
-                self._screen.write_line((" " * indent + part).rstrip())
+                self._screen.write_line(((" " * indent + part).rstrip(), style))
 
     def _print_fact(self, text: str | None) -> None:
         if text:

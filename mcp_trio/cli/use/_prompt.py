@@ -12,7 +12,7 @@ from mcp_trio.cli._options import ARGUMENTS, add_session_options
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, content_text, split_lines
-from mcp_trio.cli._session import run_session, server_capabilities
+from mcp_trio.cli._session import list_if_any, run_session
 from mcp_trio.cli._target import parse_server_command
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
 
     async def body(client: Client) -> int:
         found = target.local_name(name)
-        accepted = (await find_prompt(found, client, target.timeout)).arguments or ()
+        accepted = (await find_prompt(found, client, target)).arguments or ()
         await target.require_approved("prompt", found)
         required = [argument.name for argument in accepted if argument.required]
         schema = text_schema([argument.name for argument in accepted], required)
@@ -70,17 +70,14 @@ def prompt(target: Target, name: str, words: Sequence[str], *, as_json: bool) ->
     return run_session(target, body)
 
 
-async def find_prompt(name: str, client: Client, timeout: float) -> Prompt:
+async def find_prompt(name: str, client: Client, target: Target) -> Prompt:
     """Return the prompt as the server lists it.
 
     Raises:
         CliError: the server lists no such prompt.
     """
-    prompts = (
-        await client.list_prompts(timeout=timeout)
-        if server_capabilities(client).prompts is not None
-        else []
-    )
+    request = partial(client.list_prompts, timeout=target.timeout)
+    prompts = await list_if_any(client, target, "prompts", request)
     for found in prompts:
         if found.name == name:
             return found

@@ -19,7 +19,14 @@ from mcp_trio.cli._options import add_output, add_session_options
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._progress import show_progress
 from mcp_trio.cli._screen import Screen, describe_blob, encode_document
-from mcp_trio.cli._session import describe_error, run_session, server_capabilities
+from mcp_trio.cli._session import (
+    allow_undeclared,
+    describe_error,
+    is_unknown_method,
+    report_undeclared,
+    run_session,
+    server_capabilities,
+)
 from mcp_trio.cli._target import parse_server_command
 
 from ._output import STDOUT, bytes_of_contents, write_file
@@ -70,15 +77,24 @@ def read(target: Target, uri: str, *, output: Path | None, as_json: bool) -> int
 
 
 async def _read_resource(client: Client, uri: str, target: Target) -> ReadResourceResult:
-    if server_capabilities(client).resources is None:
-        raise CliError(f"the server has no resources, so it has no {uri}")
+    undeclared = server_capabilities(client).resources is None
+    absent = CliError(f"the server has no resources, so it has no {uri}")
+    if undeclared and not allow_undeclared(client, "resources"):
+        raise absent
     try:
         with show_progress(target.stderr, uri) as progress:
-            return await client.read_resource(uri, **target.call_options(progress))
+            result = await client.read_resource(uri, **target.call_options(progress))
     except PeerError as exc:
+        if undeclared and is_unknown_method(client, exc):
+            raise absent from exc
+        if undeclared:
+            report_undeclared(target, "resources")
         # List the resources only after an error: the list may be long, and need not be complete.
         hint = suggestion(uri, await _known_uris(client, uri, target.timeout))
         raise CliError(describe_error(exc, hint), SERVER_ERROR) from exc
+    if undeclared:
+        report_undeclared(target, "resources")
+    return result
 
 
 async def _known_uris(client: Client, uri: str, timeout: float) -> list[str]:

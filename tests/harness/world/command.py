@@ -29,6 +29,32 @@ COMMAND = (sys.executable, "-m", "mcp_trio")
 DEAD = ("--", sys.executable, "-S", "-c", "import sys; sys.exit('the disk is full')")
 SILENT = ("--", sys.executable, "-S", "-c", "import sys; sys.stdin.read()")
 
+# A server of 2025-06-18 that answers each method as the JSON object in its argument says: with a
+# result, an error, or not at all ("silent"). It knows no other methods.
+ANSWERS = """
+import json, sys
+answers = json.loads(sys.argv[1])
+for line in sys.stdin:
+    message = json.loads(line)
+    answer = answers.get(message["method"], {"error": {"code": -32601, "message": "unknown"}})
+    if "id" in message and answer != "silent":
+        answer = answer if "error" in answer else {"result": answer}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+def answering(capabilities: object, **answers: object) -> tuple[str, ...]:
+    """Return the words for a server with `answers` by method, such as `tools_list`."""
+    initialized = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": capabilities,
+        "serverInfo": {"name": "played", "version": "1"},
+    }
+    methods = {name.replace("_", "/"): answer for name, answer in answers.items()}
+    document = json.dumps({"initialize": initialized, **methods})
+    return ("--", sys.executable, "-S", "-c", ANSWERS, document)
+
+
 # A server that runs tools as tasks.
 LAB = """
     import trio

@@ -217,6 +217,20 @@ def test_changed_prompt_is_refused(servers: ConfiguredServers) -> None:
     assert "the prompt pack of demo has changed" in result.stderr
 
 
+@pytest.mark.parametrize("words", [["call", "greet"], ["prompt", "pack"]], ids=" ".join)
+def test_undeclared_definition_is_not_used(servers: ConfiguredServers, words: list[str]) -> None:
+    """A host lists only what the server declares, so the others can't have been approved."""
+    servers.add(user=True)
+    servers.offer({**OFFER, "initialize": {"capabilities": {}}})
+    result = servers.run(*words, "--server", "demo", "--yes", status=2)
+    assert f"the server has no {'tool' if words[0] == 'call' else 'prompt'}" in result.stderr
+    assert "did not declare" not in result.stderr
+    page = servers.run("inspect", "--server", "demo")
+    assert "did not declare tools or resources or prompts, and was asked" in page.stderr
+    assert "greet" in page.stdout
+    assert "assam" in servers.run("read", "tea://menu", "--server", "demo").stdout
+
+
 def test_other_commands_warn_of_definitions_that_are_not_approved(
     servers: ConfiguredServers,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.harness.world.command import (
     GREETER,
     TEAHOUSE,
+    answering,
     output_of,
     run,
 )
@@ -63,3 +64,34 @@ def test_inspect_undeclared_capability_is_not_requested() -> None:
     result = run("inspect", "--json", "--trace", *GREETER)
     assert json.loads(result.stdout)["prompts"] == []
     assert "prompts/list" not in result.stderr
+
+
+TOOLS = {"tools": [{"name": "query", "inputSchema": {"type": "object"}}]}
+REFUSED = {"error": {"code": -32603, "message": "connect ECONNREFUSED 127.0.0.1:5432\nno \x1b[2J"}}
+ERROR = "the server answered with an error: connect ECONNREFUSED 127.0.0.1:5432 (-32603)"
+
+
+def test_inspect_failed_list_does_not_hide_the_others() -> None:
+    """As `server-postgres` without a database answers: its tools are known without one."""
+    server = answering({"tools": {}, "resources": {}}, tools_list=TOOLS, resources_list=REFUSED)
+    assert output_of("inspect", *server, status=1) == textwrap.dedent(f"""\
+        played 1, speaking revision 2025-06-18
+          capabilities: tools, resources
+
+        Tools (1)
+          query
+
+        Resources
+          {ERROR}
+          no \\u001b[2J
+        """)
+    found = json.loads(output_of("inspect", "--json", *server, status=1))
+    assert list(found)[-1] == "errors"
+    assert found["errors"] == {"resources": f"{ERROR}\nno \x1b[2J"}
+    assert (found["tools"][0]["name"], found["resources"]) == ("query", [])
+
+
+def test_inspect_all_lists_failed_prints_nothing() -> None:
+    result = run("inspect", *answering({"tools": {}}, tools_list=REFUSED))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"mcp-trio: {ERROR}\n")
