@@ -160,7 +160,7 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "endpoint."),
         ("PROBE-9", "reading", "2026-07-28", None, "client",
          "401/403, 5xx, DNS/TLS/connection errors are no era verdict. 404 with a `-32601` body "
-         "is modern."),
+         "is modern, unless a gateway has made it: a client may try `initialize`."),
         ("PROBE-10", "reading", "2026-07-28", None, "client",
          "Recognised modern error = `-32020`, `-32021`, `-32022` (for HTTP also `-32601` with "
          "404 and JSON-RPC body). `-32601`/`-32602` on stdio mean legacy."),
