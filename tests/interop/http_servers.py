@@ -32,7 +32,7 @@ class Servers:
         self._running = list(_start(self._ports))
         try:
             for port in self._ports.values():
-                _await_listener(port)
+                await_listener(port)
         except BaseException:
             self.close()
             raise
@@ -76,7 +76,7 @@ def free_port() -> int:
             return port
 
 
-def _await_listener(port: int) -> None:
+def await_listener(port: int) -> None:
     end = time.monotonic() + _START
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Our client and our command with `mcp-server-time`, a reference server of the protocol's authors,
-over stdio.
+"""Our client and our command with reference servers of the protocol's authors, over stdio.
 
-It is an independent program and supports every revision.
+`mcp-server-time` is an independent program and supports every revision. `server-postgres` is used
+without its database: its tools are known, and its list of resources fails.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mcp_trio import Client
 
 CONVERSION = {"source_timezone": "Asia/Kolkata", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+
+CONNECTION_REFUSED = "the server answered with an error: connect ECONNREFUSED 127.0.0.1:1 (-32603)"
 
 
 @pytest.fixture
@@ -117,3 +119,17 @@ def test_command_with_reference_server_works(argv: list[str]) -> None:
     assert unknown.returncode == 1
     assert unknown.stdout == ""
     assert "the server answered with an error" in unknown.stderr
+
+
+@pytest.mark.node
+def test_command_with_server_whose_resources_fail_shows_its_tools(node_modules: Path) -> None:
+    script = node_modules / "@modelcontextprotocol" / "server-postgres" / "dist" / "index.js"
+    server = ["node", str(script), "postgresql://127.0.0.1:1/none"]
+    page = mcp_trio("inspect", server=server)
+    assert page.returncode == 1, page.stderr
+    assert page.stdout.startswith("example-servers/postgres ")
+    assert "Tools (1)\n  query\n" in page.stdout
+    assert page.stdout.endswith("Resources\n  " + CONNECTION_REFUSED + "\n")
+    document = json.loads(mcp_trio("inspect", "--json", server=server).stdout)
+    assert [tool["name"] for tool in document["tools"]] == ["query"]
+    assert document["errors"] == {"resources": CONNECTION_REFUSED}
