@@ -67,6 +67,8 @@ from ._pins import describe_definition as describe_definition
 from ._pins import describe_definition_change as describe_definition_change
 from ._pins import replace_pins as replace_pins
 from ._supervision import SERVER_TRANSITIONS as SERVER_TRANSITIONS
+from ._supervision import CatalogList as CatalogList
+from ._supervision import ListProblem as ListProblem
 from ._supervision import ServerEvent as ServerEvent
 from ._supervision import ServerState as ServerState
 from ._supervision import ServerStatus as ServerStatus
@@ -77,7 +79,6 @@ from .catalog._merged import HostResource as HostResource
 from .catalog._merged import HostResourceTemplate as HostResourceTemplate
 from .catalog._merged import HostTool as HostTool
 from .catalog._server import CatalogLimits as CatalogLimits
-from .catalog._server import CatalogList as CatalogList
 from .catalog._server import ServerCatalog as ServerCatalog
 from .config._env_file import parse_env_file as parse_env_file
 from .config._import import ImportedServer as ImportedServer
@@ -166,6 +167,7 @@ __all__ = [
     "JsonSyntax",
     "LaunchInput",
     "LaunchLine",
+    "ListProblem",
     "LiteralSecret",
     "MemberChange",
     "MergedServers",

@@ -7,6 +7,7 @@
    "unapproved" instead.
 4. A server that ends by itself is started again. After a bad command, a refused login or a missing
    approval the next attempt would fail in the same way, so the user has to do something first.
+5. A list that could not be read leaves its server "ready", with a `ListProblem`, and is read again.
 
 Read the table as `SERVER_TRANSITIONS[state][event] -> next state`. A missing cell changes nothing.
 """
@@ -22,12 +23,16 @@ from msgspec.structs import replace
 
 __all__ = [
     "SERVER_TRANSITIONS",
+    "CatalogList",
+    "ListProblem",
     "ServerEvent",
     "ServerState",
     "ServerStatus",
     "ServerSupervisor",
 ]
 
+# A server's lists.
+CatalogList: TypeAlias = Literal["tools", "prompts", "resources", "resource templates"]
 # A server's states; `SERVER_TRANSITIONS` has the ways between them.
 ServerState: TypeAlias = Literal[
     "disabled", "unapproved", "connecting", "ready", "failed", "needs login"
@@ -107,6 +112,25 @@ _FIRST_DELAY: Final = 1.0  # seconds
 _MAX_DELAY: Final = 30.0
 # A server that was ready for this long works: its next end counts as the first.
 _STABLE_AFTER: Final = 10.0
+# Seconds before a list is read again. The first reading falls into the second in which a host waits
+# for quiet lists. A list that is too long takes megabytes each time, so the last ones are rare.
+_FIRST_LIST_DELAY: Final = 0.5
+_MAX_LIST_DELAY: Final = 300.0
+
+
+class ListProblem(Struct, frozen=True, kw_only=True):
+    """Why one of a server's lists isn't up to date.
+
+    Attributes:
+        list: the list.
+        reason: why it could not be read or used. Safe for a terminal.
+        retry_at: when it is read again at the latest, in seconds of the host's monotonic clock. A
+            change that the server announces, or a new connection, comes earlier.
+    """
+
+    list: CatalogList
+    reason: str
+    retry_at: float
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
@@ -118,6 +142,8 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
         since: when it came into the state.
         attempt: the number of the current or last attempt to connect, from 1; 0 before the first.
         retry_at: when a failed server is started again, None if it isn't.
+        problems: the lists of a server that is ready which could not be read. They keep the entries
+            that they had, and are read again.
     """
 
     state: ServerState
@@ -125,13 +151,15 @@ class ServerStatus(Struct, frozen=True, kw_only=True):
     since: float
     attempt: int = 0
     retry_at: float | None = None
+    problems: tuple[ListProblem, ...] = ()
 
 
 class ServerSupervisor:
     """Decides when to connect to one server, and when to do so again after it has ended.
 
     Connect whenever `apply` returns a status with the state "connecting", end the connection when
-    it returns another one, and call `apply` with `RETRY_DUE` at `status.retry_at`.
+    it returns another one, and call `apply` with `RETRY_DUE` at `status.retry_at`. Call
+    `list_read` whenever a list was read, and read it again at the `retry_at` of its problem.
 
     Args:
         now: the time, as in all methods.
@@ -151,6 +179,7 @@ class ServerSupervisor:
         self._is_approved = is_approved
         self._restarts = restarts
         self._deaths = 0  # without being ready for long in between
+        self._unread: dict[CatalogList, int] = {}  # how often in turn each could not be read
         self._status = ServerStatus(state="disabled", since=now)
         if is_enabled:
             self.apply(ServerEvent.ENABLED, now)
@@ -184,7 +213,8 @@ class ServerSupervisor:
             return None
         if state == "connecting" and not self._is_approved:
             state = "unapproved"
-        new = replace(old, state=state, reason=reason, since=now, retry_at=None)
+        self._unread.clear()
+        new = replace(old, state=state, reason=reason, since=now, retry_at=None, problems=())
         if state == "connecting":
             new = replace(new, attempt=old.attempt + 1)
             if event is not ServerEvent.RETRY_DUE:
@@ -197,9 +227,37 @@ class ServerSupervisor:
         self._status = new
         return new
 
+    def list_read(self, name: CatalogList, problem: str | None, now: float) -> bool:
+        """Take the outcome of reading a list. Return True if its problem is a new one, or gone.
+
+        A server that isn't ready has no problems of lists: nothing changes then.
+
+        Args:
+            name: the list.
+            problem: why it could not be read, None if it was.
+            now: the time.
+        """
+        status = self._status
+        if status.state != "ready":
+            return False
+        old = next((each.reason for each in status.problems if each.list == name), None)
+        others = tuple(each for each in status.problems if each.list != name)
+        if problem is None:
+            self._unread.pop(name, None)
+            self._status = replace(status, problems=others)
+        else:
+            failures = self._unread[name] = self._unread.get(name, 0) + 1
+            delay = _delay(failures, _FIRST_LIST_DELAY, _MAX_LIST_DELAY)
+            found = ListProblem(list=name, reason=problem, retry_at=now + delay)
+            self._status = replace(status, problems=(*others, found))
+        return old != problem
+
     def _next_delay(self) -> float:
         """Return the seconds until the next attempt: 0, 1, 2, 4 and so on, at most 30."""
-        if not self._deaths:
-            return 0.0
-        # Far below the exponent at which a float overflows.
-        return min(_FIRST_DELAY * 2.0 ** min(self._deaths - 1, 10), _MAX_DELAY)
+        return _delay(self._deaths, _FIRST_DELAY, _MAX_DELAY) if self._deaths else 0.0
+
+
+def _delay(failures: int, first: float, most: float) -> float:
+    """Return the seconds after so many failures in turn: `first`, and then twice as many each."""
+    # Far below the exponent at which a float overflows.
+    return min(first * 2.0 ** min(failures - 1, 10), most)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -26,12 +26,10 @@ from mcp_core.host._pins import (
     define,
     replace_pins,
 )
+from mcp_core.host._supervision import CatalogList
 from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
 
-__all__ = ["CatalogLimits", "CatalogList", "ServerCatalog"]
-
-# A server's lists.
-CatalogList: TypeAlias = Literal["tools", "prompts", "resources", "resource templates"]
+__all__ = ["CatalogLimits", "ServerCatalog"]
 
 _KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
     "tools": "tool",
@@ -186,6 +184,11 @@ class ServerCatalog:
         lines = tuple(escape_text(shorten_text(each, _MAX_PROBLEM)) for each in problems)
         if lines:
             self.left_out[name] = lines
+
+    def unread(self, name: CatalogList) -> str:
+        """Return why the list `name` isn't up to date, as a phrase, or "" if it is."""
+        problem = self.problems.get(name)
+        return f"its {name} could not be read: {problem}" if problem else ""
 
     # -- Pins -----------------------------------------------------------------------
 

@@ -31,8 +31,9 @@ class HostChange(Struct, frozen=True):
 
     Attributes:
         server: the server's name.
-        kind: its state, one of its lists, its approval, or that it was removed.
-        status: the server's state after the change.
+        kind: its status, one of its lists, its approval, or that it was removed. "status" is also
+            the kind if a list can't be read any more, or can be again: see `ServerStatus.problems`.
+        status: the server's status after the change.
     """
 
     server: str

@@ -296,7 +296,9 @@ class Consent:
         )
         if decision.verdict == "deny":
             self._use_up(source.name, decision)
-            raise CallDenied(source.name, name, decision.reason)
+            unread = catalog.unread("tools") if tool is None else ""
+            reason = f"{decision.reason}; {unread}" if unread else decision.reason
+            raise CallDenied(source.name, name, reason)
         if decision.about == "definition":
             raise ApprovalRequired(source.name, name, decision.reason)
         if digest != call.digest:

@@ -128,7 +128,7 @@ class AbstractHost:
     # -- Servers ---------------------------------------------------------------------------------
 
     def status(self) -> dict[str, ServerStatus]:
-        """Return each server's state, by name."""
+        """Return each server's state and the problems of its lists, by name."""
         return {name: server.status for name, server in self._servers.servers.items()}
 
     def changes(self) -> HostChanges:

@@ -7,7 +7,7 @@
    Over HTTP each request has its own connection: if a call is lost, a ping shows whether the server
    is gone.
 3. A list that has changed is read again, at most once a second: a server may announce changes
-   without end.
+   without end. One that could not be read is read again after delays that grow.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mcp_core.host._approvals import ApprovalRequired
 from mcp_core.host._audit import redact_text
 from mcp_core.host._errors import CallDenied
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
-from mcp_core.host.catalog._server import CatalogList, ServerCatalog
+from mcp_core.host.catalog._server import ServerCatalog
 from mcp_core.processes._windows_command import UnsafeArgument
 from mcp_core.runtime._client_callbacks import CallbackJob
 from mcp_core.runtime._job import Job
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mcp_core.client._options import ClientConfigOptions
     from mcp_core.host._launch import ServerLaunch
     from mcp_core.host._pins import DefinitionKind, PinComparison
+    from mcp_core.host._supervision import CatalogList
     from mcp_core.runtime._client import AbstractClient
 
     from ._changes import HostChangeKind
@@ -204,6 +205,7 @@ class HostedServer:
         self._quiet_since = 0.0
         self._asking: CallbackJob | None = None
         self._check: CallbackJob | None = None
+        self._reading: CallbackJob | None = None  # of lists that could not be read
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
         self._questions_left = _MAX_QUESTIONS
@@ -299,10 +301,10 @@ class HostedServer:
     def _stop_waits(self) -> None:
         if self._asking is not None:
             self._asked = frozenset()  # there will be no answer
-        for job in self._retry, self._quiet, self._asking, self._check:
+        for job in self._retry, self._quiet, self._asking, self._check, self._reading:
             if job is not None:
                 job.abandon()
-        self._retry = self._quiet = self._asking = self._check = None
+        self._retry = self._quiet = self._asking = self._check = self._reading = None
 
     def look_again(self) -> None:
         """Use the approvals that are stored now. Try again if one, or a program, was missing."""
@@ -499,11 +501,14 @@ class HostedServer:
         def on_end(_: object, exc: BaseException | None) -> None:
             self._check = None
             if isinstance(exc, AuthRequired | ConnectionLost):
-                attempt.error = exc
-                event, reason = _classify(exc)
-                self.apply(event, reason=reason, attempt=attempt.number)
+                self._connection_failed(attempt, exc)
 
         self._check = self._start(partial(client.ping, timeout=_CHECK_TIMEOUT), on_end)
+
+    def _connection_failed(self, attempt: _Attempt, error: AuthRequired | ConnectionLost) -> None:
+        attempt.error = error
+        event, reason = _classify(error)
+        self.apply(event, reason=reason, attempt=attempt.number)
 
     # -- Lists -----------------------------------------------------------------------------------
 
@@ -525,8 +530,7 @@ class HostedServer:
                     resources="resources" in announced,
                     timeout=min(_LISTEN_TIMEOUT, self._host.connect_timeout(self.source)),
                 ) as changes:
-                    await self._read_lists(client)
-                    self._lists_read(announced, *_LISTS)
+                    await self._read_lists(client, announced, *_LISTS)
                     async for change in changes:
                         await self._read_again(client, change.list)
             except (CallTimeout, ProtocolError, PeerError):
@@ -535,27 +539,61 @@ class HostedServer:
                 with suppress(CallTimeout):
                     # A server that is about to exit ends its subscriptions too.
                     return await client.wait_closed(_LISTEN_AGAIN)
-        await self._read_lists(client)
-        self._lists_read((), *_LISTS)
+        await self._read_lists(client, (), *_LISTS)
         return await client.wait_closed()
 
-    async def _read_lists(self, client: AbstractClient) -> None:
-        for name in _LISTS:
+    async def _read_lists(
+        self, client: AbstractClient, announced: tuple[str, ...], *names: CatalogList
+    ) -> None:
+        """Read lists, and see to it that those which could not be read are read again.
+
+        `announced` are the lists whose changes the server announces.
+        """
+        if self._reading is not None:
+            self._reading.abandon()  # else an older response could replace a newer one
+        for name in names:
             await self._read(client, name)
+        self._lists_read(announced, *names)
+        self._host.catalog_changed(self, *names, "approval")
+        self._read_unread(client, announced)
+
+    def _read_unread(self, client: AbstractClient, announced: tuple[str, ...]) -> None:
+        """Begin to wait until the next list that could not be read is read again."""
+        attempt, problems = self._attempt, self.status.problems
+        if not problems or attempt is None:
+            return
+        due = min(each.retry_at for each in problems)
+        names = [each.list for each in problems if each.retry_at <= due]
+
+        async def read() -> None:
+            await self._runtime.sleep(max(due - self._runtime.monotonic(), 0.0))
+            for name in names:
+                await self._read(client, name)
+
+        def on_end(_: object, error: BaseException | None) -> None:
+            if isinstance(error, AuthRequired | ConnectionLost):
+                self._connection_failed(attempt, error)
+            elif error is not None:
+                self._runtime.log_error(f"the lists of {self.source.name} failed", error)
+            else:
+                found = [name for name in names if name not in self.catalog.problems]
+                self._lists_read(announced, *names)
+                if found:
+                    self._host.catalog_changed(self, *found, "approval")
+                self._read_unread(client, announced)
+
+        self._reading = self._start(read, on_end)
 
     async def _read_again(self, client: AbstractClient, changed: str | None) -> None:
         """Read a list that has changed, and start the wait for a quiet time anew."""
         self._delay_first_pins()
-        for name, (capability, _) in _LISTS.items():
-            if capability == changed:
-                due = self._read_at.get(name, 0.0) + _REFRESH_INTERVAL
-                now = self._runtime.monotonic()
-                if due > now:
-                    with suppress(CallTimeout):
-                        raise await client.wait_closed(due - now)
-                await self._read(client, name)
-        changed_lists = [name for name, (member, _) in _LISTS.items() if member == changed]
-        self._lists_read((changed or "",), *changed_lists)
+        names = [name for name, (capability, _) in _LISTS.items() if capability == changed]
+        due = max((self._read_at.get(name, 0.0) for name in names), default=0.0) + _REFRESH_INTERVAL
+        now = self._runtime.monotonic()
+        if due > now:
+            with suppress(CallTimeout):
+                raise await client.wait_closed(due - now)
+        await self._read_lists(client, (changed or "",), *names)
 
     async def _read(self, client: AbstractClient, name: CatalogList) -> None:
         """Read a list. A problem with it is kept, and doesn't affect other lists."""
@@ -575,7 +613,7 @@ class HostedServer:
             if name == "resource templates" and _is_unknown_method(client, exc):
                 self.catalog.set_list(name, ())  # many servers have resources only
             else:
-                self.catalog.set_problem(name, str(exc))
+                self.catalog.set_problem(name, redact_text(str(exc), self.source.secrets))
         else:
             if name == "tools":
                 denied = self.source.find_tool_denial
@@ -586,20 +624,27 @@ class HostedServer:
             self.catalog.set_left_out(name, problems)
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
-        """Pin the lists, which are complete for now, or ask about changes.
+        """Report problems, and pin the lists, which are complete for now, or ask about changes.
 
         `announced` are the lists whose changes the server announces, `names` those just read.
         """
         self._is_listed = True
+        now, problems = self._runtime.monotonic(), self.catalog.problems
+        is_news = False
+        for name in names:
+            is_news |= self._supervisor.list_read(name, problems.get(name), now)
+        if is_news:
+            self._host.status_changed(self, self.status)
+        if all(name in problems for name in names) and self._quiet is not None:
+            return  # lists that could not be read again don't delay the first pins
         if self.catalog.awaits_first_pins:
-            waited = self._runtime.monotonic() - self._quiet_since
-            quiet = min(_QUIET, _MAX_QUIET - waited) if announced else 0.0
+            waited = now - self._quiet_since
+            quiet = min(_QUIET, _MAX_QUIET - waited) if announced or problems else 0.0
             if self._quiet is not None:
                 self._quiet.abandon()
             self._quiet = self._start(partial(self._pin_first, max(quiet, 0.0)), self._pinned)
         else:
             self._ask_about_definitions()
-        self._host.catalog_changed(self, *names, "approval")
 
     def _delay_first_pins(self) -> None:
         """Pin nothing until the changed list was read again, unless that takes too long."""

@@ -94,8 +94,13 @@ class HostedServers:
         return server
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Build the error for an unknown name: with a similar one, or servers that aren't ready."""
+        """Build the error for an unknown name, with what may be the cause.
+
+        It names lists of the kind that could not be read, and a similar name or the servers that
+        aren't ready.
+        """
         text = f"there is no {kind} {escape_text(shorten_text(name, _MAX_NAME))}"
+        text += self._name_unread(kind)
         least = _LEAST_SIMILARITY if kind == "server" else _LEAST_MERGED_SIMILARITY
         similar = get_close_matches(name[:_MAX_NAME], islice(known, _MAX_COMPARED), 1, least)
         missing = [each for each, server in self.servers.items() if not server.is_usable]
@@ -104,6 +109,18 @@ class HostedServers:
         if missing and kind != "server":
             return UnknownName(f"{text}; servers that are not ready: {name_some(missing)}")
         return UnknownName(text)
+
+    def _name_unread(self, kind: str) -> str:
+        found = {
+            name: each.reason
+            for name, server in self.servers.items()
+            for each in server.status.problems
+            if each.list == f"{kind}s"
+        }
+        if not found:
+            return ""
+        reason = f" ({next(iter(found.values()))})" if len(found) == 1 else ""
+        return f"; {kind}s that could not be read: of {name_some(list(found))}{reason}"
 
     def find_withheld(self, merged: str) -> QualifiedName | None:
         """Return the tool that would have a merged name if its server's configuration allowed it.

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from mcp_core.host import (
     SERVER_TRANSITIONS,
+    CatalogList,
+    ListProblem,
     ServerEvent,
     ServerState,
     ServerStatus,
@@ -202,3 +204,58 @@ def test_server_without_restarts_fails_for_good_until_it_is_restarted() -> None:
     again = server.apply(ServerEvent.RESTARTED, 9.0)
     assert again is not None
     assert again.state == "connecting"
+
+
+def ready_server() -> ServerSupervisor:
+    server = ServerSupervisor(0.0)
+    server.apply(CONNECTED, 0.0)
+    return server
+
+
+def test_list_that_cannot_be_read_is_due_again_after_growing_delays() -> None:
+    """Each list has delays of its own, which begin anew once it was read."""
+    server, found, now = ready_server(), [], 0.0
+    for _ in range(12):
+        server.list_read("tools", "no", now)
+        [problem] = server.status.problems
+        found.append(problem.retry_at - now)
+        now = problem.retry_at
+    assert found == [0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    server.list_read("prompts", "no", now)
+    server.list_read("tools", None, now)
+    assert server.status.problems == (ListProblem(list="prompts", reason="no", retry_at=now + 0.5),)
+    server.list_read("tools", "no", now)
+    assert [each.retry_at - now for each in server.status.problems] == [0.5, 0.5]
+
+
+def test_problem_of_a_list_is_news_once() -> None:
+    server = ready_server()
+    outcomes: list[tuple[CatalogList, str | None, bool]] = [
+        ("tools", None, False),
+        ("tools", "no", True),
+        ("tools", "no", False),
+        ("prompts", "no", True),
+        ("tools", "another", True),
+        ("tools", None, True),
+        ("tools", None, False),
+    ]
+    for name, problem, is_news in outcomes:
+        assert server.list_read(name, problem, 1.0) is is_news
+    assert [each.list for each in server.status.problems] == ["prompts"]
+
+
+@pytest.mark.parametrize("event", [DIED, ServerEvent.DISABLED, ServerEvent.RESTARTED])
+def test_problems_of_lists_end_with_the_connection(event: ServerEvent) -> None:
+    """A late outcome of the old connection changes nothing, and the next one has first delays."""
+    server = ready_server()
+    for _ in range(5):
+        server.list_read("tools", "no", 0.0)
+    server.apply(event, 1.0)
+    assert not [*server.status.problems]
+    assert not server.list_read("tools", "no", 1.0)
+    assert not [*server.status.problems]
+    for later in ServerEvent.ENABLED, RETRY_DUE, CONNECTED:
+        server.apply(later, 2.0)
+    server.list_read("tools", "no", 2.0)
+    [problem] = server.status.problems
+    assert problem.retry_at == 2.5

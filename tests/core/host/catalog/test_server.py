@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.host import DefinitionKind
-    from mcp_core.host.catalog._server import CatalogList
+    from mcp_core.host._supervision import CatalogList
 
 LISTS: list[tuple[CatalogList, Any, str]] = [
     ("tools", READ, "tools"),
