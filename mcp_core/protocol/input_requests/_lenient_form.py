@@ -29,7 +29,7 @@ def simple_form(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _simple_field(field: Any) -> Any:
     if not isinstance(field, Mapping):
         return field
-    found = _without_null(dict(field))
+    found = _with_types(_without_null(dict(field)))
     types = found.get("type")
     if isinstance(types, list):
         found["type"] = _only_type([each for each in types if each != _NULL])
@@ -55,6 +55,20 @@ def _without_null(field: dict[str, Any]) -> dict[str, Any]:
                 # The title and the default of the field itself count.
                 return _without_null({**others[0], **field})
     return field
+
+
+def _with_types(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field of several schemas that are no more than a type as one with a list of types.
+
+    pydantic writes `int | float` so. Of `oneOf` an integer would have two.
+    """
+    members = field.get("anyOf")
+    if not isinstance(members, list) or "type" in field:
+        return field
+    if any(not isinstance(each, Mapping) or each.keys() != {"type"} for each in members):
+        return field
+    del field["anyOf"]
+    return {**field, "type": [each["type"] for each in members]}
 
 
 def _only_type(types: list[Any]) -> Any:

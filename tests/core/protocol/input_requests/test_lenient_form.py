@@ -43,6 +43,12 @@ MEANT: list[tuple[Any, t.PrimitiveSchema]] = [
     ({"type": ["null", "integer"], "maximum": 3}, t.IntegerSchema(maximum=3)),
     ({"type": ["integer", "number"]}, t.NumberSchema()),
     ({"type": ["boolean"]}, t.BooleanSchema()),
+    # pydantic: `int | float`, and with None
+    (
+        {"anyOf": [{"type": "integer"}, {"type": "number"}], "default": 1, "title": "X"},
+        t.NumberSchema(title="X", default=1),
+    ),
+    ({"anyOf": [{"type": "integer"}, {"type": "number"}, NULL]}, t.NumberSchema()),
     ({"enum": ["a", "b"]}, t.StringSchema(enum=["a", "b"])),
     ({"enum": ["a", None]}, t.StringSchema(enum=["a"])),
     ({"type": ["string", "null"], "enum": ["a", None]}, t.StringSchema(enum=["a"])),
@@ -76,6 +82,9 @@ def test_client_reads_a_field_that_means_a_simple_one(field: Any, meant: t.Primi
         {"anyOf": [TEXT, {"type": "integer"}]},
         {"anyOf": [TEXT, {"type": "integer"}, NULL]},
         {"anyOf": [NULL, NULL]},
+        {"anyOf": []},
+        {"anyOf": [{"type": "integer"}, {"type": "number", "minimum": 1}]},
+        {"oneOf": [{"type": "integer"}, {"type": "number"}]},
         {"enum": [1, 2]},
         {"enum": ["a", 1]},
         {"enum": []},
