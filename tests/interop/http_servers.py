@@ -24,7 +24,8 @@ class Servers:
 
     - a file here of the official Python SDK, with a mode of `sdk_http_server.py`: `("sdk_server",
       "sessions")`;
-    - a node script, with its transport: `(".../server-everything/dist/index.js", "sse")`.
+    - a node script, with its transport: `(".../server-everything/dist/index.js", "sse")`;
+    - a script that takes its port, with the Python to run it.
     """
 
     def __init__(self, *wanted: tuple[str, str]) -> None:
@@ -52,6 +53,8 @@ def _start(ports: Mapping[tuple[str, str], int]) -> Iterator[subprocess.Popen[by
     for (name, how), port in ports.items():
         if name.endswith(".js"):
             yield _popen(["node", name, how], PORT=str(port))
+        elif name.endswith(".py"):
+            yield _popen([how, name, str(port)])
         else:
             sdk += [name, how, str(port)]
     if sdk:
