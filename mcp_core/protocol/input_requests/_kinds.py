@@ -15,6 +15,7 @@ in every revision, whether it travels as a JSON-RPC request or inside a result.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec.structs import replace
@@ -210,15 +211,11 @@ def form_schema(question: t.ElicitRequest) -> FormSchema:
     Raises:
         InvalidPayload: it isn't a flat object, or a field means no simple one.
     """
-    try:
+    with suppress(InvalidPayload):
         return exact_form_schema(question)
-    except InvalidPayload as exc:
-        from ._lenient_form import simple_form  # on first use: most forms are exact
+    from ._lenient_form import simple_form  # on first use: most forms are exact
 
-        try:
-            return _read_form(encode(simple_form(question.params.requested_schema or {})))
-        except InvalidPayload:
-            raise exc from None
+    return _read_form(encode(simple_form(question.params.requested_schema or {})))
 
 
 def _find_messages_error(messages: Iterable[t.SamplingMessage]) -> str | None:

@@ -99,6 +99,15 @@ def test_client_refuses_a_field_that_means_several_things_or_none(field: Any) ->
         check_input_request(asking(field), FORMS)
 
 
+def test_refused_form_names_the_field_that_means_nothing() -> None:
+    """The error isn't about a field that would be read, such as one with an unknown format."""
+    fields = {"x": {"type": "string", "format": "uuid"}, "y": {"type": "object"}}
+    schema = {"type": "object", "properties": fields}
+    question = t.ElicitRequest(t.ElicitParams(message="?", requested_schema=schema))
+    with pytest.raises(RemoteProtocolError, match=r"no flat object .*'object'"):
+        check_input_request(question, FORMS)
+
+
 @pytest.mark.parametrize("field", [field for field, _ in MEANT if field.get("format") != "email"])
 def test_server_may_not_send_what_only_means_a_simple_field(field: Any) -> None:
     with pytest.raises(LocalProtocolError, match="no flat object of simple fields"):
