@@ -176,6 +176,35 @@ async def roots() -> Any:
 
 
 URLS = t.ElicitationCapability(form={}, url={})
+# As pydantic and zod derive a form from a type.
+DERIVED_FORM: Message = {
+    "type": "object",
+    "title": "Order",
+    "properties": {
+        "name": {"title": "Name", "type": "string"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None, "title": "Note"},
+        "count": {"type": ["integer", "null"], "minimum": 1},
+        "price": {"anyOf": [{"type": "integer"}, {"type": "number"}], "default": 1},
+        "dish": {"enum": ["soup", "bread"]},
+        "id": {"type": "string", "format": "uuid"},
+    },
+    "required": ["name"],
+}
+ORDER = {"name": "Ada", "count": 2, "dish": "soup", "id": "7"}
+DERIVED_REQUEST = (
+    "elicitation/create",
+    {"message": "Who are you?", "requestedSchema": DERIVED_FORM},
+)
+
+
+async def fill_order(message: str, form: FormSchema) -> Any:
+    kinds = {name: type(field) for name, field in form.properties.items()}
+    assert kinds["count"] is t.IntegerSchema
+    assert kinds["price"] is t.NumberSchema
+    assert kinds["note"] is kinds["dish"] is kinds["id"] is t.StringSchema
+    return ORDER
+
+
 ADA = {"action": "accept", "content": {"name": "Ada", "size": "M"}}
 ROOTS_JSON = {
     "roots": [
@@ -190,6 +219,12 @@ ANSWERED: list[tuple[tuple[str, ...], Any, InputRequest, Message]] = [
     (WITH_FORMS, {"on_elicit": give_name}, NAME_REQUEST, ADA),
     (WITH_FORMS, {"on_elicit": answer_form(fill_form)}, NAME_REQUEST, ADA),
     (WITH_FORMS, {"on_elicit": lambda params: {"name": "Ada"}}, NAME_REQUEST, ADA),
+    (
+        WITH_FORMS,
+        {"on_elicit": answer_form(fill_order)},
+        DERIVED_REQUEST,
+        {"action": "accept", "content": {**ORDER, "price": 1}},
+    ),
     (WITH_FORMS, {"on_elicit": lambda params: None}, NAME_REQUEST, {"action": "cancel"}),
     (
         WITH_FORMS,

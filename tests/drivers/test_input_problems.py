@@ -73,6 +73,63 @@ async def test_client_reads_a_response_with_a_fault_that_has_one_meaning(
 
 
 @pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (lambda line: BOM + line, "a byte order mark was left out"),
+        (
+            lambda line: line.replace(b"done", rb"don\ud83d"),
+            "half of a surrogate pair was read as U+FFFD",
+        ),
+        (lambda line: line.replace(b'"result":{', b'"result":{"_meta":null,'), None),
+    ],
+)
+async def test_client_reads_a_line_with_a_fault_that_has_one_meaning(
+    version: str, data: Any, problem: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As programs print them: a mark before the first line, a half of an emoji that was cut."""
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        call_task = CallTask(nursery, lambda: client.call_tool("t"))
+        line = encoded(result((await wire.receive())["id"], {"content": CONTENT}))
+        await wire.send(data(line))
+        await call_task.ended.wait()
+        assert call_task.result.text in {"done", "don\ufffd"}
+        assert call_task.result.meta is None
+    expected = [] if problem is None else [f"a message of the server: {problem}"]
+    assert warnings_of(caplog) == expected
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("spelling", ['"0%d"', '" %d"', '"%d.0"', "%d.5", f'"%d{"0" * 20}"'])
+async def test_client_takes_no_response_whose_id_is_only_like_that_of_a_call(
+    version: str, spelling: str
+) -> None:
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        call_task = CallTask(nursery, lambda: client.call_tool("t", timeout=5))
+        id = (await wire.receive())["id"]
+        answer = encoded(result(id, {"content": CONTENT}))
+        assert answer.count(b'"id":%d' % id) == 1
+        await wire.send(answer.replace(b'"id":%d' % id, b'"id":' + spelling.encode() % id))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, CallTimeout)
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("member", ["name", "uri"])
+async def test_client_refuses_half_of_a_pair_in_a_name_or_uri(version: str, member: str) -> None:
+    """Two of them could become one."""
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        call_task = CallTask(nursery, lambda: client.call_tool("t", timeout=5))
+        id = (await wire.receive())["id"]
+        link = {"type": "resource_link", "uri": "x:1", "name": "n", member: "x:?"}
+        answer = encoded(result(id, {"content": [link]}))
+        await wire.send(answer.replace(b"x:?", rb"x:\ud83d"))
+        await call_task.ended.wait()
+        assert isinstance(call_task.error, RemoteProtocolError)
+        assert "the response to tools/call is invalid" in str(call_task.error)
+
+
+@pytest.mark.parametrize("version", [D, E])
 async def test_client_error_without_an_id_fails_no_call_and_explains_its_timeout(
     version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -173,6 +230,25 @@ async def test_client_reads_meta_that_is_null_as_absent(
         assert (call_task.result.meta, call_task.result.content[0].meta) == (None, None)
     assert len(logged) == (version == D)
     assert warnings_of(caplog) == []
+
+
+async def test_client_reads_a_notification_whose_params_are_null() -> None:
+    """The change of the list is known, so the next call asks for the list."""
+    async with connected(D, {"tools": {"listChanged": True}}) as (client, wire):
+        async with either.open_nursery() as nursery:
+            seen: list[Any] = []
+
+            async def follow() -> None:
+                async with client.listen(tools=True) as changes:
+                    async for change in changes:
+                        seen.append(change.list)
+                        return
+
+            nursery.start_soon(follow)
+            await either.wait_all_tasks_blocked()
+            method = "notifications/tools/list_changed"
+            await wire.send({"jsonrpc": "2.0", "method": method, "params": None})
+        assert seen == ["tools"]
 
 
 # -- Results that are read by their usable parts ---------------------------------------------------
