@@ -100,7 +100,7 @@ async def test_subscriber_is_notified_in_the_spelling_that_it_sent() -> None:
 
 @pytest.mark.parametrize("version", [D, E])
 async def test_client_sends_a_uri_as_it_was_given(version: str) -> None:
-    """What we write is what the program wrote: the server may know only that spelling."""
+    """We write it as the program does: the server may know only that spelling."""
     async with connected(version) as (client, wire), either.open_nursery() as nursery:
         for uri in LISTED, SENT:
             call_task = CallTask(nursery, partial(client.read_resource, uri))
