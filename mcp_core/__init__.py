@@ -21,6 +21,7 @@ from ._errors import ProtocolError as ProtocolError
 from ._errors import RemoteProtocolError as RemoteProtocolError
 from ._errors import TaskCancelled as TaskCancelled
 from ._errors import ToolError as ToolError
+from ._errors import UnencodableValue as UnencodableValue
 from ._errors import show_public_path
 from ._limits import CLIENT_LIMITS as CLIENT_LIMITS
 from ._limits import Limits as Limits
@@ -110,6 +111,7 @@ __all__ = [
     "TaskCancelled",
     "TaskCreated",
     "ToolError",
+    "UnencodableValue",
     "__version__",
     "escape_text",
 ]

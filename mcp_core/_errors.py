@@ -34,6 +34,7 @@ __all__ = [
     "RemoteProtocolError",
     "TaskCancelled",
     "ToolError",
+    "UnencodableValue",
 ]
 
 
@@ -77,6 +78,13 @@ class ProtocolError(McpTrioError):
 
 class LocalProtocolError(ProtocolError):
     """A call that the protocol or the negotiated capabilities don't allow. Nothing was sent."""
+
+
+class UnencodableValue(LocalProtocolError, ValueError):
+    """A value that JSON cannot hold: NaN, an infinity, or half of a surrogate pair.
+
+    The text has the path to it. Nothing was sent (RFC 8259, sections 6 and 8.2).
+    """
 
 
 class RemoteProtocolError(ProtocolError):

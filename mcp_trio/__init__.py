@@ -24,6 +24,7 @@ from mcp_core import (
     RemoteProtocolError,
     TaskCancelled,
     ToolError,
+    UnencodableValue,
     __version__,
 )
 from mcp_core.drivers import names_on_first_use
@@ -172,6 +173,7 @@ __all__ = [
     "ToolError",
     "ToolOptions",
     "TypedToolResult",
+    "UnencodableValue",
     "UnexpectedResult",
     "UrlElicitation",
     "UrlElicitationRequired",

@@ -10,23 +10,27 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec.structs import replace
 
+from mcp_core._errors import UnencodableValue
 from mcp_core._patterns import compile_on_first_use
+from mcp_core.protocol.jsonrpc._unencodable import encode_exactly
 from mcp_core.protocol.revisions._config import META_LABEL
-from mcp_core.types import Annotations, Icon
+from mcp_core.types import Annotations, Icon, Role
 
 from ._errors import DeclarationError
 
 __all__ = [
     "MAX_SHOWN",
     "check_annotations",
+    "check_entry",
     "check_icons",
     "check_meta",
     "check_tool_name",
     "check_uri",
+    "find_annotations_error",
     "time_text",
     "warn_author",
 ]
@@ -91,21 +95,40 @@ def check_annotations(annotations: Annotations | None, label: str) -> Annotation
     """Return the annotations, with a `datetime` as `last_modified` converted to text.
 
     Raises:
-        DeclarationError: the priority isn't from 0 to 1, or `last_modified` isn't a time (schema,
-            Annotations). Clients may reject the whole list for it.
+        DeclarationError: the priority isn't from 0 to 1, `last_modified` isn't a time, or a role
+            is unknown (schema, Annotations). Clients may reject the whole list for it.
     """
     if annotations is None:
         return None
-    priority = annotations.priority
-    if priority is not None and not 0 <= priority <= 1:
-        raise DeclarationError(
-            f"{label}: the priority {priority!r} is not from 0 (optional) to 1 (needed)"
-        )
+    problem = find_annotations_error(annotations)
+    if problem:
+        raise DeclarationError(f"{label}: {problem}")
     if annotations.last_modified is None:
         return annotations
+    return replace(annotations, last_modified=time_text(annotations.last_modified))
+
+
+def find_annotations_error(annotations: Annotations) -> str:
+    """Return what is wrong with annotations, and what is allowed; "" for valid ones."""
+    priority = annotations.priority
+    if priority is not None and not 0 <= priority <= 1:
+        return f"the priority {priority!r} is not from 0 (optional) to 1 (needed)"
+    audience: Any = annotations.audience
+    if isinstance(audience, str) or not all(role in get_args(Role) for role in audience or ()):
+        return f"the audience {audience!r} is not a list of 'user' and 'assistant'"
     try:
-        return replace(annotations, last_modified=time_text(annotations.last_modified))
+        if annotations.last_modified is not None:
+            time_text(annotations.last_modified)
     except (TypeError, ValueError) as exc:
+        return str(exc)
+    return ""
+
+
+def check_entry(entry: Any, label: str) -> None:
+    """Raise `DeclarationError` if JSON cannot hold an entry of a list, such as its description."""
+    try:
+        encode_exactly(entry)
+    except UnencodableValue as exc:
         raise DeclarationError(f"{label}: {exc}") from None
 
 

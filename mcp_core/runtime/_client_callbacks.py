@@ -34,6 +34,7 @@ from mcp_core.protocol.input_requests._kinds import (
     input_request_of,
     response_to_error,
 )
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 
 from ._job import Job
 
@@ -338,23 +339,21 @@ class ServerInitiatedRequests:
     def _send_response(
         self, event: RequestReceived, result: t.Result, error: BaseException | None
     ) -> None:
+        found = self._error_of(event, error)
         try:
-            if error is None:
+            if found is None:
                 self._conn.send_result(event.id, _related(event, result))
-                return
-            if isinstance(error, McpError):
-                self._conn.send_error(event.id, t.ErrorData(error.code, error.message, error.data))
-                return
+            else:
+                self._conn.send_error(event.id, found)
         except Exception as exc:  # noqa: BLE001 - encoding a user's object may raise anything
-            error = exc
-        self._conn.send_error(event.id, self._internal_error(event, error))
+            self._conn.send_error(event.id, self._internal_error(event, exc))
 
     def _error_of(self, event: RequestReceived, error: BaseException | None) -> t.ErrorData | None:
         """Return the JSON-RPC error for a callback's exception, None without an exception."""
         if error is None:
             return None
         if isinstance(error, McpError):
-            return t.ErrorData(error.code, error.message, error.data)
+            return t.ErrorData(error.code, whole_text(error.message), error.data)
         return self._internal_error(event, error)
 
     def _internal_error(self, event: RequestReceived, error: BaseException) -> t.ErrorData:

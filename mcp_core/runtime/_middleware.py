@@ -19,9 +19,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core._errors import Fault, McpError, ToolError, single
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry.entries._invocation import Invocation
-from mcp_core.types import ErrorData, InputRequiredResult
+from mcp_core.registry.entries._tools import failed_internally
+from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -44,6 +46,7 @@ __all__ = [
     "run_middleware",
     "run_sampling",
     "run_task_input",
+    "unsent_outcome",
 ]
 
 T = TypeVar("T")
@@ -224,7 +227,7 @@ def _outcome_of_fault(
         if invocation is not None:
             outcome = invocation.exception_response(exc, reference)
         elif isinstance(error, McpError):
-            outcome = ErrorData(error.code, error.message, error.data)
+            outcome = ErrorData(error.code, whole_text(error.message), error.data)
         else:
             outcome = _error_with_reference(request, reference)
     except Exception as worse:  # noqa: BLE001 - rule 5; the exception's own `__str__` may raise
@@ -238,6 +241,22 @@ def internal_error(runtime: Runtime, request: RequestReceived, exc: BaseExceptio
     """Log an exception, and return an error that shows the peer nothing but its reference."""
     reference = runtime.reference()
     runtime.report(request, reference, exc)
+    return _error_with_reference(request, reference)
+
+
+def unsent_outcome(
+    runtime: Runtime, request: RequestReceived, outcome: Any, exc: Exception
+) -> CallToolResult | ErrorData:
+    """Log why `outcome` could not be encoded, and return what to send in its place.
+
+    A tool has a result for that, which its model can read. An error keeps its code and text.
+    """
+    reference = runtime.reference()
+    runtime.report(request, reference, exc)
+    if isinstance(outcome, ErrorData):
+        return ErrorData(outcome.code, whole_text(str(outcome.message)))
+    if isinstance(outcome, Result) and request.method.name == "tools/call":
+        return failed_internally(reference)
     return _error_with_reference(request, reference)
 
 

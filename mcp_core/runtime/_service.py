@@ -39,6 +39,7 @@ from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.functions._content import check_result
 from mcp_core.tasks._record import quota_key
 from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
 
@@ -51,6 +52,7 @@ from ._middleware import (
     outcome_of_error,
     report_blocking,
     run_middleware,
+    unsent_outcome,
 )
 from ._runtime import LAST_GRACE
 
@@ -190,8 +192,11 @@ class RequestJob(ConversationJob):
         while True:
             result: Any = self._returned
             if result is None:
-                call = self._call
-                result = await (run_middleware(call, middlewares) if middlewares else call.run())
+                if middlewares:
+                    result = await run_middleware(self._call, middlewares)
+                    check_result(result)
+                else:
+                    result = await self._call.run()
             if not self.input_collector.needs_nested_requests(result):
                 return result
             await self.input_collector.ask_returned(result)
@@ -588,7 +593,9 @@ class Service:
         try:
             send(request.id, outcome)
         except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
-            self.conn.send_error(request.id, internal_error(self.runtime, request, exc))
+            outcome = unsent_outcome(self.runtime, request, outcome, exc)
+            send = self.conn.send_error if isinstance(outcome, ErrorData) else self.conn.send_result
+            send(request.id, outcome)
 
 
 def name_of_request(request: RequestReceived) -> str:

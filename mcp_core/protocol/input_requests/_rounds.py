@@ -31,6 +31,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError, McpError, RemoteProtocolError
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._unencodable import encode_exactly
 from mcp_core.protocol.revisions._capabilities import is_declared
 from mcp_core.protocol.revisions._methods import INPUTS
 
@@ -230,6 +231,7 @@ class ServerRoundTrips:
         Raises:
             McpError: as for `ask`.
             LocalProtocolError: as for `ask`.
+            UnencodableValue: JSON cannot hold a part of `question`.
         """
         request = self._request
         if not request.method.input_ok:
@@ -237,13 +239,20 @@ class ServerRoundTrips:
         require_capabilities([question], request.peer)
         if key is None:
             key = self.new_key(question)
+        else:
+            encode_exactly(question)
         if self._asked.setdefault(key, question) != question:
             raise LocalProtocolError(f"two different input requests have the key {key!r}")
         answer = self._read(key, INPUT_REQUESTS[type(question)])
         return key, None if answer is None or find_error(question, answer) else answer
 
     def new_key(self, question: t.InputRequest) -> str:
-        """Return the key of the next occurrence of an input request in this run."""
+        """Return the key of the next occurrence of an input request in this run.
+
+        Raises:
+            UnencodableValue: JSON cannot hold a part of the request.
+        """
+        encode_exactly(question)
         digest = _digest(question)
         count = self._occurrences[digest] = self._occurrences.get(digest, 0) + 1
         return f"{digest}.{count}"

@@ -13,7 +13,8 @@ from msgspec import UNSET
 
 from mcp_core import types as t
 from mcp_core._errors import Fault
-from mcp_core.protocol.jsonrpc._codec import encode, encode_error
+from mcp_core.protocol.jsonrpc._codec import encode_error
+from mcp_core.protocol.jsonrpc._unencodable import encode_exactly
 from mcp_core.protocol.revisions._capabilities import capability_object
 from mcp_core.protocol.revisions._methods import Role
 
@@ -40,8 +41,12 @@ _CLIENT = Role.CLIENT
 
 
 def error_response(id: RequestId | None, error: t.ErrorData, null_id: bool = False) -> Outgoing:
-    """Return the error response to the request `id`; see `encode_error` for None."""
-    data = encode_error(id, encode(error), null_id=null_id)
+    """Return the error response to the request `id`; see `encode_error` for None.
+
+    Raises:
+        UnencodableValue: JSON cannot hold a part of the error's data.
+    """
+    data = encode_error(id, encode_exactly(error), null_id=null_id)
     return Outgoing(data, MessageKind.RESPONSE, id, error=error.code)
 
 

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import Fault, LocalProtocolError
 from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._unencodable import check_numbers, unencodable
 from mcp_core.types._revisions import (
     GATES,
     R_2024_11_05,
@@ -201,8 +202,16 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
 
         Raises:
             LocalProtocolError: the revision cannot express the value.
+            UnencodableValue: JSON cannot hold a part of the value.
         """
-        return encode(self.fit(value))
+        fitted = self.fit(value)
+        try:
+            encoded = encode(fitted)
+        except UnicodeEncodeError:
+            raise unencodable(fitted) from None
+        if b"null" in encoded:  # perhaps msgspec's word for NaN
+            check_numbers(fitted)
+        return encoded
 
     def fit(self, value: Any) -> Any:
         """Return `value`, or a copy of it that this revision can express.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
 from mcp_core.protocol.jsonrpc._codec import check_object, encode, strip_white_space
+from mcp_core.protocol.jsonrpc._unencodable import check_numbers, encode_exactly, unencodable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,20 +34,28 @@ _RESERVED: Final = frozenset(
     }
 )
 
+# Results that may have long texts, in which nothing is searched: whoever makes one has checked it.
+_CHECKED: Final = frozenset({t.CallToolResult, t.GetPromptResult, t.ReadResourceResult})
+
 
 def encode_params(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
     """Encode params as JSON of the revision. Return None for None and for an empty object.
 
     Raises:
-        LocalProtocolError: they contain a lone surrogate, which UTF-8 cannot encode, or a value
-            that the revision cannot express.
+        LocalProtocolError: the revision cannot express a value in them.
+        UnencodableValue: JSON cannot hold a value in them.
     """
     if params is None:
         return None
-    try:
-        encoded = dialect.encode(params) if isinstance(params, Struct) else encode(params)
-    except UnicodeEncodeError as exc:
-        raise LocalProtocolError(f"the params are not text that can be sent: {exc}") from None
+    if isinstance(params, Struct):
+        encoded = dialect.encode(params)
+    else:
+        try:
+            encoded = encode(params)
+        except UnicodeEncodeError:
+            raise unencodable(params) from None
+        if b"null" in encoded:  # perhaps msgspec's word for NaN
+            check_numbers(params)
     return None if encoded == b"{}" else encoded
 
 
@@ -79,7 +88,7 @@ def encode_request_params(
             raise LocalProtocolError(
                 f"_meta.{min(reserved)} is written by the connection, not by its caller"
             )
-        members.append(encode(meta)[1:-1])
+        members.append(encode_exactly(meta)[1:-1])
     encoded = encode_params(config.dialect, params)
     if not members:
         return encoded
@@ -99,6 +108,7 @@ def encode_result_parts(
 
     Raises:
         ValueError: a `Raw` result isn't JSON object, or has a member that is inserted.
+        UnencodableValue: JSON cannot hold a part of the result.
     """
     if isinstance(result, t.Result):
         fitted = (
@@ -108,10 +118,17 @@ def encode_result_parts(
             members = (
                 config.result_members if fitted.result_type is None else config.result_meta_member
             )
-            return encode(fitted), members
-        if config.result_meta:
-            fitted = replace(fitted, meta={**config.result_meta, **fitted.meta})
-        return encode(fitted), config.result_type_member if fitted.result_type is None else b""
+        else:
+            members = config.result_type_member if fitted.result_type is None else b""
+            if config.result_meta:
+                fitted = replace(fitted, meta={**config.result_meta, **fitted.meta})
+        try:
+            encoded = encode(fitted)
+        except UnicodeEncodeError:
+            raise unencodable(fitted) from None
+        if type(fitted) not in _CHECKED and b"null" in encoded:
+            check_numbers(fitted)
+        return encoded, members
     if isinstance(result, Raw):
         encoded = bytes(result)
         found = check_object(encoded)
@@ -131,4 +148,4 @@ def encode_result_parts(
     type_member = b"" if "resultType" in result else config.result_type_member
     if config.result_meta:
         result = {**result, "_meta": {**config.result_meta, **result.get("_meta", {})}}
-    return encode(result), type_member
+    return encode_exactly(result), type_member

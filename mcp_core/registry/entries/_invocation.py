@@ -14,6 +14,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from mcp_core._errors import Fault, McpError, ToolError, single
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.types import ErrorData, Result
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ class Invocation(abc.ABC):
         """
         exc = single(exc)
         if isinstance(exc, McpError):
-            return ErrorData(exc.code, exc.message, exc.data)
+            return ErrorData(exc.code, whole_text(exc.message), exc.data)
         return self._exception_response(exc, reference)
 
     def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         # The text of a ToolError is meant for the peer, also outside of a tool.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
-        return ErrorData(self.dialect.codes[Fault.INTERNAL], text)
+        return ErrorData(self.dialect.codes[Fault.INTERNAL], whole_text(text))
 
 
 def reject_coroutine(value: Any, label: str) -> None:

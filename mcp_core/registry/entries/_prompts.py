@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
+from msgspec import Struct
+
 from mcp_core._errors import Fault, McpError
 from mcp_core._keywords import check_keywords
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.registry._validation import check_icons, check_meta
-from mcp_core.registry.functions._content import block_of
+from mcp_core.registry._validation import check_entry, check_icons, check_meta
+from mcp_core.registry.functions._content import block_of, check_result, json_text
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
+from mcp_core.registry.functions._pydantic import is_model
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
-from mcp_core.types import GetPromptResult, Icon, Prompt, PromptArgument, PromptMessage, Result
+from mcp_core.types import (
+    GetPromptResult,
+    Icon,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    Result,
+    TextContent,
+)
 
 from ._completion import Completers
 from ._invocation import Invocation, reject_coroutine
@@ -78,6 +89,7 @@ class PromptEntry:
             icons=check_icons(options.get("icons"), found.label),
             meta=check_meta(options.get("meta"), found.label),
         )
+        check_entry(self._prompt, found.label)
 
     def __repr__(self) -> str:
         return f"<prompt {self.name!r}: {self.function.label}>"
@@ -114,11 +126,14 @@ class PromptInvocation(Invocation):
     def result(self, value: Any) -> Result:
         reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
-            return value
-        values = value if isinstance(value, list | tuple) else [value]
-        return GetPromptResult(
-            messages=[_as_message(item) for item in values], description=self._description
-        )
+            result = value
+        else:
+            values = value if isinstance(value, list | tuple) else [value]
+            result = GetPromptResult(
+                messages=[_as_message(item) for item in values], description=self._description
+            )
+        check_result(result)
+        return result
 
 
 def _as_message(value: Any) -> PromptMessage:
@@ -126,7 +141,12 @@ def _as_message(value: Any) -> PromptMessage:
         return value
     block = block_of(value)
     if block is None:
-        raise TypeError(
-            f"a prompt returns text, content or PromptMessage, not {type(value).__name__}"
-        )
+        kind = type(value)
+        is_record = is_model(kind) or hasattr(kind, "__dataclass_fields__")
+        if not (is_record or isinstance(value, Struct)):
+            raise TypeError(
+                "a prompt returns text, content or PromptMessage(role, content), "
+                f"not {kind.__name__}"
+            )
+        block = TextContent(json_text(value))
     return PromptMessage("user", block)

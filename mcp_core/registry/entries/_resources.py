@@ -14,11 +14,26 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from mcp_core._errors import Fault
 from mcp_core._keywords import check_keywords
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.revisions._config import CacheHint
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError, ResourceNotFound
-from mcp_core.registry._validation import check_annotations, check_icons, check_meta, check_uri
-from mcp_core.registry.functions._content import MEDIA, Audio, File, Image, base64_of, json_text
+from mcp_core.registry._validation import (
+    check_annotations,
+    check_entry,
+    check_icons,
+    check_meta,
+    check_uri,
+)
+from mcp_core.registry.functions._content import (
+    MEDIA,
+    Audio,
+    File,
+    Image,
+    base64_of,
+    check_result,
+    json_text,
+)
 from mcp_core.registry.functions._function import Function, inspect_function, runs_in_thread
 from mcp_core.registry.functions._signature import InvalidArguments, TextReader
 from mcp_core.types import (
@@ -146,6 +161,7 @@ class ResourceEntry(_AnyResourceEntry):
                 f"{self.function.label} takes {names}, but {uri!r} has no variables"
             )
         self._resource = Resource(uri=uri, size=options.get("size"), **self._common_fields(options))
+        check_entry(self._resource, self.function.label)
 
     def __repr__(self) -> str:
         return f"<resource {self.uri!r}: {self.function.label}>"
@@ -194,6 +210,7 @@ class TemplateEntry(_AnyResourceEntry):
             )
         self.completers = Completers(self.function)
         self._template = ResourceTemplate(uri_template=template, **self._common_fields(options))
+        check_entry(self._template, self.function.label)
 
     def __repr__(self) -> str:
         return f"<resource template {self.uri!r}: {self.function.label}>"
@@ -271,13 +288,16 @@ class ResourceInvocation(Invocation):
     def result(self, value: Any) -> Result:
         reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
+            check_result(value)
             return self._with_cache_hint(value) if isinstance(value, CacheableResult) else value
         # A list without any of these is one value, which is sent as JSON.
         several = isinstance(value, list | tuple) and any(
             isinstance(item, (ResourceContents, bytes, *MEDIA)) for item in value
         )
         contents = [self._as_contents(item) for item in (value if several else [value])]
-        return self._with_cache_hint(ReadResourceResult(contents=contents))
+        result = ReadResourceResult(contents=contents)
+        check_result(result)
+        return self._with_cache_hint(result)
 
     def _with_cache_hint(self, result: CacheableResult) -> CacheableResult:
         return result if self._cache is None else self._cache.apply_to(result)
@@ -304,6 +324,8 @@ class ResourceInvocation(Invocation):
     def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         if isinstance(exc, ResourceNotFound):
             return ErrorData(
-                self.dialect.codes[Fault.RESOURCE_NOT_FOUND], str(exc), {"uri": self.uri}
+                self.dialect.codes[Fault.RESOURCE_NOT_FOUND],
+                whole_text(str(exc)),
+                {"uri": self.uri},
             )
         return super()._exception_response(exc, reference)

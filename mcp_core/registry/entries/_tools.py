@@ -21,10 +21,17 @@ from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core._keywords import check_keywords
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.registry._validation import check_icons, check_meta, check_tool_name, warn_author
+from mcp_core.registry._validation import (
+    check_entry,
+    check_icons,
+    check_meta,
+    check_tool_name,
+    warn_author,
+)
 from mcp_core.registry.functions._function import (
     MISSING,
     Function,
@@ -54,7 +61,7 @@ from mcp_core.types import (
 
 from ._invocation import Invocation, reject_coroutine
 
-__all__ = ["ToolEntry", "ToolOptions"]
+__all__ = ["ToolEntry", "ToolOptions", "failed_internally"]
 
 _MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping, Any, MISSING)
 
@@ -152,6 +159,7 @@ class ToolEntry:
             meta=check_meta(options.get("meta"), found.label),
             execution=None if self.task is None else ToolExecution(task_support=self.task.support),
         )
+        check_entry(self._tool, found.label)
 
     def __repr__(self) -> str:
         return f"<tool {self.name!r}: {self.function.label}>"
@@ -206,11 +214,16 @@ class ToolInvocation(Invocation):
     def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:
         if isinstance(exc, ToolError):
             return _error_result(str(exc) or "The tool failed.")
-        return _error_result(f"The tool failed with an internal error (reference {reference}).")
+        return failed_internally(reference)
+
+
+def failed_internally(reference: str) -> CallToolResult:
+    """Return the result for an exception that the log has under `reference`."""
+    return _error_result(f"The tool failed with an internal error (reference {reference}).")
 
 
 def _error_result(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text)], is_error=True)
+    return CallToolResult(content=[TextContent(whole_text(text))], is_error=True)
 
 
 def _use_input_schema(

@@ -12,20 +12,28 @@ from binascii import b2a_base64
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct
 
 from mcp_core._patterns import compile_on_first_use
+from mcp_core.protocol.jsonrpc._codec import encode
+from mcp_core.protocol.jsonrpc._unencodable import check_numbers
+from mcp_core.registry._validation import find_annotations_error
 from mcp_core.types import (
     Annotations,
     AudioContent,
+    CallToolResult,
     ContentBlock,
     EmbeddedResource,
+    GetPromptResult,
     ImageContent,
+    ReadResourceResult,
     ResourceContents,
     ResourceLink,
     TextContent,
     UnknownContent,
 )
+
+from ._types import encode_value
 
 __all__ = [
     "BLOCKS",
@@ -36,6 +44,7 @@ __all__ = [
     "base64_of",
     "block_of",
     "blocks_of",
+    "check_result",
     "json_text",
 ]
 
@@ -54,9 +63,9 @@ def json_text(value: Any) -> str:
     """Encode a value as JSON text. A string is returned unchanged.
 
     Raises:
-        TypeError: JSON cannot represent the value.
+        TypeError, UnencodableValue: JSON cannot represent the value.
     """
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else encode_value(value).decode()
 
 
 def _check_mime_type(mime_type: str) -> None:
@@ -199,3 +208,37 @@ def blocks_of(value: Any) -> list[ContentBlock] | None:
         raise TypeError("bytes have no MIME type: return Image, Audio or File")
     block = block_of(value)
     return None if block is None else [block]
+
+
+def check_result(result: Any) -> None:
+    """Check what an author may have put into a result: annotations, `_meta` and data.
+
+    Only results with content are checked. Others are when they are encoded.
+
+    Raises:
+        ValueError: annotations aren't valid, or there is a number that JSON lacks.
+    """
+    data: Any = UNSET
+    if isinstance(result, CallToolResult):
+        items: Any = result.content
+        data = result.structured_content
+    elif isinstance(result, GetPromptResult):
+        items = [message.content for message in result.messages]
+    elif isinstance(result, ReadResourceResult):
+        items = result.contents
+    else:
+        return
+    parts = [] if data is UNSET or isinstance(data, Raw) else [data]
+    parts.append(result.meta)
+    for item in items:
+        annotations = getattr(item, "annotations", None)
+        if annotations is not None:
+            problem = find_annotations_error(annotations)
+            if problem:
+                raise ValueError(problem)
+        parts.append(getattr(item, "meta", None))
+        if isinstance(item, EmbeddedResource):
+            parts.append(item.resource.meta)
+    found = [part for part in parts if part is not None]
+    if found and b"null" in encode(found):
+        check_numbers(result)

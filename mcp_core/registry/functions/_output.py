@@ -34,10 +34,10 @@ from mcp_core.types import (
     TextContent,
 )
 
-from ._content import BLOCKS, MEDIA, block_of, blocks_of
+from ._content import BLOCKS, MEDIA, block_of, blocks_of, check_result
 from ._function import MISSING, strip_annotated, union_members
 from ._pydantic import PydanticType, uses_pydantic
-from ._schema import DeclaredSchema, schema_of, wrap_schema
+from ._schema import DeclaredSchema, leave_out_unencodable, schema_of, wrap_schema
 from ._signature import InvalidArguments, check_encoded, readable_type
 from ._types import decode_hook, encode_value
 
@@ -49,6 +49,10 @@ _NO_TASKS: Final = (
     "returns CreateTaskResult: declare the tool with task=, and return what the task results in"
 )
 _BYTES: Final = (bytes, bytearray, memoryview)
+_IS_ERROR: Final = (
+    "a dictionary with isError is data, so the model would not see an error: raise "
+    "ToolError(text), or return CallToolResult(content=[text], is_error=True)"
+)
 
 
 class Output:
@@ -92,6 +96,7 @@ class Output:
                 pydantic_type = PydanticType(returns, location)
                 self._encode = pydantic_type.write
                 self._schema = pydantic_type.schema("serialization")
+                leave_out_unencodable(self._schema)
             else:
                 returns = readable_type(returns, location)
                 self._decode = msgspec.json.Decoder(returns, dec_hook=decode_hook).decode
@@ -133,7 +138,11 @@ class Output:
                 return CallToolResult(content=[TextContent(value)])
             blocks = blocks_of(value)
             if blocks is not None:
-                return CallToolResult(content=blocks)
+                result = CallToolResult(content=blocks)
+                check_result(result)
+                return result
+        if type(value) is dict and value.get("isError") is True and not self._has_is_error:
+            raise TypeError(_IS_ERROR)
         data = self._encoded(value)
         text = msgspec.json.decode(data) if data.startswith(b'"') else data.decode()
         return CallToolResult(
@@ -143,8 +152,7 @@ class Output:
     def _adapt_result(self, result: CallToolResult, dialect: Dialect) -> CallToolResult:
         """Return a result that the tool made itself, adapted to the revision.
 
-        Its content may hold strings, `Image`, `Audio` and `File`. Only what the output schema
-        describes is checked.
+        Its content may hold strings, `Image`, `Audio` and `File`.
         """
         changes: dict[str, Any] = {}
         if not all(isinstance(item, BLOCKS) for item in result.content):
@@ -162,7 +170,9 @@ class Output:
             raise InvalidArguments(
                 "the tool promises structured content, and its CallToolResult has none"
             )
-        return replace(result, **changes) if changes else result
+        adapted = replace(result, **changes) if changes else result
+        check_result(adapted)
+        return adapted
 
     def _encoded(self, value: Any) -> bytes:
         """Return the JSON of a value.
@@ -172,7 +182,7 @@ class Output:
         """
         try:
             data = self._encode(value)
-        except ValueError as exc:  # of pydantic
+        except ValueError as exc:  # of pydantic, or about what JSON cannot hold
             raise InvalidArguments(str(exc)) from None
         if self._decode is not None:
             check_encoded(data, self._decode)
@@ -192,6 +202,11 @@ class Output:
         if dialect.structured == "none" or self._declared is not None:
             return UNSET
         return Raw(b'{"result":%b}' % data)
+
+    @property
+    def _has_is_error(self) -> bool:
+        """True if `isError` is data: a schema describes it."""
+        return self._schema is not None and "isError" in self._schema.get("properties", ())
 
     @property
     def _allows_object(self) -> bool:

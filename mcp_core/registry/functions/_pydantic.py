@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from mcp_core._errors import UnencodableValue
+from mcp_core.protocol.jsonrpc._unencodable import check_numbers, find_unencodable
 from mcp_core.registry._errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -105,9 +107,10 @@ class PydanticType:
         DeclarationError: pydantic isn't installed, or cannot read the annotation.
     """
 
-    __slots__ = ("_adapter",)
+    __slots__ = ("_adapter", "_dump_mode")
 
     def __init__(self, annotation: Any, location: str) -> None:
+        self._dump_mode: typing.Literal["json", "python"] | None = None
         try:
             from pydantic import TypeAdapter
         except ImportError:
@@ -149,9 +152,41 @@ class PydanticType:
         Raises:
             ValueError: it isn't of the annotated type.
         """
-        return self._adapter.dump_json(
-            self._validated(self._adapter.validate_python, value), by_alias=True
-        )
+        validated = self._validated(self._adapter.validate_python, value)
+        try:
+            data = self._adapter.dump_json(validated, by_alias=True)
+        except ValueError:  # half of a surrogate pair, or an exception of the author's serializer
+            problem = find_unencodable(self._dump(validated))
+            if problem:
+                raise UnencodableValue(problem) from None
+            raise
+        # What pydantic writes for a number that JSON lacks, by its setting `ser_json_inf_nan`.
+        if b"null" in data or b"NaN" in data or b"Infinity" in data:
+            self._check_numbers(validated, data)
+        return data
+
+    def _check_numbers(self, value: Any, data: bytes) -> None:
+        """Raise `UnencodableValue` if `value` has a number that JSON lacks, and that isn't text."""
+        dumped = self._dump(value)
+        try:
+            check_numbers(dumped)
+        except UnencodableValue:
+            try:
+                written = msgspec.json.decode(data)
+            except msgspec.DecodeError:  # a bare NaN
+                written = None
+            check_numbers(_with_texts(dumped, written))
+
+    def _dump(self, value: Any) -> Any:
+        """Return what `value` is dumped as, in types of Python.
+
+        In the mode for JSON pydantic has None for a NaN in what has no type. That mode is right
+        only if the author has declared what to write in JSON alone.
+        """
+        if self._dump_mode is None:
+            has_own = "'when_used': 'json" in repr(self._adapter.core_schema)
+            self._dump_mode = "json" if has_own else "python"
+        return self._adapter.dump_python(value, mode=self._dump_mode, by_alias=True)
 
     @staticmethod
     def _validated(validate: Callable[[Any], Any], value: Any) -> Any:
@@ -159,6 +194,17 @@ class PydanticType:
             return validate(value)
         except ValueError as exc:  # pydantic's ValidationError is one
             raise ValueError(_describe(exc)) from None
+
+
+def _with_texts(value: Any, written: Any) -> Any:
+    """Return `value` with the texts that its JSON, `written`, has for numbers."""
+    if isinstance(value, float):
+        return written if isinstance(written, str) else value
+    if isinstance(value, dict) and isinstance(written, dict):
+        return {key: _with_texts(item, written.get(str(key))) for key, item in value.items()}
+    if isinstance(value, list | tuple) and isinstance(written, list):
+        return [_with_texts(*pair) for pair in zip(value, written, strict=False)]
+    return value
 
 
 def _describe(exc: Any) -> str:

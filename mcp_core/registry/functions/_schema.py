@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from mcp_core._errors import UnencodableValue
+from mcp_core.protocol.jsonrpc._unencodable import encode_exactly, find_unencodable
 from mcp_core.protocol.schema import _json_schema
 from mcp_core.protocol.schema._json_schema import InvalidSchema, iter_subschemas
 from mcp_core.registry._errors import DeclarationError
@@ -20,7 +22,11 @@ from ._types import REFERENCE, schema_hook
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DeclaredSchema", "schema_of", "wrap_schema"]
+__all__ = ["DeclaredSchema", "leave_out_unencodable", "schema_of", "wrap_schema"]
+
+_MAY_BE_ABSENT: Final = frozenset(
+    {"default", "examples", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+)
 
 
 class DeclaredSchema(_json_schema.JsonSchema):
@@ -34,8 +40,9 @@ class DeclaredSchema(_json_schema.JsonSchema):
 
     def __init__(self, schema: Mapping[str, Any], label: str) -> None:
         try:
+            encode_exactly(schema)
             super().__init__(schema)
-        except InvalidSchema as exc:
+        except (InvalidSchema, UnencodableValue) as exc:
             raise DeclarationError(f"{label}: {exc}") from None
 
 
@@ -58,7 +65,19 @@ def schema_of(type: Any) -> dict[str, Any]:
     definitions = _referenced(schema, components)
     if definitions:
         schema["$defs"] = definitions
+    leave_out_unencodable(schema)
     return schema
+
+
+def leave_out_unencodable(schema: dict[str, Any]) -> None:
+    """Remove what JSON cannot hold from a derived schema, where it may be absent.
+
+    An infinite bound doesn't bound anything, and a default is still that of the function.
+    """
+    for _, node in iter_subschemas(schema):
+        for name in _MAY_BE_ABSENT & node.keys():
+            if find_unencodable(node[name]):
+                del node[name]
 
 
 def _move_definitions(schema: dict[str, Any], components: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
+from mcp_core.protocol.jsonrpc._unencodable import check_numbers, unencodable
+
 from ._pydantic import PydanticType, is_model, uses_pydantic
 
 __all__ = [
@@ -196,4 +198,20 @@ def _encode_hook(value: Any) -> Any:
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
-encode_value: Final[Callable[[Any], bytes]] = msgspec.json.Encoder(enc_hook=_encode_hook).encode
+_encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder(enc_hook=_encode_hook).encode
+
+
+def encode_value(value: Any) -> bytes:
+    """Return the JSON of a value of an author's function.
+
+    Raises:
+        UnencodableValue: JSON cannot hold a part of the value.
+        TypeError: a part of it has a type that has no JSON.
+    """
+    try:
+        data = _encode(value)
+    except UnicodeEncodeError:
+        raise unencodable(value, _encode_hook) from None
+    if b"null" in data:  # perhaps msgspec's word for NaN
+        check_numbers(value, _encode_hook)
+    return data

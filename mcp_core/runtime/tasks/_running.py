@@ -20,13 +20,14 @@ from msgspec.structs import replace
 from mcp_core._errors import LocalProtocolError, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._body import estimate_memory
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, check_object, encode
+from mcp_core.protocol.jsonrpc._unencodable import encode_exactly
 from mcp_core.protocol.messages._events import Peer, RequestReceived
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.revisions._methods import Role
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
-from mcp_core.runtime._middleware import HandlerCall, internal_error
+from mcp_core.runtime._middleware import HandlerCall, unsent_outcome
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
 from mcp_core.tasks._states import (
@@ -309,17 +310,20 @@ class RunningTask:
 
 def _final_action(outcome: Any, request: RequestReceived, runtime: TaskRuntime) -> Complete | Fail:
     """Return the end of a task whose handler has this outcome."""
-    if isinstance(outcome, ErrorData):
-        return Fail(outcome)
     dialect = request.peer.dialect
     try:
         if isinstance(outcome, Raw):  # from a middleware, which may have encoded anything
             encoded = bytes(outcome)
             check_object(encoded)
+        elif isinstance(outcome, Result | ErrorData):
+            encoded = dialect.encode(outcome)
         else:
-            encoded = dialect.encode(outcome) if isinstance(outcome, Result) else encode(outcome)
+            encoded = encode_exactly(outcome)
     except Exception as exc:  # noqa: BLE001 - encoding an author's object may raise anything
-        return Fail(internal_error(runtime, request, exc))
+        outcome = unsent_outcome(runtime, request, outcome, exc)
+        encoded = dialect.encode(outcome)
+    if isinstance(outcome, ErrorData):
+        return Fail(outcome)
     if isinstance(outcome, CallToolResult) and outcome.is_error:
         text = next((b.text for b in outcome.content if isinstance(b, TextContent)), None)
         return Complete(Raw(encoded), is_error=True, message=text)

@@ -10,7 +10,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from mcp_core import LocalProtocolError, McpError, RequestReceived, Role
+from mcp_core import LocalProtocolError, McpError, RequestReceived, Role, UnencodableValue
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities
 from mcp_core.drivers import PendingCall, answer_form
@@ -413,7 +413,7 @@ UNSAYABLE = t.CreateMessageResult(role="assistant", content=t.TextContent("\ud80
         (ELICIT, {}, LocalProtocolError),
         (ELICIT, {"name": "Alice", "more": object()}, TypeError),
         (SAMPLE, "hi", LocalProtocolError),
-        (SAMPLE, UNSAYABLE, UnicodeEncodeError),
+        (SAMPLE, UNSAYABLE, UnencodableValue),
         (SAMPLE, McpError(7, "no", object()), TypeError),
     ],
 )

@@ -220,12 +220,12 @@ def test_change_before_acknowledgement_does_not_open_subscription() -> None:
 
 def test_listen_uri_not_encodable_raises() -> None:
     client = opened(D, ALL_OFFERS)
-    with pytest.raises(LocalProtocolError, match="surrogates"):
+    with pytest.raises(LocalProtocolError, match="surrogate pair"):
         Waits(client.listen(uris=["x:\ud800"]).__aenter__())
-    with pytest.raises(LocalProtocolError, match="surrogates"):
+    with pytest.raises(LocalProtocolError, match="surrogate pair"):
         value(client, client.read_resource("x:\ud800"))
     modern = opened(E, ALL_OFFERS)
-    with pytest.raises(LocalProtocolError, match="surrogates"):
+    with pytest.raises(LocalProtocolError, match="surrogate pair"):
         value(modern, modern.read_resource("x:\ud800"))
     assert (client.harness.take_sent(), modern.harness.take_sent()) == ([], [])
 

@@ -252,11 +252,11 @@ def test_error_raised_for_peer_is_not_logged() -> None:
     assert harness.reports == []
 
 
-def test_error_data_not_encodable_is_internal_error() -> None:
+def test_error_data_not_encodable_is_left_out() -> None:
     harness = Conversation()
     harness.call("McpErrorData")
     (message,) = harness.sent()
-    assert message["error"] == {"code": -32603, "message": "Internal error (reference R1)"}
+    assert message["error"] == {"code": 7, "message": "mine"}
     assert len(harness.reports) == 1
 
 

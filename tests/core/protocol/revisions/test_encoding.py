@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_core import DIALECTS, LocalProtocolError, Role
+from mcp_core import DIALECTS, LocalProtocolError, Role, UnencodableValue
 from mcp_core import types as t
 from mcp_core.protocol.jsonrpc._codec import encode_result
 from mcp_core.protocol.revisions._encoding import (
@@ -64,7 +64,7 @@ def test_encode_params_of_revision(version: str, params: Any, expected: Any) -> 
 @pytest.mark.parametrize("params", [{"uri": "\ud800"}, t.ReadResourceParams(uri="\ud800")])
 def test_encode_params_lone_surrogate_raises(params: Any) -> None:
     for version in D, E:
-        with pytest.raises(LocalProtocolError, match="surrogates not allowed"):
+        with pytest.raises(UnencodableValue, match="uri has half of a surrogate pair"):
             encode_params(DIALECTS[version], params)
 
 
