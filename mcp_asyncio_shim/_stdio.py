@@ -16,6 +16,7 @@ for any: threads read and write (`_threads.py`), and of a child that is stopped 
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import secrets
 import signal
@@ -91,6 +92,7 @@ async def standard_streams() -> AsyncIterator[Streams]:
     """Yield streams over this process's stdin and stdout.
 
     What is printed meanwhile goes to stderr, and so does what was printed before and not flushed.
+    A character that the encoding of `sys.stdout` lacks is printed as an escape.
 
     Raises:
         ConnectFailed: stdin or stdout isn't open, or asyncio cannot wait for it; or both are one
@@ -111,6 +113,10 @@ async def standard_streams() -> AsyncIterator[Streams]:
         undo.callback(os.close, null)
         source = _divert(0, os.O_RDONLY, null, undo)
         sink = _divert(1, os.O_WRONLY, null if sys.__stderr__ is None else 2, undo)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            undo.callback(sys.stdout.reconfigure, errors=sys.stdout.errors)
+            with suppress(OSError, ValueError):  # it flushes
+                sys.stdout.reconfigure(errors="backslashreplace")
         undo.callback(_flush)
         # What stderr doesn't take is lost. Otherwise it would be flushed to the client, later.
         undo.callback(os.dup2, null, 1)

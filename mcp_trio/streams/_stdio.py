@@ -68,10 +68,11 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
     """Reserve the process's stdin and stdout for the protocol, and yield them as one stream.
 
     Inside the block, other code that uses stdin or stdout gets the null device or stderr. Text that
-    was printed before and not yet flushed also goes to stderr. At the end the descriptors, their
-    O_NONBLOCK flags and the buffering of `sys.stdout` are restored, and the stream is closed; it
-    may be closed earlier. Use one block at a time, inside `trio.run`. If the client has closed its
-    end, sending raises `trio.BrokenResourceError`.
+    was printed before and not yet flushed also goes to stderr. A character that the encoding of
+    `sys.stdout` lacks is printed as an escape, as on stderr. At the end the descriptors, their
+    O_NONBLOCK flags, the buffering and the error handler of `sys.stdout` are restored, and the
+    stream is closed; it may be closed earlier. Use one block at a time, inside `trio.run`. If the
+    client has closed its end, sending raises `trio.BrokenResourceError`.
 
     On Windows threads read and write. A thread that still waits for input at the end of the block
     takes one more chunk of it.
@@ -110,9 +111,10 @@ def standard_streams(stdin: int = 0, stdout: int = 1, stderr: int = 2) -> Iterat
         # still is. What stderr does not accept goes to the null device: at the exit of the process
         # it would otherwise reach the client.
         for text in _text_files_on(stdout):
-            undo.callback(text.reconfigure, line_buffering=text.line_buffering)
+            undo.callback(text.reconfigure, line_buffering=text.line_buffering, errors=text.errors)
             with suppress(OSError):  # reconfigure flushes, and the reader of stderr may be gone
-                text.reconfigure(line_buffering=True)  # otherwise prints appear 8 KiB late
+                # Otherwise prints appear 8 KiB late, and "✓" fails a tool in the code page cp1252.
+                text.reconfigure(line_buffering=True, errors="backslashreplace")
         undo.callback(_flush, stdout)
         undo.callback(os.dup2, null, stdout)
         undo.callback(_flush, stdout)

@@ -134,6 +134,29 @@ def test_standard_streams_flush_what_was_printed_to_stderr(monkeypatch: pytest.M
         monkeypatch.undo()
 
 
+@pytest.mark.parametrize(
+    ("code_page", "printed"),
+    [
+        ("cp1252", b"\\u2713 caf\xe9"),
+        ("ascii", b"\\u2713 caf\\xe9"),
+        ("utf-8", "\u2713 caf\u00e9".encode()),
+    ],
+)
+def test_print_escapes_what_the_code_page_lacks(
+    code_page: str, printed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with standard_streams():
+            print("\u2713 caf\u00e9", end="", flush=True)
+            assert read(ends.complaints) == printed
+
+    with pipes() as ends, open(1, "w", encoding=code_page, closefd=False) as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        run(main())
+        assert stdout.errors == "strict"
+        monkeypatch.undo()
+
+
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
 def test_standard_stream_that_is_not_open_is_refused(
     name: str, monkeypatch: pytest.MonkeyPatch

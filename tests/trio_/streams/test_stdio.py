@@ -88,6 +88,28 @@ async def test_stdio_only_the_stream_uses_the_pipes(ends: Ends) -> None:
 
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
+@pytest.mark.parametrize(
+    ("code_page", "printed"),
+    [
+        ("cp1252", b"\\u2713 caf\xe9\n"),
+        ("cp437", b"\\u2713 caf\x82\n"),
+        ("ascii", b"\\u2713 caf\\xe9\n"),
+        ("utf-8", "\u2713 caf\u00e9\n".encode()),
+    ],
+)
+async def test_stdio_print_escapes_what_the_code_page_lacks(
+    code_page: str, printed: bytes, ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that prints a check mark would fail on Windows, where nobody sees the print anyway."""
+    with os.fdopen(ends.stdout, "w", encoding=code_page, closefd=False, newline="\n") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        with ends.streams():
+            print("\u2713 caf\u00e9")
+            assert os.read(ends.complaints, 100) == printed
+        assert stdout.errors == "strict"
+
+
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_stdio_read_waits_and_can_be_cancelled(ends: Ends) -> None:
     with ends.streams() as stream:
         await cancel_once_blocked(stream.receive_some)
