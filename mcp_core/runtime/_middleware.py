@@ -112,20 +112,21 @@ async def _run_invocation(
     """Return the result of an invocation, or raise what the function raised."""
     value: Any
     if invocation.thread:
-        value = await runtime.in_thread(partial(_call_in_thread, invocation, context))
+        (value,) = await runtime.in_thread(partial(_call_in_thread, invocation, context))
     else:
         started = runtime.monotonic()
         value = invocation.call(context)
-        if invocation.is_async:
-            value = await value
-        elif (seconds := runtime.monotonic() - started) > MAX_BLOCKING:
+        if not invocation.is_async and (seconds := runtime.monotonic() - started) > MAX_BLOCKING:
             report_blocking(server, runtime, invocation, seconds)
+    # Also of a plain `def`, such as the wrapper of an author's decorator around an `async def`.
+    if hasattr(value, "__await__"):
+        value = await value
     return invocation.result(value)
 
 
-def _call_in_thread(invocation: Invocation, context: Context | None) -> Any:
+def _call_in_thread(invocation: Invocation, context: Context | None) -> tuple[Any]:
     try:
-        return invocation.call(context)
+        return (invocation.call(context),)  # trio takes no coroutine from a thread as it is
     except StopIteration as exc:
         # The exception may have to pass a future, and futures refuse this one.
         raise RuntimeError("the handler raised StopIteration") from exc

@@ -26,6 +26,7 @@ from mcp_core._errors import (
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.input_requests._capabilities import can_answer
 from mcp_core.protocol.input_requests._request_state import InvalidRequestState
+from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.messages._events import (
     ConnectionClosed,
     NotificationReceived,
@@ -513,13 +514,11 @@ class Service:
             if tasks is not None and self.server.may_be_task(request):
                 return self._start_job(tasks.call_job(self, collector, None))
             return self._new_job(collector, None)
+        started = self.runtime.monotonic()  # validators of arguments are the author's code, too
         try:
             invocation = self.server.answer(request)
-        except McpError as exc:
-            self.finish(request, ErrorData(exc.code, exc.message, exc.data))
-            return None
-        except Exception as exc:  # noqa: BLE001 - rule 2; the author's own declarations may be at fault
-            self.finish(request, internal_error(self.runtime, request, exc))
+        except BaseException as exc:  # noqa: BLE001 - rule 2; a validator of the author's may raise it
+            self.finish(request, self._unanswered(request, exc))
             return None
         if not isinstance(invocation, Invocation):
             self.finish(request, invocation)
@@ -528,10 +527,13 @@ class Service:
             return self._start_job(tasks.call_job(self, collector, invocation))
         if invocation.is_async or invocation.thread:
             return self._new_job(collector, invocation)
-        started = self.runtime.monotonic()
         try:
             context = Context(collector) if invocation.wants_context else None
-            outcome: Any = invocation.result(invocation.call(context))
+            outcome: Any = invocation.call(context)
+            if hasattr(outcome, "__await__"):
+                invocation.defer(outcome)
+                return self._new_job(collector, invocation)
+            outcome = invocation.result(outcome)
         except BaseException as exc:  # noqa: BLE001 - rule 2
             outcome = outcome_of_error(self.runtime, collector, invocation, exc)
         else:
@@ -544,6 +546,12 @@ class Service:
         if seconds > MAX_BLOCKING:
             report_blocking(self.server, self.runtime, invocation, seconds)
         return None
+
+    def _unanswered(self, request: RequestReceived, exc: BaseException) -> ErrorData:
+        """Return the error for a request that calls no function, or whose arguments are invalid."""
+        if isinstance(exc, McpError):
+            return ErrorData(exc.code, whole_text(exc.message), exc.data)
+        return internal_error(self.runtime, request, exc)
 
     def _is_state_valid(self, collector: InputCollector) -> bool:
         """Verify the `requestState` of a request. If it is invalid, answer and return False."""

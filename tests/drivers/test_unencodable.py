@@ -240,7 +240,7 @@ async def test_what_a_handler_sends_is_an_error_in_the_handler(
             "sample": lambda: context.sample("Hello", max_tokens=9, metadata={"a": NAN}),
         }
         try:
-            await calls[name]()
+            await calls[name]()  # type: ignore[no-untyped-call]
         except ValueError as exc:
             seen.append(str(exc))
         return "sent"

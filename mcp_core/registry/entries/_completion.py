@@ -26,7 +26,7 @@ from mcp_core.registry.functions._function import (
 )
 from mcp_core.types import CompleteResult, Completion
 
-from ._invocation import Invocation, reject_coroutine
+from ._invocation import Invocation
 
 if TYPE_CHECKING:
     from mcp_core.protocol.revisions._dialects import Dialect
@@ -148,7 +148,6 @@ class CompletionInvocation(Invocation):
     __slots__ = ()
 
     def result(self, value: Any) -> Result:
-        reject_coroutine(value, self.function.label)
         return _make_result(value)
 
 

@@ -18,7 +18,7 @@ from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.types import EmptyResult, Result
 
-from ._invocation import Invocation, reject_coroutine
+from ._invocation import Invocation
 
 __all__ = ["CustomMethodEntry"]
 
@@ -70,7 +70,6 @@ class CustomMethodInvocation(Invocation):
     __slots__ = ()
 
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
-        reject_coroutine(value, self.function.label)
         if value is None:
             return EmptyResult()
         if isinstance(value, Struct | dict | Raw):

@@ -10,15 +10,16 @@
 from __future__ import annotations
 
 import abc
-import inspect
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.types import ErrorData, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Mapping
 
     from msgspec import Raw, Struct
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_core.registry.tasks._options import TaskOptions
 
 
-__all__ = ["Invocation", "reject_coroutine"]
+__all__ = ["Invocation"]
 
 
 class Invocation(abc.ABC):
@@ -82,6 +83,12 @@ class Invocation(abc.ABC):
         finally:
             context.in_plain_def = False  # the middleware around it may await
 
+    def defer(self, awaitable: Awaitable[Any]) -> None:
+        """Return `awaitable` from the next `call`, which another wrapper of the author gave."""
+        self.function = replace(self.function, call=lambda: awaitable, context="")
+        self.arguments = {}
+        self.is_async = True
+
     @abc.abstractmethod
     def result(self, value: Any) -> Result | Raw | Struct | Mapping[str, Any]:
         """Return the response for `value`, which the function has returned.
@@ -107,12 +114,3 @@ class Invocation(abc.ABC):
         # The text of a ToolError is meant for the peer, also outside of a tool.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
         return ErrorData(self.dialect.codes[Fault.INTERNAL], whole_text(text))
-
-
-def reject_coroutine(value: Any, label: str) -> None:
-    """Raise `TypeError` if a plain function returned a coroutine, which would never be awaited."""
-    if inspect.iscoroutine(value):
-        value.close()
-        raise TypeError(
-            f"{label} is no `async def`, but gave a coroutine; a decorator may hide the `async def`"
-        )

@@ -31,7 +31,7 @@ from mcp_core.types import (
 )
 
 from ._completion import Completers
-from ._invocation import Invocation, reject_coroutine
+from ._invocation import Invocation
 
 __all__ = ["PromptEntry", "PromptOptions"]
 
@@ -124,7 +124,6 @@ class PromptInvocation(Invocation):
         self._description = entry.description
 
     def result(self, value: Any) -> Result:
-        reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
             result = value
         else:

@@ -49,7 +49,7 @@ from mcp_core.types import (
 )
 
 from ._completion import Completers
-from ._invocation import Invocation, reject_coroutine
+from ._invocation import Invocation
 from ._last_modified import LastModified, PresentTime, with_last_modified
 
 if TYPE_CHECKING:
@@ -286,7 +286,6 @@ class ResourceInvocation(Invocation):
         self.uri = uri
 
     def result(self, value: Any) -> Result:
-        reject_coroutine(value, self.function.label)
         if isinstance(value, Result):
             check_result(value)
             return self._with_cache_hint(value) if isinstance(value, CacheableResult) else value

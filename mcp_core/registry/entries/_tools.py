@@ -13,7 +13,6 @@ from __future__ import annotations
 import collections.abc
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from types import CoroutineType
 from typing import Any, Final, TypedDict
 
 from msgspec import Raw, UnsetType
@@ -59,7 +58,7 @@ from mcp_core.types import (
     ToolExecution,
 )
 
-from ._invocation import Invocation, reject_coroutine
+from ._invocation import Invocation
 
 __all__ = ["ToolEntry", "ToolOptions", "failed_internally"]
 
@@ -207,8 +206,6 @@ class ToolInvocation(Invocation):
         self.task = task
 
     def result(self, value: Any) -> Result:
-        if isinstance(value, CoroutineType):
-            reject_coroutine(value, self.function.label)
         return self._output.result(value, self.dialect)
 
     def _exception_response(self, exc: BaseException, reference: str) -> Result | ErrorData:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from mcp_core._patterns import compile_on_first_use
+from mcp_core._text import shorten_text
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.protocol.jsonrpc._unencodable import check_numbers
 from mcp_core.registry._validation import find_annotations_error
@@ -73,6 +74,17 @@ def _check_mime_type(mime_type: str) -> None:
         raise ValueError(f"{mime_type!r} is no MIME type")
 
 
+def _check_data(media: Image | Audio) -> None:
+    """Raise `TypeError` unless the data are bytes."""
+    data: Any = media.data
+    if not isinstance(data, bytes | bytearray | memoryview):
+        kind = type(media).__name__
+        raise TypeError(
+            f"{kind} takes the bytes of a file, not {shorten_text(repr(data), 60)}: "
+            f"read the file first, as in {kind}(Path(path).read_bytes())"
+        )
+
+
 class Image(Struct, frozen=True):
     """An image to return from a tool or a prompt: `Image(data)` or `Image(data, format="jpeg")`.
 
@@ -84,6 +96,7 @@ class Image(Struct, frozen=True):
 
     Raises:
         ValueError: the MIME type is invalid.
+        TypeError: the data aren't bytes, but a path for example.
     """
 
     data: bytes
@@ -92,6 +105,7 @@ class Image(Struct, frozen=True):
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
+        _check_data(self)
         mime_type = self.mime_type or f"image/{_SUBTYPES.get(self.format, self.format)}"
         _check_mime_type(mime_type)
         msgspec.structs.force_setattr(self, "mime_type", mime_type)
@@ -114,6 +128,7 @@ class Audio(Struct, frozen=True):
 
     Raises:
         ValueError: the MIME type is invalid.
+        TypeError: the data aren't bytes, but a path for example.
     """
 
     data: bytes
@@ -122,6 +137,7 @@ class Audio(Struct, frozen=True):
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
+        _check_data(self)
         mime_type = self.mime_type or f"audio/{_SUBTYPES.get(self.format, self.format)}"
         _check_mime_type(mime_type)
         msgspec.structs.force_setattr(self, "mime_type", mime_type)

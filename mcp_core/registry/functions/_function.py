@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from mcp_core.registry._errors import DeclarationError
 
+from ._aliases import evaluate, expand_aliases
 from ._docstring import read_docstring
 from ._pydantic import field_of, is_field
 
@@ -259,11 +260,8 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
     def resolve(annotation: Any, location: str) -> Any:
         if annotation is MISSING:
             return MISSING
-        holder = types.SimpleNamespace(__annotations__={"it": annotation})
         try:
-            return typing.get_type_hints(
-                holder, globalns=module, localns=local, include_extras=True
-            )["it"]
+            found = evaluate(annotation, module, local)
         except Exception as exc:  # an annotation is code, which may raise anything
             text = annotation if isinstance(annotation, str) else repr(annotation)
             raise DeclarationError(
@@ -271,6 +269,10 @@ def _resolver(inner: Any, label: str) -> Callable[[Any, str], Any]:
                 "its names must exist at run time at the top of the module, "
                 "so not only under TYPE_CHECKING"
             ) from exc
+        try:
+            return expand_aliases(found, module, local)
+        except Exception as exc:  # so is what an alias stands for
+            raise DeclarationError(f"{label}: {location}, {found!r}: {exc}") from exc
 
     return resolve
 

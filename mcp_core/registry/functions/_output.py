@@ -37,13 +37,22 @@ from mcp_core.types import (
 from ._content import BLOCKS, MEDIA, block_of, blocks_of, check_result
 from ._function import MISSING, strip_annotated, union_members
 from ._pydantic import PydanticType, uses_pydantic
-from ._schema import DeclaredSchema, leave_out_unencodable, schema_of, wrap_schema
+from ._schema import (
+    DeclaredSchema,
+    inline_root,
+    leave_out_unencodable,
+    schema_of,
+    wrap_schema,
+)
 from ._signature import InvalidArguments, check_encoded, readable_type
 from ._types import decode_hook, encode_value
 
 __all__ = ["Output"]
 
-_LISTS: Final = (list, tuple, collections.abc.Sequence)
+# A result may be an iterator, of which `list` makes the value to send.
+_ITERABLES: Final = (collections.abc.Iterable, collections.abc.Collection)
+_NOT_ITERATED: Final = (list, tuple, dict, str, bytes)
+_LISTS: Final = (list, tuple, collections.abc.Sequence, *_ITERABLES)
 _TEXTS: Final[Mapping[str, type]] = {"text": str, "none": types.NoneType}
 _NO_TASKS: Final = (
     "returns CreateTaskResult: declare the tool with task=, and return what the task results in"
@@ -71,6 +80,7 @@ class Output:
         "_declared",
         "_decode",
         "_encode",
+        "_is_iterable",
         "_is_object",
         "_schema",
         "_text_types",
@@ -81,7 +91,8 @@ class Output:
         self._declared = (
             DeclaredSchema(declared, f"{label}: output_schema") if declared is not None else None
         )
-        returns = _without_input_required(returns)
+        returns = _described(_without_input_required(returns))
+        self._is_iterable = typing.get_origin(strip_annotated(returns)) in _ITERABLES
         if CreateTaskResult in union_members(returns):
             raise DeclarationError(f"{label} {_NO_TASKS}")
         kinds = _kinds(returns) if declared is None else {"open"}
@@ -95,7 +106,7 @@ class Output:
             if uses_pydantic(returns):
                 pydantic_type = PydanticType(returns, location)
                 self._encode = pydantic_type.write
-                self._schema = pydantic_type.schema("serialization")
+                self._schema = inline_root(pydantic_type.schema("serialization"))
                 leave_out_unencodable(self._schema)
             else:
                 returns = readable_type(returns, location)
@@ -131,6 +142,8 @@ class Output:
             return (
                 self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
             )
+        if self._is_iterable and not isinstance(value, _NOT_ITERATED):
+            value = list(value)
         if self._text_types and not isinstance(value, self._text_types):
             raise InvalidArguments(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
@@ -221,6 +234,18 @@ def _without_input_required(returns: Any) -> Any:
         return returns
     kept = tuple(part for part in typing.get_args(bare) if part is not InputRequiredResult)
     return typing.Union[kept]  # noqa: UP007 - computed members
+
+
+def _described(returns: Any) -> Any:
+    """Return the type of the data: `Model` of `Annotated[CallToolResult, Model]`, else `returns`.
+
+    A text or other metadata isn't a type.
+    """
+    if typing.get_origin(returns) is typing.Annotated and returns.__origin__ is CallToolResult:
+        for extra in returns.__metadata__:
+            if isinstance(extra, type) or typing.get_origin(extra) is not None:
+                return extra
+    return returns
 
 
 def _is_data(kinds: set[str], label: str) -> bool:

@@ -33,6 +33,8 @@ __all__ = [
 
 # The packages whose objects in `Annotated[...]` only pydantic reads.
 _PACKAGES: Final = ("pydantic", "pydantic_core", "annotated_types")
+# The types of its errors about a value of a few, or of a notation.
+_CHOICES: Final = ("enum", "literal", "date", "time", "uuid", "decimal_parsing", "union_tag")
 _MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
@@ -85,8 +87,10 @@ def _parts(annotation: Any) -> Iterator[Any]:
         seen.add(id(part))
         yield part
         # `Annotated[T, ...]` has T as its origin, and the metadata among its arguments.
-        is_annotated = typing.get_origin(part) is typing.Annotated
-        waiting += [part.__origin__] if is_annotated else typing.get_args(part)
+        origin = typing.get_origin(part)
+        if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
+            continue  # as its fields
+        waiting += [part.__origin__] if origin is typing.Annotated else typing.get_args(part)
         # As `dataclasses.is_dataclass`, which takes longer to import than all of `registry.tasks`.
         is_dataclass = hasattr(part, "__dataclass_fields__")
         if is_dataclass or typing.is_typeddict(part) or hasattr(part, "_fields"):
@@ -208,14 +212,23 @@ def _with_texts(value: Any, written: Any) -> Any:
 
 
 def _describe(exc: Any) -> str:
-    """Return the errors of pydantic's `ValidationError` in one line, without the input."""
+    """Return the errors of pydantic's `ValidationError` in one line.
+
+    The input is repeated only where it may help to choose another one: it could be a secret.
+    """
     if not hasattr(exc, "errors"):
         return str(exc)
-    errors = exc.errors(include_url=False, include_context=False, include_input=False)
-    lines = [
-        f"{'.'.join(map(str, error['loc']))}: {error['msg']}" if error["loc"] else error["msg"]
-        for error in errors[:_MAX_ERRORS]
-    ]
+    errors = exc.errors(include_url=False, include_context=False)
+    lines = []
+    for error in errors[:_MAX_ERRORS]:
+        text = error["msg"]
+        if error["loc"]:
+            text = f"{'.'.join(map(str, error['loc']))}: {text}"
+        if error["type"].startswith(_CHOICES):
+            from ._explanation import shown
+
+            text += f", not {shown(error['input'])}"
+        lines.append(text)
     if len(errors) > _MAX_ERRORS:
         lines.append(f"and {len(errors) - _MAX_ERRORS} more errors")
     return "; ".join(lines)

@@ -17,12 +17,18 @@ from mcp_core.protocol.schema import _json_schema
 from mcp_core.protocol.schema._json_schema import InvalidSchema, iter_subschemas
 from mcp_core.registry._errors import DeclarationError
 
-from ._types import REFERENCE, schema_hook
+from ._types import ANYTHING, REFERENCE, schema_hook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["DeclaredSchema", "leave_out_unencodable", "schema_of", "wrap_schema"]
+__all__ = [
+    "DeclaredSchema",
+    "inline_root",
+    "leave_out_unencodable",
+    "schema_of",
+    "wrap_schema",
+]
 
 _MAY_BE_ABSENT: Final = frozenset(
     {"default", "examples", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -62,11 +68,21 @@ def schema_of(type: Any) -> dict[str, Any]:
         schema = {**components[reference.rpartition("/")[2]], **schema}
     for _, node in iter_subschemas([schema, *components.values()]):
         _add_enum_type(node)
+        node.pop(ANYTHING, None)
     definitions = _referenced(schema, components)
     if definitions:
         schema["$defs"] = definitions
     leave_out_unencodable(schema)
     return schema
+
+
+def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose root isn't a reference, such as that of a type that contains itself."""
+    name = str(schema.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
+    definition = schema.get("$defs", {}).get(name)
+    if definition is None:
+        return schema
+    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def leave_out_unencodable(schema: dict[str, Any]) -> None:

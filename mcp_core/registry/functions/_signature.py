@@ -113,7 +113,7 @@ class ArgumentReader:
         try:
             values = _decode_whole_numbers(arguments)
         except _DECODE_ERRORS:
-            raise InvalidArguments(_explain(first, self._names)) from None
+            raise InvalidArguments(_explain(first, self._names, None, {})) from None
         if values is None:
             values = {}
         if not isinstance(values, dict):
@@ -123,7 +123,7 @@ class ArgumentReader:
                 msgspec.convert(values, self._struct, str_keys=True, dec_hook=decode_hook)
             )
         except _DECODE_ERRORS as exc:
-            raise InvalidArguments(_explain(exc, self._names)) from None
+            raise InvalidArguments(_explain(exc, self._names, values, self.schema)) from None
 
 
 def _parse_number(literal: str) -> int | float:
@@ -145,11 +145,33 @@ def _field_type(parameter: Parameter, label: str) -> Any:
     ):
         annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
     annotation = readable_type(annotation, f"{label}: parameter {parameter.name!r}")
+    _check_default(parameter, annotation, label)
     extras = typing.get_args(parameter.annotation)[1:]
     has_description = any(isinstance(extra, Meta) and extra.description for extra in extras)
     if parameter.description and not has_description:
         annotation = Annotated[annotation, Meta(description=parameter.description)]
     return annotation
+
+
+def _check_default(parameter: Parameter, annotation: Any, label: str) -> None:
+    """Raise `DeclarationError` if a default isn't a value that a peer could send.
+
+    None is allowed for every type. What JSON cannot represent isn't in the schema.
+    """
+    default = parameter.default
+    if default is None or parameter.required or isinstance(default, DefaultFactory):
+        return
+    try:
+        data = encode_value(default)
+    except (TypeError, ValueError):
+        return
+    try:
+        msgspec.json.decode(data, type=annotation, dec_hook=decode_hook)
+    except Exception as exc:  # a validator of the author may raise anything
+        raise DeclarationError(
+            f"{label}: the default {default!r} of parameter {parameter.name!r} "
+            f"does not fit its type: {exc}"
+        ) from exc
 
 
 def _field_default(parameter: Parameter) -> tuple[Any, ...]:
@@ -198,14 +220,17 @@ def _argument_schema(struct: type[Struct], function: Function) -> dict[str, Any]
     return schema
 
 
-def _explain(exc: Exception, known: list[str]) -> str:
-    """Return msgspec's message, in terms of arguments."""
+def _explain(exc: Exception, known: list[str], values: Any, schema: Mapping[str, Any]) -> str:
+    """Return msgspec's message, in terms of arguments, with what is allowed."""
     if isinstance(exc, RecursionError):
         return "Invalid arguments: nested too deeply"
     reason, _, path = str(exc).partition(" - at `$")
-    path = path.removesuffix("`").removeprefix(".")
+    path = path.removesuffix("`")
     if path:
-        return f"Invalid argument `{path}`: {reason[:1].lower()}{reason[1:]}"
+        from ._explanation import add_allowed
+
+        reason = add_allowed(reason, path, values, schema)
+        return f"Invalid argument `{path.removeprefix('.')}`: {reason[:1].lower()}{reason[1:]}"
     missing = reason.removeprefix("Object missing required field ")
     if missing != reason:
         return f"Missing argument {missing}"
@@ -222,9 +247,14 @@ class _TextField(Struct, frozen=True):
     name: str
     required: bool
     is_text: bool
+    annotation: Any
     read: Callable[[Any], Any]
     # What `Field(...)` in place of a default stands for, otherwise None.
     make_default: Callable[[], Any] | None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return schema_of(self.annotation)
 
 
 class TextReader:
@@ -237,16 +267,7 @@ class TextReader:
     __slots__ = ("_fields",)
 
     def __init__(self, function: Function) -> None:
-        self._fields = {
-            p.wire_name: _TextField(
-                p.name,
-                p.required,
-                strip_annotated(p.annotation) in _TEXT,
-                _text_reader(p, function.label),
-                _default_of_field(p),
-            )
-            for p in function.parameters
-        }
+        self._fields = {p.wire_name: _text_field(p, function.label) for p in function.parameters}
 
     def __repr__(self) -> str:
         return f"<TextReader {', '.join(self._fields)}>"
@@ -272,7 +293,11 @@ class TextReader:
                 try:
                     values[field.name] = field.read(text)
                 except _DECODE_ERRORS as exc:
-                    reason = str(exc)
+                    from ._explanation import add_allowed
+
+                    reason, _, path = str(exc).partition(" - at `$")
+                    reason = add_allowed(reason, path.removesuffix("`"), text, field.schema)
+                    wire_name += path.removesuffix("`")
                     raise InvalidArguments(
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
                     ) from None
@@ -298,9 +323,21 @@ def _default_of_field(parameter: Parameter) -> Callable[[], Any] | None:
     return lambda: parameter.default
 
 
-def _text_reader(parameter: Parameter, label: str) -> Callable[[Any], Any]:
+def _text_field(parameter: Parameter, label: str) -> _TextField:
     annotation = Any if parameter.annotation is MISSING else parameter.annotation
     annotation = readable_type(annotation, f"{label}: parameter {parameter.name!r}")
+    _check_default(parameter, annotation, label)
+    return _TextField(
+        parameter.name,
+        parameter.required,
+        strip_annotated(parameter.annotation) in _TEXT,
+        annotation,
+        _text_reader(annotation),
+        _default_of_field(parameter),
+    )
+
+
+def _text_reader(annotation: Any) -> Callable[[Any], Any]:
     decode = msgspec.json.Decoder(annotation, strict=False, dec_hook=decode_hook).decode
     allows_text = str in union_members(annotation)
 
@@ -354,6 +391,7 @@ def readable_type(annotation: Any, location: str) -> Any:
 
 def _check_struct(cls: type) -> None:
     """Raise `TypeError` if pydantic's metadata is in a Struct, where msgspec ignores it."""
+    cls = typing.get_origin(cls) or cls
     for name, hint in typing.get_type_hints(cls, include_extras=True).items():
         if has_pydantic_metadata(hint):
             raise TypeError(
@@ -393,7 +431,7 @@ def read_object(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
     try:
         values = _decode_any(arguments)
     except _DECODE_ERRORS as exc:
-        raise InvalidArguments(_explain(exc, [])) from None
+        raise InvalidArguments(_explain(exc, [], None, {})) from None
     if values is None:
         return {}
     if not isinstance(values, dict):

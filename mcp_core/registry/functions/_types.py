@@ -9,16 +9,20 @@ from __future__ import annotations
 import functools
 import types
 import typing
+from collections import abc
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
 from mcp_core.protocol.jsonrpc._unencodable import check_numbers, unencodable
 
+from ._aliases import Alias
 from ._pydantic import PydanticType, is_model, uses_pydantic
 
 __all__ = [
+    "ANYTHING",
     "REFERENCE",
     "StandIn",
     "decode_hook",
@@ -31,7 +35,22 @@ __all__ = [
 
 REFERENCE: Final = "#/$defs/{name}"  # to a definition, from anywhere in a schema
 
-_GENERICS: Final = (list, set, frozenset, tuple, dict)
+_GENERICS: Final = (
+    list,
+    set,
+    frozenset,
+    tuple,
+    dict,
+    abc.Collection,
+    abc.Mapping,
+    abc.MutableMapping,
+    abc.MutableSequence,
+    abc.MutableSet,
+    abc.Sequence,
+    abc.Set,
+)
+# What the schema of any value has, as msgspec takes no empty one from a hook.
+ANYTHING: Final = "x-anything"
 
 
 class _AnyInstance(type):
@@ -65,8 +84,12 @@ def prepare_type(annotation: Any, location: str) -> Any:
     if uses_pydantic(annotation):
         pydantic_type = PydanticType(annotation, location)
         return _stand_in(pydantic_type.read, pydantic_type.schema("validation"))
+    if isinstance(annotation, Alias):
+        return _stand_in_of_alias(annotation, location)
     origin = typing.get_origin(annotation)
     parts = typing.get_args(annotation)
+    if abc.Iterable in (annotation, origin):
+        annotation, origin = list[parts or (Any,)], list  # type: ignore[misc]
     if origin is Annotated:
         inner = prepare_type(annotation.__origin__, location)
         same = inner is annotation.__origin__
@@ -83,19 +106,53 @@ def _same(left: Any, right: Any) -> bool:
     return left is right
 
 
+def _stand_in_of_alias(alias: Alias, location: str) -> type[StandIn]:
+    """Return a stand-in that reads a value as what the alias stands for, which contains it."""
+    if alias.stand_in is not None:
+        found: type[StandIn] = alias.stand_in
+        return found
+    # Where the value contains the alias, it gets this stand-in, which is completed below.
+    stand_in = alias.stand_in = _stand_in(_convert, {"$ref": REFERENCE.format(name=alias.name)})
+    prepared = prepare_type(alias.value, location)
+
+    def read(value: Any) -> Any:
+        try:
+            return _convert(value, prepared)
+        except msgspec.ValidationError as exc:
+            raise ValueError(str(exc).replace(" - at `$", " in `$")) from None
+
+    (schema,), definitions = msgspec.json.schema_components(
+        [prepared], schema_hook=schema_hook, ref_template=REFERENCE
+    )
+    stand_in.read = staticmethod(read)
+    stand_in.schema = {**stand_in.schema, "$defs": {alias.name: schema, **definitions}}
+    return stand_in
+
+
+def _convert(value: Any, annotation: Any = Any) -> Any:
+    return msgspec.convert(value, annotation, dec_hook=decode_hook)
+
+
 def _prepare_union(annotation: Any, parts: tuple[Any, ...], location: str) -> Any:
     """Return a union as it is if msgspec can tell its members apart, otherwise a stand-in."""
-    try:
-        msgspec.json.Decoder(annotation)
-    except TypeError:
-        pass
-    else:
+    if _is_readable(annotation):
         return annotation
     none = type(None)
     members = [prepare_type(part, location) for part in parts if part is not none]
     optional = len(members) < len(parts)
+    prepared: Any = typing.Union[tuple(members)]  # noqa: UP007 - computed
+    if _is_readable(prepared):
+        return typing.Optional[prepared] if optional else prepared  # noqa: UP045
     stand_in = members[0] if len(members) == 1 else _union_of(members)
     return typing.Optional[stand_in] if optional else stand_in  # noqa: UP045 - computed
+
+
+def _is_readable(annotation: Any) -> bool:
+    try:
+        msgspec.json.Decoder(annotation)
+    except TypeError:
+        return False
+    return True
 
 
 def _union_of(members: list[Any]) -> type[StandIn]:
@@ -110,10 +167,12 @@ def _union_of(members: list[Any]) -> type[StandIn]:
         reasons = []
         for member in ordered:
             try:
-                return msgspec.convert(value, member, dec_hook=decode_hook)
+                return _convert(value, member)
             except msgspec.ValidationError as exc:
                 reasons.append(f"{_name_of(member)}: {exc}")
-        raise ValueError(f"Expected one of {names} ({'; '.join(reasons)})")
+        from ._explanation import shown
+
+        raise ValueError(f"Expected one of {names}, not {shown(value)} ({'; '.join(reasons)})")
 
     schemas, definitions = msgspec.json.schema_components(
         members, schema_hook=schema_hook, ref_template=REFERENCE
@@ -143,7 +202,9 @@ def unsupported(cls: type[Any]) -> TypeError:
 
 def is_known_class(cls: Any) -> bool:
     """Return True if the hooks of this module read the class."""
-    return isinstance(cls, type) and (issubclass(cls, StandIn) or _is_path(cls) or is_model(cls))
+    return isinstance(cls, type) and (
+        cls is object or issubclass(cls, StandIn) or _is_path(cls) or is_model(cls)
+    )
 
 
 def _is_path(cls: type[Any]) -> bool:
@@ -157,6 +218,8 @@ def decode_hook(cls: type[Any], value: Any) -> Any:
     Raises:
         ValueError: the value isn't valid. msgspec adds where it is.
     """
+    if cls is object:
+        return value
     if issubclass(cls, StandIn):
         return cls.read(value)
     if _is_path(cls):
@@ -180,8 +243,10 @@ def schema_hook(cls: type[Any]) -> dict[str, Any]:
     Raises:
         TypeError: this module doesn't know it either.
     """
+    if cls is object:
+        return {ANYTHING: True}
     if issubclass(cls, StandIn):
-        return dict(cls.schema)
+        return deepcopy(cls.schema)  # the caller moves definitions
     if _is_path(cls):
         return {"type": "string", "format": "path"}
     if is_model(cls):

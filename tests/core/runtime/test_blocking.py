@@ -7,6 +7,7 @@ import logging
 import threading
 from typing import Any
 
+import pydantic
 import pytest
 import trio
 
@@ -87,6 +88,41 @@ def test_blocking_function_is_reported_once_with_the_cure(
     assert tool.startswith("function 'nap' blocked all clients for 0.")
     assert prompt.startswith("function 'slow_prompt' blocked all clients for 0.")
     assert tool.endswith("with thread=True, or as an `async def` that awaits what takes long")
+
+
+class Slow(pydantic.BaseModel):
+    word: str
+
+    @pydantic.field_validator("word")
+    @classmethod
+    def _check(cls, word: str) -> str:
+        Clock.block()
+        return word
+
+
+@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
+def test_validator_that_blocks_is_reported_with_its_function(
+    runtime: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It runs in the event loop before the function does, so all clients wait for it too."""
+    server = Server("slow")
+
+    @server.tool
+    def count(word: Slow) -> int:
+        """Count letters."""
+        return len(word.word)
+
+    async def call(module: Any) -> Any:
+        async with module.connect(server) as client:
+            return (await client.call_tool("count", {"word": {"word": "tea"}})).text
+
+    with caplog.at_level(logging.WARNING):
+        found = (
+            trio.run(call, mcp_trio) if runtime == "trio" else asyncio.run(call(mcp_asyncio_shim))
+        )
+    assert found == "3"
+    (record,) = caplog.records
+    assert record.getMessage().startswith("function 'count' blocked all clients for 0.")
 
 
 @pytest.mark.parametrize("runtime", ["trio", "asyncio"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from typing import Any
 
 import pytest
 
 from mcp_core import McpError, ToolError
 from mcp_core.registry import Context, Invocation, Server
-from mcp_core.registry.entries._invocation import reject_coroutine
 from mcp_core.types import ErrorData
 from tests.core.registry.lookup_helpers import E, context_of, prepared, request
 
@@ -131,31 +129,6 @@ def test_invocation_tool_error_shows_its_text() -> None:
     assert prepared(server, "prompts/get", {"name": "ask"}).exception_response(
         ToolError("No"), "r"
     ) == ErrorData(-32603, "No")
-
-
-def test_invocation_coroutine_of_a_plain_function_raises() -> None:
-    """A plain decorator hides that a function is async: only the returned coroutine shows it."""
-    reject_coroutine(3, "f")
-
-    def hide(function: Any) -> Any:
-        @functools.wraps(function)
-        def outer() -> Any:
-            return function()
-
-        return outer
-
-    odd = Server("odd")
-
-    @odd.tool
-    @hide
-    async def hidden() -> str:
-        """Hidden."""
-        return "x"
-
-    plan = prepared(odd, "tools/call", {"name": "hidden"})
-    assert not plan.is_async
-    with pytest.raises(TypeError, match="a decorator may hide"):
-        plan.result(plan.call())
 
 
 def test_invocation_is_abstract() -> None:

@@ -113,7 +113,7 @@ def test_prompts_get_makes_a_message_of_each_value() -> None:
         (
             "review",
             {"code": "x", "tone": "odd"},
-            "Invalid argument `tone`: invalid enum value 'odd'",
+            'Invalid argument `tone`: "odd" is not one of "kind", "stern"',
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +106,15 @@ def test_block_of_and_json_text_single_values() -> None:
     assert json_text([1, "x"]) == '[1,"x"]'
     with pytest.raises(TypeError):
         json_text(object())
+
+
+@pytest.mark.parametrize("kind", [Image, Audio])
+@pytest.mark.parametrize("data", ["chart.png", Path("chart.png"), None])
+def test_media_of_anything_but_bytes_say_how_to_read_the_file(kind: Any, data: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        kind(data)
+    name = kind.__name__
+    assert str(caught.value) == (
+        f"{name} takes the bytes of a file, not {data!r}: "
+        f"read the file first, as in {name}(Path(path).read_bytes())"
+    )

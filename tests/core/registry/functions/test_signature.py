@@ -6,12 +6,15 @@ import dataclasses
 import decimal
 import enum
 import json
+import math
 import uuid
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
 
 import jsonschema
 import msgspec
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,13 +161,17 @@ def test_argument_reader_schema_accepts_the_same_values(
         (float, '"1"', "Invalid argument `x`: expected `float`, got `str`"),
         (str, "3", "Invalid argument `x`: expected `str`, got `int`"),
         (list[int], '[1,"b"]', "Invalid argument `x[1]`: expected `int`, got `str`"),
-        (Literal["a"], '"b"', "Invalid argument `x`: invalid enum value 'b'"),
-        (Color, '"green"', "Invalid argument `x`: invalid enum value 'green'"),
+        (Literal["a"], '"b"', 'Invalid argument `x`: "b" is not "a"'),
+        (Color, '"green"', 'Invalid argument `x`: "green" is not one of "blue", "red"'),
         (Place, '{"lon":1}', "Invalid argument `x`: object missing required field `lat`"),
         (Strict, '{"x":-1}', "Invalid argument `x`: x is negative"),
         (Strict, '{"x":1,"y":2}', "Invalid argument `x`: object contains unknown field `y`"),
         (Annotated[int, Meta(ge=5)], "3", "Invalid argument `x`: expected `int` >= 5"),
-        (datetime, '"soon"', "Invalid argument `x`: invalid RFC3339 encoded datetime"),
+        (
+            datetime,
+            '"soon"',
+            'Invalid argument `x`: "soon" is not a date and time such as 2026-01-31T12:30:00Z',
+        ),
     ],
 )
 def test_argument_reader_invalid_argument_has_a_reason(
@@ -351,7 +358,7 @@ class Unfinished(msgspec.Struct):
 @pytest.mark.parametrize(
     "annotation",
     [
-        *(NoJson, object, list[NoJson], Place | NoJson, complex, Unfinished),
+        *(NoJson, list[NoJson], Place | NoJson, complex, Unfinished),
         # With a description they have a schema, but still cannot be decoded.
         *(Annotated[NoJson, "what it is"], list[Annotated[NoJson, Meta(description="what it is")]]),
         Tree | Tagged | Any,  # its schema cannot be encoded
@@ -479,7 +486,7 @@ def test_text_reader_converts_text_leniently(annotation: Any, text: Any, value: 
             '"a"',
             "Invalid argument `x`: expected `str` matching regex '^a+$'",
         ),
-        (list[int], ["1", "b"], "Invalid argument `x`: expected `int`, got `str` - at `$[1]`"),
+        (list[int], ["1", "b"], "Invalid argument `x[1]`: expected `int`, got `str`"),
         (Annotated[int, Meta(ge=5)], "3", "Invalid argument `x`: expected `int` >= 5"),
     ],
 )
@@ -517,3 +524,91 @@ def test_arguments_absent_or_null_are_empty(arguments: Any) -> None:
 
     assert ArgumentReader(inspect_function(tool)).read(arguments) == {"x": 1}
     assert read_object(arguments) == {}
+
+
+class Level(enum.Enum):
+    LOW = "low"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (int, "3"),
+        (int, 3.5),
+        (str, 5),
+        (bool, 0),
+        (list[int], ["a"]),
+        (Literal["a"], "b"),
+        (Level, "high"),
+        (datetime, "now"),
+        (Annotated[int, Meta(ge=1)], 0),
+        (Annotated[int, pydantic.Field(ge=1)], 0),
+        (int | None, "none"),
+    ],
+)
+def test_default_that_does_not_fit_its_type_is_refused(annotation: Any, default: Any) -> None:
+    """The schema would advertise a value that it forbids, and the function get one of no type."""
+
+    def f(x: Any = default) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    for reader in ArgumentReader, TextReader:
+        with pytest.raises(DeclarationError) as caught:
+            reader(inspect_function(f))
+        assert f"the default {default!r} of parameter 'x' does not fit its type: " in str(
+            caught.value
+        )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (int, None),
+        (float, 1),
+        (float, math.inf),
+        (list[int], ()),
+        (set[int], frozenset()),
+        (Level, Level.LOW),
+        (Level, "low"),
+        (Path, "."),
+        (bytes, b"a"),
+        (int, NoJson()),
+        (datetime, datetime(2026, 1, 1, tzinfo=UTC)),
+        (Any, object()),
+        (Annotated[int, pydantic.Field(ge=1)], 1),
+    ],
+)
+def test_default_that_fits_its_type_is_kept(annotation: Any, default: Any) -> None:
+    """One that JSON cannot represent isn't in the schema, and may stand for anything."""
+
+    def f(x: Any = default) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    assert ArgumentReader(inspect_function(f)).read(b"{}") == {"x": default}
+    assert TextReader(inspect_function(f)).read({}) == {}
+
+
+class Bounded(msgspec.Struct):
+    low: float = -math.inf
+    high: float = math.nan
+    step: float = 1.0
+
+
+class BoundedModel(pydantic.BaseModel):
+    low: float = -math.inf
+    high: Annotated[float, pydantic.Field(lt=math.inf)] = math.nan
+    step: float = 1.0
+
+
+@pytest.mark.parametrize("annotation", [Bounded, BoundedModel])
+def test_schema_leaves_out_what_json_cannot_hold(annotation: Any) -> None:
+    def f(x: Any, y: float = math.nan) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    schema = ArgumentReader(inspect_function(f)).schema
+    assert "default" not in schema["properties"]["y"]
+    properties = next(iter(schema["$defs"].values()))["properties"] if "$defs" in schema else None
+    if properties is None:
+        properties = schema["properties"]["x"]["properties"]
+    assert [part.get("default") for part in properties.values()] == [None, None, 1.0]
+    assert not any("exclusiveMaximum" in part for part in properties.values())
