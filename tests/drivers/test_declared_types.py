@@ -219,6 +219,7 @@ def hidden(function: Any) -> Any:
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("middleware", [False, True])
 async def test_awaitable_of_a_plain_wrapper_is_awaited(threads: bool, middleware: bool) -> None:
+    """In a worker thread, too: the loop awaits what the thread has returned."""
     server = Server("wrapped", threads=threads)
 
     @server.tool

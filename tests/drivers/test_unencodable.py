@@ -1,4 +1,4 @@
-"""What JSON cannot hold, wherever an author or a caller puts it: an error there, with its path."""
+"""Values that JSON cannot hold, in all places: an error there, with its path."""
 
 from __future__ import annotations
 
@@ -224,9 +224,10 @@ async def test_text_of_an_error_survives_with_replacement_characters() -> None:
         ("sample", f"metadata.a {NO_NAN}"),
     ],
 )
-async def test_what_a_handler_sends_is_an_error_in_the_handler(
+async def test_message_of_a_handler_is_an_error_in_the_handler(
     name: str, text: str, version: str
 ) -> None:
+    """The handler can catch it, nothing is sent, and the client gets the handler's result."""
     server = Server("sending")
     seen: list[str] = []
 
@@ -285,6 +286,7 @@ async def test_arguments_that_json_cannot_hold_raise_value_error(
 
 
 async def test_answer_of_a_client_that_json_cannot_hold_is_an_error() -> None:
+    """A callback of the client may make one too: the call fails, instead of sending null."""
     server = Server("asking")
 
     @server.tool

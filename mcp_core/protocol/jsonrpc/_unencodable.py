@@ -1,7 +1,7 @@
 """Values that JSON cannot hold: NaN, the infinities, and halves of surrogate pairs.
 
-1. msgspec writes `null` for such a number. So only a value whose JSON has `null` can have one:
-   whoever encodes a value looks for that first, and comes here only then.
+1. msgspec writes `null` for such a number. So only a value whose JSON has `null` can have one: a
+   caller that has encoded a value looks for that first, and comes here only then.
 2. MessagePack has numbers as they are. Its bytes show whether there is one of these, and they take
    no longer to make than JSON. Python walks a value only to name the place.
 

@@ -34,7 +34,7 @@ _RESERVED: Final = frozenset(
     }
 )
 
-# Results that may have long texts, in which nothing is searched: whoever makes one has checked it.
+# Results that may have long texts, in which nothing is searched: the registry has checked them.
 _CHECKED: Final = frozenset({t.CallToolResult, t.GetPromptResult, t.ReadResourceResult})
 
 

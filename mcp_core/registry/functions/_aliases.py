@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -79,7 +78,10 @@ def _expand(
             opened[key].is_used = True
             return opened[key]
         alias = Alias(re.sub(r"\W+", "_", name).strip("_"))
-        value, names = (evaluate(part, names, {}), names) if is_name else _value_of(part, origin)
+        if is_name:
+            value = evaluate(part, names, {})
+        else:
+            value, names = _value_of(part, origin, names)
         alias.value = _expand(value, names, {**opened, key: alias}, (*direct, key))
         return alias if alias.is_used else alias.value
     if origin is Annotated:
@@ -105,10 +107,13 @@ def _is_json_value(part: Any) -> bool:
     return getattr(part, "__name__", "") == "JsonValue" and module.startswith("pydantic.")
 
 
-def _value_of(part: Any, origin: Any) -> tuple[Any, Mapping[str, Any]]:
-    """Return what an alias stands for, and the names of its module."""
+def _value_of(part: Any, origin: Any, names: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Return the type that an alias stands for, and the names in it.
+
+    Quoted names are those of the function, the alias itself and its type parameters.
+    """
     alias = origin if _is_alias(origin) else part
-    module = vars(sys.modules.get(alias.__module__, types))
     parameters = {each.__name__: each for each in alias.__type_params__}
-    value = evaluate(alias.__value__, module, parameters)
-    return (value[typing.get_args(part)] if alias is origin else value), module
+    names = {**names, alias.__name__: alias}
+    value = evaluate(alias.__value__, names, parameters)
+    return (value[typing.get_args(part)] if alias is origin else value), names

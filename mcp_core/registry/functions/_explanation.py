@@ -1,4 +1,4 @@
-"""What is allowed where a value isn't, for the model that chose the value.
+"""The values that are allowed where one isn't, for the model that chose it.
 
 msgspec says which argument is invalid and why, but neither what an enum allows nor how a date is
 written. Both are in the JSON Schema. Imported by the first argument that is invalid.

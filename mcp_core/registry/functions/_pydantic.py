@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from mcp_core._errors import UnencodableValue
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.protocol.jsonrpc._unencodable import check_numbers, find_unencodable
 from mcp_core.registry._errors import DeclarationError
 
@@ -35,6 +36,7 @@ __all__ = [
 _PACKAGES: Final = ("pydantic", "pydantic_core", "annotated_types")
 # The types of its errors about a value of a few, or of a notation.
 _CHOICES: Final = ("enum", "literal", "date", "time", "uuid", "decimal_parsing", "union_tag")
+_read_any = reader(object)
 _MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
@@ -176,8 +178,8 @@ class PydanticType:
             check_numbers(dumped)
         except UnencodableValue:
             try:
-                written = msgspec.json.decode(data)
-            except msgspec.DecodeError:  # a bare NaN
+                written = _read_any(data)
+            except InvalidPayload:  # a bare NaN
                 written = None
             check_numbers(_with_texts(dumped, written))
 

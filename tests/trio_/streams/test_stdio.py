@@ -100,7 +100,7 @@ async def test_stdio_only_the_stream_uses_the_pipes(ends: Ends) -> None:
 async def test_stdio_print_escapes_what_the_code_page_lacks(
     code_page: str, printed: bytes, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool that prints a check mark would fail on Windows, where nobody sees the print anyway."""
+    """A tool that prints a check mark would fail on Windows, for a text that is no message."""
     with os.fdopen(ends.stdout, "w", encoding=code_page, closefd=False, newline="\n") as stdout:
         monkeypatch.setattr(sys, "stdout", stdout)
         with ends.streams():

@@ -1,4 +1,4 @@
-"""What JSON cannot hold is found in any value, with its path; all else passes."""
+"""A part that JSON cannot hold is found in any value, with its path; all else passes."""
 
 from __future__ import annotations
 
