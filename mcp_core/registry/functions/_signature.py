@@ -140,7 +140,7 @@ def _field_type(parameter: Parameter, label: str) -> Any:
     annotation = Any if parameter.annotation is MISSING else _with_formats(parameter.annotation)
     if (
         parameter.default is None
-        and annotation is not Any
+        and strip_annotated(annotation) is not Any
         and type(None) not in union_members(annotation)
     ):
         annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
@@ -201,7 +201,7 @@ def _with_formats(annotation: Any) -> Any:
         return Annotated[_with_formats(annotation.__origin__), *annotation.__metadata__]
     if origin in (typing.Union, types.UnionType):
         return typing.Union[tuple(_with_formats(part) for part in parts)]  # noqa: UP007 - computed
-    if origin in (list, set, frozenset, tuple, dict):
+    if parts and origin in (list, set, frozenset, tuple, dict):
         return origin[tuple(_with_formats(part) for part in parts)]
     return annotation
 

@@ -7,6 +7,7 @@ import decimal
 import enum
 import json
 import math
+import typing
 import uuid
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Meta, Raw
 
 from mcp_core.registry import Context, DeclarationError
-from mcp_core.registry.functions._function import inspect_function
+from mcp_core.registry.functions._function import MISSING, inspect_function
 from mcp_core.registry.functions._signature import (
     ArgumentReader,
     ArgumentsNotAnObject,
@@ -612,3 +613,26 @@ def test_schema_leaves_out_what_json_cannot_hold(annotation: Any) -> None:
         properties = schema["properties"]["x"]["properties"]
     assert [part.get("default") for part in properties.values()] == [None, None, 1.0]
     assert not any("exclusiveMaximum" in part for part in properties.values())
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "schema"),
+    [
+        (typing.Dict, None, {"anyOf": [{"type": "object"}, {"type": "null"}]}),  # noqa: UP006
+        (typing.List, MISSING, {"type": "array"}),  # noqa: UP006
+        (list[typing.List], MISSING, {"type": "array", "items": {"type": "array"}}),  # noqa: UP006
+        (Annotated[Any, pydantic.Field(default=None)], MISSING, {}),
+        (dict[str, object], MISSING, {"type": "object", "additionalProperties": {}}),
+        (typing.Iterable, MISSING, {"type": "array"}),
+    ],
+)
+def test_schema_of_what_published_servers_declare(
+    annotation: Any, default: Any, schema: dict[str, Any]
+) -> None:
+    def f(x: Any) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    if default is not MISSING:
+        f.__defaults__ = (default,)
+    found = ArgumentReader(inspect_function(f)).schema["properties"]["x"]
+    assert {key: value for key, value in found.items() if key != "default"} == schema
