@@ -1338,8 +1338,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TOOL-15",),
         "mcp_core/registry/entries/_tools.py::_error_result",
-        "content=[TextContent(text)], is_error=True",
-        "content=[TextContent(text)]",
+        "content=[TextContent(whole_text(text))], is_error=True",
+        "content=[TextContent(whole_text(text))]",
     ),
     Mutation(
         ("TOOL-16", "DEC-7"),
