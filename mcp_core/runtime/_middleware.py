@@ -118,8 +118,9 @@ async def _run_invocation(
         value = invocation.call(context)
         if not invocation.is_async and (seconds := runtime.monotonic() - started) > MAX_BLOCKING:
             report_blocking(server, runtime, invocation, seconds)
-    # Also of a plain `def`, such as the wrapper of an author's decorator around an `async def`.
-    if hasattr(value, "__await__"):
+    # Also of a plain `def`, such as the wrapper of an author's decorator around an `async def`. A
+    # wrapper that is async itself may return one more.
+    while hasattr(value, "__await__"):
         value = await value
     return invocation.result(value)
 

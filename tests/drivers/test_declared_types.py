@@ -237,9 +237,12 @@ async def test_awaitable_of_a_plain_wrapper_is_awaited(threads: bool, middleware
 
     @server.resource("x:y")
     @hidden
-    async def resource() -> str:
-        await either.checkpoint()
-        return "read"
+    async def resource() -> Any:
+        async def inner() -> str:
+            await either.checkpoint()
+            return "read"
+
+        return inner()
 
     if middleware:
 

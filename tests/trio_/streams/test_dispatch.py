@@ -107,7 +107,6 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "returns an object": object,
     "returns a circle": circle,
     "returns half a character": lambda: "\ud800",
-    "returns a coroutine": trio.lowlevel.checkpoint,
     "returns strange keys": lambda: {(1, 2): 3},
 }
 
@@ -175,11 +174,10 @@ async def test_handler_raised_protocol_error_reaches_the_peer_unchanged(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_handler_error_data_not_serializable_is_an_internal_error(kind: str) -> None:
-    async with served(declare(kind, raising(lambda: McpError(1234, SECRET, object())))) as wire:
+async def test_handler_error_data_not_serializable_is_left_out(kind: str) -> None:
+    async with served(declare(kind, raising(lambda: McpError(1234, "mine", object())))) as wire:
         answer = await wire.call(1, "act")
-        assert answer["error"]["code"] == -32603
-        assert SECRET not in str(answer)
+        assert answer["error"] == {"code": 1234, "message": "mine"}
         assert await wire.is_alive()
 
 
