@@ -255,7 +255,7 @@ def unsent_outcome(
     """
     reference = runtime.reference()
     runtime.report(request, reference, exc)
-    if isinstance(outcome, ErrorData):
+    if isinstance(outcome, ErrorData) and type(outcome.code) is int:
         return ErrorData(outcome.code, whole_text(str(outcome.message)))
     if isinstance(outcome, Result) and request.method.name == "tools/call":
         return failed_internally(reference)

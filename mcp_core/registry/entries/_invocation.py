@@ -84,7 +84,7 @@ class Invocation(abc.ABC):
             context.in_plain_def = False  # the middleware around it may await
 
     def defer(self, awaitable: Awaitable[Any]) -> None:
-        """Return `awaitable` from the next `call`, which another wrapper of the author gave."""
+        """Make `awaitable`, which a plain function has returned, what the next `call` returns."""
         self.function = replace(self.function, call=lambda: awaitable, context="")
         self.arguments = {}
         self.is_async = True

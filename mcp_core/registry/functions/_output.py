@@ -92,7 +92,8 @@ class Output:
             DeclaredSchema(declared, f"{label}: output_schema") if declared is not None else None
         )
         returns = _described(_without_input_required(returns))
-        self._is_iterable = typing.get_origin(strip_annotated(returns)) in _ITERABLES
+        bare = strip_annotated(returns)
+        self._is_iterable = (typing.get_origin(bare) or bare) in _ITERABLES
         if CreateTaskResult in union_members(returns):
             raise DeclarationError(f"{label} {_NO_TASKS}")
         kinds = _kinds(returns) if declared is None else {"open"}

@@ -181,6 +181,15 @@ async def test_handler_error_data_not_serializable_is_left_out(kind: str) -> Non
         assert await wire.is_alive()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_handler_error_code_not_serializable_is_an_internal_error(kind: str) -> None:
+    code: Any = object()
+    async with served(declare(kind, raising(lambda: McpError(code, "mine")))) as wire:
+        answer = await wire.call(1, "act")
+        assert answer["error"]["code"] == -32603
+        assert await wire.is_alive()
+
+
 @pytest.mark.parametrize("in_a_group", [False, True])
 async def test_handler_stale_cancelled_is_a_failure_of_the_handler(in_a_group: bool) -> None:
     """The cancelled scope was left before, so this `Cancelled` is an ordinary error."""
