@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET
 
 from mcp_core import McpError, PeerError, ToolError, UnencodableValue
-from mcp_core.registry import Context, File, Image, Server
+from mcp_core.registry import Context, File, Image, Server, Tasks
 from mcp_core.types import (
     Annotations,
     CallToolResult,
@@ -302,3 +302,35 @@ async def test_answer_of_a_client_that_json_cannot_hold_is_an_error() -> None:
     async with either.connect(server, on_sample=sample) as client:
         with pytest.raises((PeerError, UnencodableValue)):
             (await client.call_tool("ask")).raise_for_error()
+
+
+@pytest.mark.parametrize("version", [D, E])
+@pytest.mark.parametrize("name", ["text", "meta", "error"])
+async def test_task_whose_result_json_cannot_hold_fails_with_its_path(
+    name: str, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stored result goes another way than one that is sent at once."""
+    server = Server("tasks", tasks=Tasks())
+
+    @server.tool(task="optional")
+    async def work() -> Any:
+        """Work for some time."""
+        await either.checkpoint()
+        if name == "error":
+            raise McpError(7, f"no {HALF}", {"size": NAN})
+        return HALF if name == "text" else CallToolResult(content=[], meta={"a": NAN})
+
+    async with either.connect(server, versions=[version], tasks=True) as client:
+        task = await client.start_tool("work")
+        if name == "error":
+            with pytest.raises(PeerError) as caught:
+                await task.result()
+            assert (caught.value.code, caught.value.message) == (7, "no caf\ufffd.txt")
+        else:
+            assert (await task.result()).is_error
+    paths = {
+        "text": "content[0].text has half",
+        "meta": "_meta.a is NaN",
+        "error": "data.size is NaN",
+    }
+    assert paths[name] in caplog.text
