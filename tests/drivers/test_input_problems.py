@@ -11,6 +11,7 @@ import pytest
 from mcp_asyncio_shim import Host as AsyncioHost
 from mcp_core import CallTimeout, InvalidToolResult, RemoteProtocolError
 from mcp_core.drivers import client_config
+from mcp_core.host import CallDenied
 from mcp_core.registry import Server
 from mcp_core.runtime.host import ServerSource
 from mcp_core.types import CallToolResult, PromptMessage, TextContent, UnknownContent
@@ -503,13 +504,14 @@ async def test_client_connects_to_a_server_whose_capability_is_no_object(
     assert "capabilities.tools was read as an empty object" in caplog.text
 
 
-BROKEN: Message = {"name": "bad\x1b", "inputSchema": None}
+BROKEN: Message = {"name": "bad\x1b hunter2hunter2", "inputSchema": None}
 
 
 class DeviatingSource(ServerSource):
     """A server in this process that has an entry and a content block that cannot be read."""
 
     name = "played"
+    secrets = frozenset({"hunter2hunter2"})
 
     def connect(self, options: Any, inputs: Any, launch: Any) -> Any:
         return self._connect(options)
@@ -553,8 +555,10 @@ async def test_host_uses_what_can_be_read_and_names_the_rest() -> None:
         assert catalog.problems == {}
         hints, entry = catalog.left_out["tools"]
         assert hints.startswith("tools[0].annotations was left out: ")
-        assert entry.startswith("tools[1] 'bad\\x1b' was left out: ")
+        assert entry.startswith("tools[1] 'bad\\x1b (redacted)' was left out: ")
         problems: list[str] = []
         found = await host.call_tool("played", "good", problems=problems)
         assert found.content == [UnknownContent("widget", {"html": "<b>"}), TextContent("done")]
         assert len(problems) == len(questions) == 1
+        with pytest.raises(CallDenied, match="not all of its tools could be read: .*, and 1 more"):
+            await host.call_tool("played", "bad")

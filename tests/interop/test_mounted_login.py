@@ -21,7 +21,7 @@ import trio
 from tests.examples.pages import EXAMPLES, ROOT, code
 from tests.fakes import authorization_server
 from tests.harness.world.command import run
-from tests.interop.http_servers import _await_listener, free_port
+from tests.interop.http_servers import await_listener, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def serving(runtime: str, folder: Path, port: int) -> Iterator[None]:
         env={**os.environ, "PYTHONPATH": path},
     )
     try:
-        _await_listener(port)
+        await_listener(port)
         yield
     finally:
         process.terminate()

@@ -847,7 +847,7 @@ async def test_scheme_with_a_row_reaches_client_host_and_command(
     url = "quay://localhost/mcp"
     with pytest.raises(TypeError, match="connect to a URL"):
         connect(url)
-    with pytest.raises(TypeError, match="give a URL with"):
+    with pytest.raises(TypeError, match="a URL with http://"):
         Host({"far": url})
     monkeypatch.setitem(URL_TRANSPORTS, "quay", UrlTransport("websocket", "http"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -186,9 +186,15 @@ class ServerCatalog:
             self.left_out[name] = lines
 
     def unread(self, name: CatalogList) -> str:
-        """Return why the list `name` isn't up to date, as a phrase, or "" if it is."""
+        """Return why the list `name` isn't up to date or complete, as a phrase, or "" if it is."""
         problem = self.problems.get(name)
-        return f"its {name} could not be read: {problem}" if problem else ""
+        if problem:
+            return f"its {name} could not be read: {problem}"
+        lines = self.left_out.get(name)
+        if not lines:
+            return ""
+        more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+        return f"not all of its {name} could be read: {lines[0]}{more}"
 
     # -- Pins -----------------------------------------------------------------------
 

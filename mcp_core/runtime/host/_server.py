@@ -621,7 +621,8 @@ class HostedServer:
                 items = [tool for tool in items if denied(tool.name) is None]
             for _ in self.catalog.set_list_in_steps(name, items):
                 await self._runtime.sleep(0)
-            self.catalog.set_left_out(name, problems)
+            secrets = self.source.secrets
+            self.catalog.set_left_out(name, [redact_text(each, secrets) for each in problems])
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
         """Report problems, and pin the lists, which are complete for now, or ask about changes.

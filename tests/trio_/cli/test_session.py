@@ -412,7 +412,7 @@ def _answering(*statuses: int) -> Iterator[tuple[str, list[str]]]:
     ("statuses", "paths", "complaint"),
     [
         ((404, 404), ["/", "/mcp"], ": HTTP status 404 Not Found"),
-        ((307, 405), ["/", "/mcp"], "connect to /docs instead"),
+        ((303, 405), ["/", "/mcp"], "/docs instead"),
         ((404, 401), ["/", "/mcp"], "`mcp-trio login http://"),
         ((404, 503), ["/", "/mcp"], "/mcp: HTTP status 503"),
         ((401, 200), ["/"], "HTTP status 401"),

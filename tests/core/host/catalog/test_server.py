@@ -135,10 +135,16 @@ def test_omissions_of_a_list_are_escaped_and_replaced() -> None:
     catalog.set_left_out("tools", ["\x1b[31m" + "x" * 10_000, "y"])
     long, short = catalog.left_out["tools"]
     assert ("\x1b" in long, len(long) < 400, short) == (False, True, "y")
+    assert catalog.unread("tools") == f"not all of its tools could be read: {long}, and 1 more"
     catalog.set_problem("tools", "it timed out")
     assert catalog.left_out.keys() == {"tools"}  # the list from before is still in use
-    catalog.set_left_out("tools", [])
+    assert catalog.unread("tools") == "its tools could not be read: it timed out"
+    catalog.set_left_out("prompts", ["z"])
+    assert catalog.unread("prompts") == "not all of its prompts could be read: z"
+    for name in ("tools", "prompts"):
+        catalog.set_left_out(name, [])
     assert catalog.left_out == {}
+    assert catalog.unread("prompts") == ""
 
 
 def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
