@@ -560,5 +560,5 @@ async def test_host_uses_what_can_be_read_and_names_the_rest() -> None:
         found = await host.call_tool("played", "good", problems=problems)
         assert found.content == [UnknownContent("widget", {"html": "<b>"}), TextContent("done")]
         assert len(problems) == len(questions) == 1
-        with pytest.raises(CallDenied, match="not all of its tools could be read: .*, and 1 more"):
+        with pytest.raises(CallDenied, match=r"not all of its tools could be read: .*, and 1 more"):
             await host.call_tool("played", "bad")
