@@ -368,7 +368,10 @@ def assigned_names() -> Iterator[tuple[str, Assignment]]:
     for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         text = path.read_text("utf-8")
         lines = text.splitlines()
-        for node in ast.parse(text).body:
+        # Also what only one kind of reader assigns, in `if TYPE_CHECKING:` or its `else:`.
+        body = ast.parse(text).body
+        inner = [each for node in body if isinstance(node, ast.If) for each in _branches(node)]
+        for node in [*body, *inner]:
             inside = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
             for each in node.body if isinstance(node, ast.ClassDef) else [node]:
                 match each:
@@ -377,6 +380,10 @@ def assigned_names() -> Iterator[tuple[str, Assignment]]:
                     ):
                         value = "" if each.value is None else ast.unparse(each.value)
                         yield inside + name, Assignment(value, comment_of(each, lines))
+
+
+def _branches(node: ast.If) -> list[ast.stmt]:
+    return [*node.body, *node.orelse]
 
 
 def comment_of(node: ast.stmt, lines: list[str]) -> str:

@@ -764,7 +764,9 @@ class AbstractClient(abc.ABC):
                 if self._cache is not None:
                     self._cache.discard(method)
                 unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
-                if unknown_cursor and pages.refused():
+                # A cursor that has expired works when the list is read anew; one that never does
+                # may be the server's way to end a list.
+                if unknown_cursor and not may_restart and pages.refused():
                     continue
                 if not (may_restart and pages.params and unknown_cursor):
                     raise

@@ -92,12 +92,12 @@ class UnknownContent:
         return self.type == other.type and self.data == other.data
 
 
-# The content of tool results and prompt messages. The exact readers know no other types.
 if TYPE_CHECKING:
+    # The content of tool results and prompt messages.
     ContentBlock: TypeAlias = (
         TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
     )
-else:
+else:  # what the exact readers know
     ContentBlock = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
 
