@@ -66,6 +66,7 @@ class StdioSession(TargetSession):
         self._opened_at = trio.current_time()
         self._released = trio.Event()
         self._stopped = trio.Event()
+        self._all_read = trio.Event()
         self._may_read = trio.Event()
         self._may_read.set()
         if keep or self.recording is not None:
@@ -121,6 +122,10 @@ class StdioSession(TargetSession):
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self._child.stream.send_stream.aclose()
         await self._wait_for_exit(EXIT_TIMEOUT)
+        if not self.is_running:
+            # Else the next step would write to the closed stdin, as if the process had closed it.
+            with trio.move_on_after(EXIT_TIMEOUT):
+                await self._all_read.wait()
 
     async def successor(self) -> StdioSession:
         """Return the session of a new process, in the same trace."""
@@ -205,6 +210,7 @@ class StdioSession(TargetSession):
         if self.exit_status is not None:
             self._record(kind="exit", status=self.exit_status)
         self.end(reason)
+        self._all_read.set()
 
 
 WRITE_TIMEOUT: Final = 10.0  # seconds for a target that reads slowly
