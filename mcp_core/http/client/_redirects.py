@@ -85,8 +85,12 @@ def redirect_target(
 
 
 def _shown(url: Url, target: bytes) -> str:
-    """Return the URL of `target` at the origin of `url`, in ASCII, for an error."""
-    text = f"{url.scheme}://{url.authority.decode()}{target.decode()}"
+    """Return the URL of `target` at the origin of `url`, in ASCII, for an error.
+
+    Without the query, which may have a key.
+    """
+    path, _, _ = target.partition(b"?")
+    text = f"{url.scheme}://{url.authority.decode()}{path.decode()}"
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 

@@ -6,7 +6,8 @@
 2. A JSON-RPC message in the body counts more than the status. Exceptions are 401 and 403, which are
    about authorization, and 404 to a request with a session id: the session has ended. Servers of
    2025 answer 400 instead. That counts as 404 if the body has no id, because then it isn't the
-   response to the request; the transport decides whether the session can have ended.
+   response to the request, and is about the session; the transport decides whether the session can
+   have ended.
 3. After its result, a stream has some seconds to end by itself: then the connection can be reused.
 
 Sources: those of `_streamable.py`.
@@ -46,7 +47,7 @@ from ._operation import (
     is_long_lived,
 )
 from ._reconnect import Reconnection
-from ._response import Response, error_in, names_no_request
+from ._response import Response, error_in, names_session
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
@@ -380,9 +381,7 @@ def _is_modern(response: Response) -> bool:
 
 
 def _may_be_unknown_session(response: Response, session: bytes | None) -> bool:
-    return (
-        session is not None and response.status == _UNKNOWN_SESSION and names_no_request(response)
-    )
+    return session is not None and response.status == _UNKNOWN_SESSION and names_session(response)
 
 
 def _unexpected_content_type(head: Head) -> str:

@@ -39,7 +39,7 @@ __all__ = [
     "error_in",
     "has_token",
     "is_token_refused",
-    "names_no_request",
+    "names_session",
 ]
 
 _CURE: Final = " (the option limits=Limits(message=...) allows longer ones)"
@@ -48,6 +48,13 @@ _MAX_SHOWN: Final = 200  # characters of a text of the server that an error repe
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e\xa0-\U0010ffff]+")
 # In JSON: a result, or an id that isn't null.
 _RESPONSE_MEMBER: Final = re.compile(rb'"result"|"id"\s*:\s*(?!null\b)\S')
+# What servers say of a session that they don't know: "Bad Request: No valid session ID provided",
+# "Invalid or missing session ID", "No transport found for sessionId", "Server not initialized".
+_SESSION_WORDS: Final = re.compile(
+    rb"session[ _-]?id\b|\b(?:in)?(?:valid|no|no such|unknown|missing|expired) session\b"
+    rb"|\bsession (?:is |was |has )?(?:not found|expired|unknown|invalid)\b|\bnot initialized\b",
+    re.IGNORECASE,
+)
 _SCOPES: Final = re.compile(r'(?:^|[ ,])scope="([^"]*)"')
 
 
@@ -268,14 +275,18 @@ def error_in(body: bytes) -> PeerError | None:
     return error if isinstance(error, PeerError) else None
 
 
-def names_no_request(response: Response) -> bool:
-    """Return True if the complete body of an error has no id, so that it answers no request.
+def names_session(response: Response) -> bool:
+    """Return True if the complete body of an error is about the session, and about no request.
 
-    That is a JSON-RPC error whose id is absent or null, or no JSON-RPC at all.
+    That is a JSON-RPC error whose id is absent or null, or no JSON-RPC at all. Its text has to be
+    about the session: some servers answer without an id to a handler that has failed, too, and what
+    may have run is never sent again.
     """
     if response.kept is None:
         return False  # it wasn't read
     body = response.body
+    if _SESSION_WORDS.search(body) is None:
+        return False
     try:
         envelope = decode(body)
     except BadMessage:

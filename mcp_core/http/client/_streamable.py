@@ -9,7 +9,8 @@
    with an open stream are lost. If a server loses the new session before it has accepted anything
    in it, the connection is closed.
    A 400 to a request, without an id, may say the same, or that the request is bad. It counts as a
-   lost session only if nothing shows that the server still has it, and never twice in a row.
+   lost session only if its text says so, and nothing shows that the server still has it, and never
+   twice in a row.
 3. A stateless server learns of a cancellation by the disconnect. A stateful one gets a message
    (2026-07-28 and 2025-11-25, basic/utilities/cancellation); its stream is read on for some
    seconds, because it cancels its own requests for that call there.
@@ -342,6 +343,10 @@ class StreamableHttpTransport(Transport):
         """Resume the stream that was the response to a message."""
         assert post.id is not None
         assert post.reconnection is not None
+        if post.session not in (None, self.session):
+            # Event ids are unique in one session only.
+            self._fail(post, _session_lost_error(post), now)
+            return
         stream = EventStreamGet(self.state.conn, post.reconnection, self.session, post.out)
         self.reading[post.id] = stream
         self.act(stream, stream.retry("the stream ended", now), now)
@@ -364,6 +369,9 @@ class StreamableHttpTransport(Transport):
         ):
             self.act(operation, otherwise, now)
             return
+        if out is None:
+            # The standalone stream has no message that shows whether the new session is better.
+            self._always_rejected.add(method)
         if not self._told_of_status:
             self._told_of_status = True
             problem = (

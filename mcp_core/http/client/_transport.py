@@ -212,6 +212,8 @@ class ClientState:
 
         call = operation.call
         assert call is not None
+        if operation.id is not None and not self.conn.has_outgoing(operation.id):
+            return False  # it was cancelled meanwhile, and must not begin elsewhere
         attempt = call.attempt
         redirected = (*call.redirected, self.url_of(operation))
         has_secret = any(is_secret_name(name.decode("latin-1")) for name, _ in call.head.headers)

@@ -262,6 +262,28 @@ def test_cancelled_before_the_redirected_call_is_sent() -> None:
     assert net.dropped == [again.key]
 
 
+def test_redirect_of_a_cancelled_call_is_not_followed() -> None:
+    """The server would run a call whose cancellation it has ignored, since it didn't know it."""
+    net = open_client(D)
+    id, call = send_call(net)
+    net.conn.send_cancel(id)
+    assert posted_message(net.call())["method"] == "notifications/cancelled"
+    net.answer(call, "", 307, location="/mcp/")
+    assert net.new_calls() == []
+    assert net.events() == []
+
+
+@pytest.mark.parametrize("status", [301, 307])
+@pytest.mark.parametrize("location", [DOWNGRADE, "/other?token=hunter2", "http://other.example/"])
+def test_error_of_a_redirect_has_no_query(status: int, location: str) -> None:
+    """A key may stand there, and errors are logged."""
+    url = f"{HTTPS}?key=hunter2"
+    assert "hunter2" not in target_of(f"{location}?k=hunter2", url, status=301)
+    text = target_of(location, url, status=status, has_credential=True)
+    assert "followed" in text
+    assert "hunter2" not in text
+
+
 def test_deadline_of_a_redirected_notification_stays() -> None:
     net = open_client(D)
     net.now = 5.0

@@ -647,8 +647,13 @@ def test_close_discards_held_messages() -> None:
 # -- Loss of the session ---------------------------------------------------------------------------
 
 
-def answer_handshake_again(net: Net, version: str = D, session: str | None = "two") -> list[Any]:
-    """Answer the handshake of a new session, and return the calls after it, without the GET."""
+def answer_handshake_again(
+    net: Net, version: str = D, session: str | None = "two", *, stream: bool = False
+) -> list[Any]:
+    """Answer the handshake of a new session, and return the calls after it.
+
+    With `stream` the GET is the first of them, and its stream has begun; else it got 405.
+    """
     again = net.call()
     assert posted_message(again)["method"] == "initialize"
     assert header(again, "mcp-session-id") is header(again, "mcp-protocol-version") is None
@@ -660,6 +665,9 @@ def answer_handshake_again(net: Net, version: str = D, session: str | None = "tw
     net.answer(posted)
     get = net.call()
     assert get.head.method == b"GET"
+    if stream:
+        net.start_response(get)
+        return [get, *net.new_calls()]
     net.answer(get, status=405)
     return net.new_calls()
 
@@ -950,14 +958,19 @@ PYTHON_SDK = "Bad Request: No valid session ID provided"  # up to 1.25, and with
         (PYTHON_SDK, None),
         (PYTHON_SDK, "text/plain"),
         ('{"jsonrpc":"2.0","error":{"code":-32600,"message":"no session"}}', JSON),
-        ('{"error": {"code": -32000, "message": "no jsonrpc"}, "id" : null}', JSON),
-        ('[{"jsonrpc":"2.0","error":{"code":-32000,"message":"no"},"id":null}]', JSON),
-        ('{"detail":"no session"}', JSON),
-        ("<h1>Bad Request</h1>", "text/html"),
-        ("", None),
+        ('{"error": {"code": -32000, "message": "Invalid session"}, "id" : null}', JSON),
+        ('[{"jsonrpc":"2.0","error":{"code":-1,"message":"session expired"},"id":null}]', JSON),
+        (
+            '{"jsonrpc":"2.0","error":{"code":-1,"message":"Server not initialized"},"id":null}',
+            JSON,
+        ),
+        ('{"detail":"No transport found for sessionId"}', JSON),
+        ("<h1>Unknown session</h1>", "text/html"),
     ],
 )
-def test_400_without_id_is_a_lost_session(body: str, content_type: str | None) -> None:
+def test_400_without_id_about_the_session_is_a_lost_session(
+    body: str, content_type: str | None
+) -> None:
     """The rejected call is sent again once, in the new session, and others are as before."""
     net = open_client(D)
     waiting, other = send_call(net, "tools/list")
@@ -991,15 +1004,21 @@ def test_400_without_id_is_a_lost_session(body: str, content_type: str | None) -
         error("ours", -32602, "no such tool"),
         error("ours", -32000, "Bad Request: No valid session ID provided"),
         error("server-error", -32600, "Bad Request: Unsupported protocol version"),
-        {"jsonrpc": "2.0", "id": "ours", "error": "no"},
-        {"id": "ours", "error": "no"},
-        [error("ours", -32602)],
+        {"jsonrpc": "2.0", "id": "ours", "error": "no session"},
+        {"id": "ours", "error": "no session"},
+        [error("ours", -32602, "no session")],
+        # A handler of the TypeScript SDK that has failed, and others that may have run.
+        {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}},
+        {"detail": "the receipt failed after the payment"},
+        {"detail": "the session of the database has ended"},
+        "<h1>Bad Request</h1>",
+        "",
         {"jsonrpc": "2.0", "id": None, "result": {}},
         {"jsonrpc": "2.0", "method": "notifications/message", "params": {}},
-        '{"jsonrpc":"2.0","id":null,"id":2,"error":{"code":-32602,"message":"no"}}',
-        '{"jsonrpc":"2.0","id":2.0,"error":{"code":-32602,"message":"no"}}',
-        '{"jsonrpc":"2.0","id":"2","error":{"code":-32602,"message":"no"}}',
-        "x" * 100_000,
+        '{"jsonrpc":"2.0","id":null,"id":2,"error":{"code":-32602,"message":"no session"}}',
+        '{"jsonrpc":"2.0","id":2.0,"error":{"code":-32602,"message":"no session"}}',
+        '{"jsonrpc":"2.0","id":"2","error":{"code":-32602,"message":"no session"}}',
+        "no session " * 10_000,
     ],
     ids=str,
 )
@@ -1019,7 +1038,7 @@ def test_400_whose_body_breaks_off_is_never_sent_again() -> None:
     net = open_client(D)
     _, call = send_call(net)
     net.start_response(call, status=400)
-    net.send_body(call, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"no"},')
+    net.send_body(call, b'{"jsonrpc":"2.0","error":{"code":-32000,"message":"no session"},')
     net.end_response(call, "connection reset")
     assert type_names(net.events()) == ["ErrorReceived"]
     assert net.new_calls() == []
@@ -1168,6 +1187,44 @@ def test_400_to_a_reconnected_standalone_stream_is_a_lost_session(last_id: str) 
     net.events()
     assert answer_handshake_again(net) == []
     assert type_names(net.events()) == ["PeerReady"]
+
+
+def test_400_to_the_standalone_stream_renews_the_session_once() -> None:
+    """The stream has no message that shows whether the new session is any better."""
+    net = open_client(D, stream=True)
+    get = HttpCall(3, RequestHead(b"GET", b"/mcp", []))
+    for is_first in (True, False):
+        net.end_response(get, "reset")
+        net.at(net.now + 10.0)
+        net.answer(net.call(), "Invalid or missing session ID", 400, "text/html")
+        net.at(net.now + 10.0)
+        if is_first:
+            (get,) = answer_handshake_again(net, stream=True)
+            id, call = send_call(net)
+            net.answer(call, result(id, CONTENT))
+    assert net.new_calls() == []
+    # A request still shows that the session is lost.
+    _, call = send_call(net)
+    net.answer(call, EXPRESS, 400)
+    assert len(answer_handshake_again(net, session="three")) == 1
+
+
+def test_call_of_a_lost_session_is_not_resumed_in_the_new_one() -> None:
+    """Event ids are unique in one session only."""
+    net = open_client(D)
+    id, old = send_call(net)
+    _, call = send_call(net, "tools/list")
+    net.answer(call, EXPRESS, 400)
+    answer_handshake_again(net)
+    net.events()
+    net.start_response(old)
+    net.send_body(old, event("", id="9"))
+    net.end_response(old)
+    failed = net.event()
+    assert isinstance(failed, ErrorReceived)
+    assert (failed.id, type(failed.error)) == (id, ConnectionLost)
+    net.at(net.now + 10.0)
+    assert net.new_calls() == []
 
 
 def test_400_to_a_resumed_call_fails_it_and_sends_nothing_again() -> None:
