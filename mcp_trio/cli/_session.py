@@ -72,6 +72,7 @@ __all__ = [
     "ARROWS",
     "DEFAULT_LOG_LEVEL",
     "DEFAULT_TIMEOUT",
+    "UNDECLARED_TIMEOUT",
     "Target",
     "allow_undeclared",
     "describe_error",
@@ -91,6 +92,8 @@ T = TypeVar("T")
 CapabilityName = Literal["tools", "resources", "prompts"]
 
 DEFAULT_TIMEOUT: Final = 60.0
+# Seconds for a list that the server did not declare: some never answer an unknown request.
+UNDECLARED_TIMEOUT: Final = 5.0
 _NOTICE_AFTER: Final = 3.0  # seconds after which a user wonders whether the command hangs
 DEFAULT_LOG_LEVEL: Final = "info"
 
@@ -443,14 +446,17 @@ async def list_if_any(
         return await request()
     if target.configured is not None or not allow_undeclared(client, name):
         return []
-    try:
-        found = await request()
-    except PeerError as exc:
-        if is_unknown_list(client, exc):
-            return []
+    found: list[T] = []
+    with trio.move_on_after(UNDECLARED_TIMEOUT) as waiting:
+        try:
+            found = await request()
+        except PeerError as exc:
+            if is_unknown_list(client, exc):
+                return []
+            report_undeclared(target, name)
+            raise
+    if not waiting.cancelled_caught:
         report_undeclared(target, name)
-        raise
-    report_undeclared(target, name)
     return found
 
 

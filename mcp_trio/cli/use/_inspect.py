@@ -22,6 +22,7 @@ from mcp_trio.cli._arguments import as_list, as_mapping, describe_types
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen, split_lines
 from mcp_trio.cli._session import (
+    UNDECLARED_TIMEOUT,
     allow_undeclared,
     explain_error,
     is_unknown_list,
@@ -46,8 +47,6 @@ __all__ = ["inspect", "parse"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 _MAX_COLUMN = 40  # columns of the names of arguments, and of their types
-# Seconds for a list that the server did not declare: some never answer an unknown request.
-_UNDECLARED_TIMEOUT = 5.0
 _ERROR_STYLE = "red"
 _TEMPLATES = "resourceTemplates"
 # The lists, by their names in the document.
@@ -110,7 +109,7 @@ async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
     if not allow_undeclared(client, "tools", "resources", "prompts"):
         return await _fetch_declared(client, target)
     # The server has kept to what it declares, so nothing of this is a failure of the command.
-    timeout = min(target.timeout, _UNDECLARED_TIMEOUT)
+    timeout = min(target.timeout, UNDECLARED_TIMEOUT)
     lists, problems, failures = await _fetch_lists(client, target, timeout)
     for name, exc in list(failures.items()):
         if is_unknown_list(client, exc) or isinstance(exc, CallTimeout):

@@ -162,8 +162,9 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "401/403, 5xx, DNS/TLS/connection errors are no era verdict. 404 with a `-32601` body "
          "is modern, unless a gateway has made it: a client may try `initialize`."),
         ("PROBE-10", "reading", "2026-07-28", None, "client",
-         "Recognised modern error = `-32020`, `-32021`, `-32022` (for HTTP also `-32601` with "
-         "404 and JSON-RPC body). `-32601`/`-32602` on stdio mean legacy."),
+         "Recognised modern error = `-32021`, `-32022`, for HTTP also `-32020` (a pipe has no "
+         "headers) and `-32601` with 404 and JSON-RPC body. `-32601`/`-32602` on stdio mean "
+         "legacy."),
         ("PROBE-11", "reading", "2026-07-28", None, "server",
          "Dual-era HTTP dispatch: modern version header or modern `_meta` → 2026-07-28; otherwise"
          " (`initialize`, session id, legacy/absent version header) → a revision up to "

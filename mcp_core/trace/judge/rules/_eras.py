@@ -24,6 +24,8 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
 _PROMPTLY: Final = 10.0  # seconds within which a process exits by itself
 _KILLED: Final = (-9, -15)
+# -32020 is about HTTP headers, which a pipe doesn't have: a client may fall back (PROBE-10).
+_MODERN_ON_PIPES: Final = frozenset(MODERN_ERRORS) - {-32020}
 
 
 def is_revision(text: Any) -> bool | None:
@@ -144,7 +146,7 @@ def client_falls_back_on_other_errors(message: SeenMessage, state: ConversationS
 @rule("PROBE-3", on="request", sender=CLIENT, any_revision=True)
 def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> Outcome:
     probe = state.negotiation.probe_error
-    if probe is None or message.exchange or probe.code not in MODERN_ERRORS:
+    if probe is None or message.exchange or probe.code not in _MODERN_ON_PIPES:
         return None
     if message.method != "initialize":
         return True if message.is_modern else None

@@ -85,6 +85,14 @@ def test_undeclared_list_that_is_never_answered_is_absent() -> None:
     assert result.stdout.endswith("Tools (1)\n  add\n")
 
 
+@pytest.mark.parametrize("words", [words for words, _ in USES if words[0] in ("call", "prompt")])
+def test_undeclared_list_that_is_never_answered_ends_a_call_soon(words: tuple[str, ...]) -> None:
+    """The list has five seconds, the call a minute."""
+    result = run(*words, *answering({}, tools_list="silent", prompts_list="silent"))
+    assert result.returncode == 2
+    assert "the server has no " in result.stderr
+
+
 @pytest.mark.parametrize("declared", ["tools", "resources", "prompts"])
 def test_server_that_declares_anything_is_taken_at_its_word(declared: str) -> None:
     """A server that knows how to declare has nothing else, as its other methods may be anything."""

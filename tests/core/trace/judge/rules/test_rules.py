@@ -13,7 +13,7 @@ from mcp_core.trace.judge.rows import ROWS
 from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule, rules_for, rules_for_message
 from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
-from tests.core.trace.judge.conversations import judge
+from tests.core.trace.judge.conversations import S, at, error, judge
 from tests.core.trace.judge.rules import (
     eras,
     errors,
@@ -53,6 +53,13 @@ def test_rule_judges_its_three_conversations(each: Case) -> None:
     assert_fault_is_found_and_no_other(each)
     assert_right_passes(each)
     assert_nothing_is_judged_without_opportunity(each)
+
+
+def test_client_that_falls_back_after_an_error_about_headers_on_a_pipe_is_not_accused() -> None:
+    """A pipe has no headers, so -32020 says nothing about the era there."""
+    refusal = S(error("d", -32020))
+    found, _ = judge(None, [eras.DISCOVER, refusal, at(5, eras.INITIALIZE)], "2026-07-28")
+    assert [(finding.row, finding.side) for finding in found] == [("ERR-7", "server")]
 
 
 def assert_fault_is_found_and_no_other(each: Case) -> None:
