@@ -286,7 +286,7 @@ async def time_calls(config: HostConfig, rounds: int, calls: int) -> tuple[float
         config,
         stderr="discard",
         approve="all",
-        approvals=MemoryApprovals(),  # else those of the user
+        approvals=MemoryApprovals(),  # else the user's
         on_approve_server=lambda _: True,
     ) as host:
         (name,) = (tool.name for tool in host.tools() if tool.tool.name == "add")

@@ -7,11 +7,11 @@
 - `alone_p50`, `alone_p99`: the time of sequential calls, in microseconds. `beside_p50`,
   `beside_p99`: the same while a stream of progress fills the same connection, of which the client
   reads 1 MiB a second. `apart_p50`, `apart_p99`: the same with that stream on another connection.
-  The difference of `beside` and `apart` is the cost of sharing a connection; that of `apart` and
-  `alone` is the cost of a server with other work.
+  `beside` minus `apart` is the cost of sharing a connection; `apart` minus `alone` is the cost of a
+  server with other work.
 
-The rules are those of `bench_http.py`: prepared bytes as load, all received bytes counted, a turn
-for each in every round, and medians.
+The rules are the same as in `bench_http.py`: prepared bytes as load, all received bytes counted, a
+turn for each in every round, and medians.
 
     python benchmarks/bench_http2.py [--rounds 5] [--calls 5000]
 

@@ -20,7 +20,7 @@ Measures of a client: calls of `echo` a second, one at a time (`sequential`) and
    the rounds are compared, so neither a busy moment nor a lucky process decides. All turns last
    equally long, but for the stream of progress, which is one call.
 3. The load and the measured program share one core. An idle kernel puts two processes that wake
-   each other onto one core anyway. Where it does not, the time of a call is mostly that of waking a
+   each other onto one core anyway. Where it does not, a call's time is mostly the time to wake a
    sleeping core, and chance decides which program has it. With `--apart` the load has one core and
    the programs have the others; `bare` then shows the cost of waking.
 

@@ -3,15 +3,15 @@
 1. The file and its lower bound take turns. The lower bound is `sqlite3` alone, without threads and
    without tasks: it inserts the same encoded records into one table, 64 in a transaction, and waits
    for the disk as the store does.
-2. A record is that of a task that has just begun. Its encoding is a part of the store's time.
-3. Calls and tasks take turns on one connection in memory. A call is that of an `async def` that
+2. A record describes a task that has just begun. Its encoding is a part of the store's time.
+3. Calls and tasks take turns on one connection in memory. A call runs an `async def` that
    returns at once; a task has a handler that sleeps. Both have our client at the other end.
 
     python benchmarks/bench_tasks.py [--rounds 5] [--creates 6400] [--records 10000]
         [--directory DIRECTORY]
 
 4. An upkeep is what a server does every ten seconds: renew its lease, look for expired tasks, and
-   for those of lost workers. All tasks run here, so that it finds none. Each step is timed alone:
+   for lost workers' tasks. All tasks run here, so that it finds none. Each step is timed alone:
    other tasks of the event loop run between steps.
 
 The last line is one JSON object: creates a second, milliseconds of a step of the upkeep, bytes of

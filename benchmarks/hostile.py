@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HERE: Final = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # the hostile server is that of the tests
+sys.path.insert(0, str(HERE.parent))  # the hostile server is the tests'
 
 from tests.security.hostile_http_server import HostileHttpServer, pings  # noqa: E402
 

@@ -52,7 +52,7 @@ python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Keys", "params_style")]
 
-smartquotes_action = "De"  # dashes and dots; quotation marks are mostly those of strings
+smartquotes_action = "De"  # dashes and dots; quotation marks mostly enclose strings
 
 html_theme = "furo"
 html_title = f"mcp-trio {version}"
@@ -289,7 +289,7 @@ def read_bases(app: Sphinx, name: str, value: type, options: Any, bases: list[An
 
 
 def is_shown(base: Any) -> bool:
-    """Return True for public base classes, exceptions of Python, and those of other projects."""
+    """Return True for public base classes, Python's exceptions, and other projects' classes."""
     project = base.__module__.partition(".")[0]
     if project == "builtins":
         return issubclass(base, Exception)

@@ -1,6 +1,6 @@
-# Invariant: however bytes are split, the lines are those of splitting the whole at newlines; a line
-# over the limit is reported at the limit and at its end; memory and time grow at most linearly with
-# the input.
+# Invariant: however bytes are split, the lines are the same as from splitting the whole at
+# newlines; a line over the limit is reported at the limit and at its end; memory and time grow at
+# most linearly with the input.
 """Newline framing by `mcp_core.protocol.jsonrpc`. Nothing may be raised, for any input.
 
 The oracle is `bytes.split` of the whole input.

@@ -1,5 +1,5 @@
-# Invariant: however the bytes of an HTTP/2 connection are split, the verdict on them is that of
-# counting the frames of the whole. What passes is unchanged, but for GOAWAY. A list of headers that
+# Invariant: however the bytes of an HTTP/2 connection are split, the verdict on them is the same as
+# from counting all frames at once. What passes is unchanged, but for GOAWAY. A list of headers that
 # is accepted as a request head is also accepted by a strict parser of the RFC, and is the same
 # again after encoding.
 """The bytes that `mcp_core.http` passes on to h2. Nothing may be raised.

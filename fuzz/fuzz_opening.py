@@ -32,7 +32,7 @@ from mcp_trio.oracle.strategies._values import encoded, json_values, weighted
 
 # result as JSON, error as code, message and data, HTTP status, a late result
 Script: TypeAlias = tuple[bytes | None, tuple[int, str, Any] | None, int | None, bytes | None]
-# revisions of the client; that of a known peer, "" for none; the replies
+# the client's revisions; a known peer's, "" for none; the replies
 Case: TypeAlias = tuple[tuple[str, ...], str, list[Script]]
 
 # Each stateless revision may be probed before and after the one handshake.

@@ -1,6 +1,6 @@
-# Invariant: however an event stream is split, its events, last id and retry are those of reading
-# the whole line by line. Input over the limit is an error, in memory bounded by the limit and in
-# linear time. An encoded event decodes to the same event, for any data.
+# Invariant: however an event stream is split, its events, last id and retry are the same as from
+# reading the whole line by line. Input over the limit is an error, in memory bounded by the limit
+# and in linear time. An encoded event decodes to the same event, for any data.
 """Server-sent events by `mcp_core.http`. Only `EventTooLong` may be raised, for input over the
 limit.
 

@@ -1,6 +1,6 @@
-# Invariant: however the bytes of a WebSocket are split, the same frames are reported, and they are
-# those of reading the whole frame by frame. The length of a data frame is reported before any of
-# its data. Nothing is reported after a fault or a Close. What we write is read back unchanged.
+# Invariant: however the bytes of a WebSocket are split, the same frames are reported, as from
+# reading the whole frame by frame. The length of a data frame is reported before any of its data.
+# Nothing is reported after a fault or a Close. What we write is read back unchanged.
 """WebSocket frames by `mcp_core.http.WebSocketFrames`, on the server side. Nothing may be raised.
 
 The oracle follows RFC 6455, 5.2 in its order, on the complete input.

@@ -28,8 +28,7 @@ _MEMBERS: Final = ("jsonrpc", "id", "method", "params", "result", "error")
 class Classification(NamedTuple):
     """The kind of a message.
 
-    `id` is the one that it carries, if it is usable and occurs once. `members` are those of
-    JSON-RPC.
+    `id` is the one that it carries, if it is usable and occurs once. `members` are JSON-RPC's.
     """
 
     kind: Kind

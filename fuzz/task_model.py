@@ -157,7 +157,7 @@ class TaskModel:
         return "changed"
 
     def check(self, record: TaskRecord) -> None:
-        """Assert that `record` is that of this task."""
+        """Assert that `record` is this task's."""
         assert record.status == self.status
         assert list(record.open_requests) == ([] if self.end else self.waiting)
         assert {key: bytes(raw) for key, raw in record.responses.items()} == self.received

@@ -1,8 +1,8 @@
 """Time bounds, for the invariants that say "linear".
 
 Processor time is measured and the fastest of several attempts counts, so that a stalled or busy
-machine causes no finding. Each bound is far above the time needed and far below that of a quadratic
-algorithm.
+machine causes no finding. Each bound is far above the time needed and far below a quadratic
+algorithm's.
 """
 
 from __future__ import annotations

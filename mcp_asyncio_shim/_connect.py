@@ -71,8 +71,8 @@ async def connect(
     """Connect to a server: `async with connect(target) as client: ...`.
 
     No proxy is used, HTTP is HTTP/1.1, and there is no login: pass a token in `headers`. Redirects
-    with status 307 or 308 are followed within the origin, those of requests with a credential only
-    to paths below that of the URL. A command writes its stderr to ours; on a terminal, control
+    with status 307 or 308 are followed within the origin, and for requests with a credential only
+    to paths below the URL's. A command writes its stderr to ours; on a terminal, control
     characters in it are escaped.
 
     Args:

@@ -163,8 +163,8 @@ async def child_streams(
 ) -> AsyncIterator[Streams]:
     """Yield the stdout and stdin of a new process, which is ended at the end.
 
-    `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes that of the stream
-    as soon as the process has ended.
+    `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes the stream's as
+    soon as the process has ended.
 
     Its stderr is this process's. `record` records the exit status, and the stderr if it is
     copied to a terminal. The other arguments are `connect`'s.

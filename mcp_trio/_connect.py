@@ -104,8 +104,8 @@ def connect(
 
     *Resource handling*: as of the function for this kind of target. A `Server` runs as long as the
     block, and its lifespan is entered and left with it.
-    *Error handling*: exceptions of the block propagate unchanged, not in a group, as do those of
-    the lifespan of a `Server`.
+    *Error handling*: exceptions of the block propagate unchanged, not in a group, as do those that
+    a `Server`'s lifespan raises.
 
     Raises:
         ConnectFailed: the server could not be started or reached, or the negotiation failed.
@@ -234,7 +234,7 @@ async def connect_stdio(
     its process group gets SIGTERM and then SIGKILL. On Linux, so do other processes that it has
     started and that still run. On Windows the child alone is ended, by `TerminateProcess`.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. If the child
-    exits, every pending call raises `ConnectionLost`. Its text, and that of `RemoteProtocolError`,
+    exits, every pending call raises `ConnectionLost`. Its text, and `RemoteProtocolError`'s,
     has five lines of the child's stderr, and the exit status: the last lines, or the last four
     after the one that names an error.
 
@@ -336,8 +336,8 @@ async def connect_http(
         auth: whether, and how, to get an access token from the authorization server that the MCP
             server names (2026-07-28, basic/authorization). `False`, the default, gets none; `True`
             opens the user's browser and stores the tokens in the user's files; a `ClientProfile`
-            describes this client; a `LoginConfig` has all settings. The `extensions` of the profile
-            are added to those of the options. While a user logs in, timeouts of calls are paused.
+            describes this client; a `LoginConfig` has all settings. The profile's `extensions`
+            are added to the options'. While a user logs in, timeouts of calls are paused.
             Authorization servers are reached with the same `proxy`, and with the `tls` of the
             `LoginConfig`: a client certificate in `tls` is for the MCP server only. URLs that
             servers name may be in a private network only if the MCP server is in one, or if they
@@ -353,7 +353,7 @@ async def connect_http(
     *Resource handling*: at the end of the block the session is deleted on the server, which gets a
     second for it, and all connections are closed.
     *Error handling*: exceptions of the block propagate unchanged, not in a group. Redirects with
-    status 307 or 308 are followed within the origin, those of requests with a credential only to
+    status 307 or 308 are followed within the origin, and for requests with a credential only to
     paths that it is for.
 
     Raises:

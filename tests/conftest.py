@@ -173,8 +173,8 @@ _TIMED_OUT = pytest.StashKey[float]()
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests below tests/interop `interop`, those of the official suite `conformance`, and
-    those of `STARTS_PROGRAMS` `process`.
+    """Mark the tests below tests/interop `interop`, the official suite's `conformance`, and the
+    ones in `STARTS_PROGRAMS` `process`.
 
     They wait for programs that take long to start, and the suite plays all scenarios in one run.
     """
@@ -191,7 +191,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _check_found(item: pytest.Item, names: set[str]) -> None:
-    """Check that `.ci/run` finds the file of a test: it collects those of `tests.levels` only."""
+    """Check that `.ci/run` finds the file of a test: it collects only what `tests.levels` finds."""
     if not item.path.is_relative_to(TESTS):
         return
     found = marks_named_in(item.path).union(marks_of_file(item.path))

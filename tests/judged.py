@@ -6,9 +6,9 @@ Each `Connection` of a test is an observer of one conversation: what it receives
 in its own order. Only our side is judged, because the peers of many tests are wrong on purpose. A
 test fails if the judge is certain that our side broke a rule.
 
-It covers the connections that send and receive bytes: stdio, streams and memory. Those of HTTP get
-parsed messages and are not seen; `tests/drivers/test_recording_judged.py` records them. Tests that
-use a `Connection` without a server or client write its results themselves, and are left out.
+It covers the connections that send and receive bytes: stdio, streams and memory. HTTP connections
+get parsed messages and are not seen; `tests/drivers/test_recording_judged.py` records them. Tests
+that use a `Connection` without a server or client write its results themselves, and are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LEFT_OUT: Final = (
     # They measure memory, and this plugin keeps the lines.
     "tests/drivers/test_bad_input.py::test_server_300_mib",
     "tests/trio_/test_pressure.py::test_pressure_many_messages_to_an_unread_client",
-    # The wall clock of its server jumps, and that of the messages does not.
+    # Its server's wall clock jumps, and the messages' doesn't.
     "tests/test_task_stores.py::test_clock_that_jumps_ahead",
     # They look at the methods that this plugin replaces.
     "tests/layering/",

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "kills",
     [
-        # A timeout of the function itself would replace those of the parameters.
+        # A timeout of the function itself would replace the parameters' timeouts.
         pytest.param(10, marks=pytest.mark.timeout(120)),
         pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(1500)]),
     ],

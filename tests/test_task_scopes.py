@@ -160,7 +160,7 @@ def test_listening_needs_the_scopes_of_all_tasks_at_once(play: Play) -> None:
         assert status == 403
         assert 'scope="hold:use ask:use give:use"' in challenge
         assert not client.notifications
-        # Those of others are left out, as ever.
+        # Other users' tasks are left out, as ever.
         other = await stage.connect(E, key="bob")
         other.listen(*ids)
         found = await other.until_notified(lambda message: True)

@@ -288,7 +288,7 @@ def test_store_that_fails_for_minutes_loses_no_running_task(
 
 
 def test_store_that_fails_for_all_servers_takes_no_task_from_any(play: ServersOfOneStore) -> None:
-    """The silence of the others is that of the store."""
+    """The other servers are silent because the store fails."""
 
     async def scene(stack: AsyncExitStack) -> None:
         first = await play.open(stack)
@@ -346,7 +346,7 @@ def spy_on(monkeypatch: pytest.MonkeyPatch, store: Any, name: str, calls: list[s
 def test_expired_tasks_are_removed_by_the_next_upkeep(
     play: ServersOfOneStore, version: str
 ) -> None:
-    """Before, 100 in ten seconds were, also those of a second."""
+    """Before, only 100 were removed in ten seconds, however short their `ttl` was."""
 
     async def scene(stack: AsyncExitStack) -> None:
         await play.open(stack)

@@ -3,7 +3,7 @@
     python benchmarks/peers/sdk_lowlevel.py stdio [--tools N]
     python benchmarks/peers/sdk_lowlevel.py http --port P --mode MODE [--tools N]
 
-Its responses equal those of our server, field by field, as far as the SDK allows. Schemas are
+Its responses equal our server's, field by field, as far as the SDK allows. Schemas are
 written out, because the low-level server derives none. Over HTTP it is an ASGI app under uvicorn,
 as in the SDK: on asyncio, with h11. The schema of a tool whose headers it has to check is looked up
 directly, which saves the SDK a search through its own list in each call of 2026-07-28.

@@ -38,8 +38,8 @@ __all__ = ["Host", "HostConfig"]
 
 T = TypeVar("T")
 
-# The servers by name or as sources, a file, the places of files, or None for those of the current
-# directory.
+# The servers by name or as sources, a file, the places of files, or None for the current
+# directory's.
 HostConfig: TypeAlias = (
     "Mapping[str, Target] | list[ServerSource] | str | os.PathLike[str] | ConfigFiles | None"
 )

@@ -116,7 +116,7 @@ async def _addresses(url: str) -> list[str]:
 class _SharedFetch:
     """A fetch in progress, shared by all requests with the same step.
 
-    It keeps the step, so that no other object gets the same `id()`. `shielded_scope` is that of the
+    It keeps the step, so that no other object gets the same `id()`. `shielded_scope` belongs to the
     newest waiting request, which waits even when it is cancelled (rule 1). `response` is None, and
     `failure` says why, if the fetch failed.
     """

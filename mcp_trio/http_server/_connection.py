@@ -94,7 +94,7 @@ class HttpServerConnection(abc.ABC):
 
     Await `serve`, and call `shutdown` to shut down. `incoming` has bytes that were already read.
     `on_exchange` is called with the log entry of every exchange when it has ended. `address` is
-    that of the client, "" if it is unknown.
+    the client's, "" if it is unknown.
     """
 
     def __init__(

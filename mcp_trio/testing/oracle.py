@@ -28,7 +28,7 @@ The fixtures:
 A test that requests `mcp_judged` or `mcp_fuzz` and doesn't use it fails: nothing was judged.
 
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
-and named in its report. Those of other tests are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
+and named in its report. Other tests' traces are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
 need a run of trio, as pytest-trio gives it to a test that is an `async def`.
 """
 
@@ -156,8 +156,8 @@ def mcp_fuzz(
 ) -> Iterator[Callable[..., Awaitable[None]]]:
     """Return an asynchronous function that fuzzes the server under test.
 
-    Its options are `fuzz_server`'s, all by keyword. What it finds is kept in a directory of
-    the test, in that of the traces. A test that doesn't await it fails.
+    Its options are `fuzz_server`'s, all by keyword. What it finds is kept in the test's own
+    directory, in the traces' directory. A test that doesn't await it fails.
     """
     directory, name = _place_of_traces(request)
     is_used = False

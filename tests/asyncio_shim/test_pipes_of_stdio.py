@@ -53,7 +53,7 @@ class Ends:
 
 @contextmanager
 def pipes() -> Iterator[Ends]:
-    """Put pipes in place of our standard streams. pytest replaces those of a fixture."""
+    """Put pipes in place of our standard streams. pytest replaces a fixture's."""
     with ExitStack() as undo:
         yield Ends(undo)
 

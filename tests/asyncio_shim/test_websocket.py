@@ -226,7 +226,7 @@ def test_aclose_sends_close_frame() -> None:
 
 
 def test_redirected_upgrade_without_subprotocol_connects() -> None:
-    """A server under `/mcp/` that selects no subprotocol, as those of web frameworks do."""
+    """A server under `/mcp/` that selects no subprotocol, as web frameworks' servers do."""
     asked: list[str] = []
 
     def redirect(wire: ServerConnection, request: Any) -> Any:

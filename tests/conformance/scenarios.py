@@ -302,7 +302,7 @@ async def stop_listening(peer: ScriptedPeer, meta: dict[str, Any]) -> None:
 
 
 async def notifications_during(peer: ScriptedPeer, tool: str) -> list[dict[str, Any]]:
-    """Return the notifications before the result of a call, and before that of a second one."""
+    """Return the notifications before a call's result, and before a second request's."""
     notifications = []
     for method, params in (("tools/call", calling(tool)), ("tools/list", {})):
         request = await peer.request(method, params)

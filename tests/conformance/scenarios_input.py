@@ -1,7 +1,7 @@
 """The scenarios of tools and prompts that request input: by requests in 2025-11-25, by results in
 2026-07-28.
 
-The rules are those of `scenarios.py`.
+The rules are the same as in `scenarios.py`.
 """
 
 from __future__ import annotations

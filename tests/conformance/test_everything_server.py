@@ -200,7 +200,7 @@ async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
 
 @pytest.mark.requirement("CAP-4")
 def test_missing_capability_over_http_has_status_400(tmp_path: Path) -> None:
-    """The client's capabilities are those of the request, and the error names what is missing."""
+    """The capabilities in the request count, and the error names what is missing."""
     meta = {META + "protocolVersion": E, META + "clientCapabilities": {"elicitation": {}}}
     params = calling("test_missing_capability") | {"_meta": meta}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})

@@ -5,8 +5,8 @@ Rules of this file:
 
 1. No check may fail or warn, and a scenario without checks has failed.
 2. The tables name the scenarios, so that a missing one is noticed even without the suite. A test
-   compares them with what the suite requires. Of its other scenarios only those of the extension
-   for tasks are played, with `--force`.
+   compares them with what the suite requires. Of its other scenarios only the task extension's
+   are played, with `--force`.
 3. One server process plays all scenarios, one revision after the other; a second one responds with
    streams only, which some checks are about; a third is reached over HTTP/2, through a bridge.
 

@@ -2,7 +2,7 @@
 
 1. The suite passes through the proxy as it does without: a proxy that changed something would fail.
 2. Where the suite passes, our side of the trace has no finding that is certain. The suite's side
-   has those of `FAULTS` and no others. Each is looked at by hand, and says why it is there.
+   has the ones in `FAULTS` and no others. Each is looked at by hand, and says why it is there.
 3. Secrets are recorded, because they are the suite's. The judge also reads the traces as they are
    written by default: what is hidden may make a finding inconclusive, and never makes one.
 
@@ -66,7 +66,7 @@ FAULTS: Final[dict[str, dict[tuple[str, str], dict[str, str]]]] = {
 
 
 class Judged(NamedTuple):
-    """The findings of one trace: those that are certain, and those of it without secrets."""
+    """The certain findings in one trace, and the findings in the same trace without secrets."""
 
     header: TraceHeader
     messages: int

@@ -1,8 +1,8 @@
 """A stream gives the same events in chunks of any size: recorded conversations and bad input.
 
-The recordings in `streams/` were made with two connections (`conversation`), those of bad input by
-hand (`BAD_INPUT`). The first row of a file is its title. Each other row is a line with the side
-that sent it: a message, or text if the line is no message (one character per byte). `python -m
+The recordings in `streams/` were made with two connections (`conversation`), the ones with bad
+input by hand (`BAD_INPUT`). The first row of a file is its title. Each other row is a line with the
+side that sent it: a message, or text if the line is no message (one character per byte). `python -m
 tests.core.test_chunks` writes them again. A change in them is a change on the wire.
 
 A connection that replays one side receives the lines of the other side. It sends the requests of

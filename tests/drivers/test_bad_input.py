@@ -2,7 +2,7 @@
 
 The server is a real one, over a memory pair: bytes go in and lines come out. Each row runs in a
 stateful revision, in the stateless one on a server of all revisions, and on one of that revision
-only. `id` 7 is that of the bad message; `NO_ID` marks a response to a message without readable id.
+only. `id` 7 is the bad message's; `NO_ID` marks a response to a message without readable id.
 """
 
 from __future__ import annotations

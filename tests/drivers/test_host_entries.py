@@ -96,7 +96,7 @@ def reason(driver: Driver, target: Any, **options: Any) -> str:
 def test_entry_of_host_is_started_as_in_a_file(
     driver: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entry's own variables count before those of the host."""
+    """The entry's own variables count before the host's."""
     monkeypatch.setenv("OURS", "1")
     entry = {
         "type": "local",

@@ -333,7 +333,7 @@ async def test_listen_requests_that_ended_leave_nothing_behind() -> None:
             await peer.notify("notifications/cancelled", {"requestId": request["id"]})
         assert isinstance(served.tasks, TaskService)
         observed = served.tasks.records._observers
-        assert len(observed) == 1  # that of the last one, until there is another
+        assert len(observed) == 1  # the last one's, until there is another
         await peer.aclose()
         await either.wait_all_tasks_blocked()
         assert not observed

@@ -1,6 +1,6 @@
 """Tables of the reference pages that follow from the data of the core.
 
-`python -m tests.examples.reference` prints those of `docs/reference/revisions.md`.
+`python -m tests.examples.reference` prints the ones in `docs/reference/revisions.md`.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class ReaderTerminal:
     """A shell for commands, and a second terminal for a server.
 
     The port 8000 of a page becomes a free one, `/home/you` the parent of the folder, and
-    `/home/you/.venv/bin/python` the interpreter. A session id or a reference of a task
-    that a page shows becomes that of this run.
+    `/home/you/.venv/bin/python` the interpreter. A session id or a reference of a task that a
+    page shows becomes this run's.
 
     Args:
         folder: where the shell begins.
@@ -49,7 +49,7 @@ class ReaderTerminal:
         self._log = self._home / "server.log"
         self._shown = 0  # bytes of the log that the page has shown
         self._server: subprocess.Popen[bytes] | None = None
-        self._ids: dict[str, str] = {}  # that of this run, by that of the page
+        self._ids: dict[str, str] = {}  # this run's, by the page's
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.port = str(listener.getsockname()[1])
         self._environment = {

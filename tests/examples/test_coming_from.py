@@ -24,8 +24,8 @@ PAGES = {
     "fastmcp": "docs/howto/coming-from-fastmcp.md",
 }
 
-# The official SDK is in the extra `test`. The requirements of FastMCP may exclude those of the
-# tests, so it is in an environment of its own, and this variable names the interpreter there.
+# The official SDK is in the extra `test`. FastMCP's requirements may exclude the tests',
+# so it is in an environment of its own, and this variable names the interpreter there.
 FASTMCP_PYTHON = "MCP_TRIO_FASTMCP_PYTHON"
 VERSION_OF = "from importlib.metadata import version; print(version({package!r}))"
 

@@ -89,7 +89,7 @@ def test_settings_of_testing_page_find_leak(tmp_path: Path) -> None:
 
 
 def clone(copy: Path) -> None:
-    """Clone the repository, and make the copy that of the working tree."""
+    """Clone the repository, and copy the working tree's files over the clone's."""
     subprocess.run(["git", "clone", "--quiet", ROOT, copy], check=True)
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(listing, cwd=ROOT, capture_output=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""The README: it is short, its code runs, and its figures are those of the benchmarks."""
+"""The README: it is short, its code runs, and its figures are the benchmarks'."""
 
 from __future__ import annotations
 

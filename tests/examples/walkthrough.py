@@ -84,7 +84,7 @@ def play(
     Args:
         page: its path.
         folder: where the commands run; empty, or with the files of earlier pages.
-        languages: those of the blocks to play; by default all.
+        languages: the languages of the blocks to play; by default all.
         installed: the page installs the library, so that the working tree must not be used.
 
     Raises:

@@ -72,7 +72,7 @@ class Answering(Protocol):
 class AuthorizationServer:
     """A server at `issuer`.
 
-    `scopes` are those that it can grant; `lifetime` is that of its access tokens, in seconds.
+    `scopes` are those that it can grant; its access tokens are valid for `lifetime` seconds.
     `clients` maps the ids of registered clients to their metadata, and `log` has a line for each
     request. If `nonce` is set, each proof must contain it.
     """
@@ -119,7 +119,7 @@ class AuthorizationServer:
         }
 
     def token(self, resource: str, scope: str | None = None, **claims: Any) -> str:
-        """Return an access token (RFC 9068) for `resource`, like those of the token endpoint."""
+        """Return an access token (RFC 9068) for `resource`, like the token endpoint's."""
         now = int(self._clock())
         claims_set = {
             "iss": self.issuer,

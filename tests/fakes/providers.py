@@ -28,7 +28,7 @@ class KnownProvider:
     """One authorization server, and an MCP server that uses it.
 
     - `mcp` is the URL of the MCP server, `resource_metadata` its document at `prm`.
-    - `documents` are those of the authorization server, by URL; `missing` answers any other GET.
+    - `documents` are the authorization server's, by URL; `missing` answers any other GET.
     - `resource` says what it does with that parameter.
     - `needs_secret` is whether clients that were registered by hand have to send their secret.
     - `iss` is what it adds to the callback, None if nothing.

@@ -360,7 +360,7 @@ class Conversation:
     # -- Messages ----------------------------------------------------------------------------------
 
     def revision_of(self, message: Json) -> str:
-        """Return the revision of a request: E, that of the handshake, or "" if there was none."""
+        """Return the revision of a request: E, the handshake's, or "" if there was none."""
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
         if isinstance(meta, dict) and META + "protocolVersion" in meta:

@@ -1,4 +1,4 @@
-"""The tasks of the server broken on purpose: those of 2025-11-25, and those of the extension."""
+"""The tasks of the server broken on purpose: 2025-11-25's, and the extension's."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object:
         return None
     arguments = {each: pyfuncitem.funcargs[each] for each in pyfuncitem._fixtureinfo.argnames}
     if name == "trio":
-        # A clock of trio would jump while a thread works; that of asyncio knows them.
+        # trio's clock would jump while a thread works; asyncio's knows about threads.
         real = "waits_for_threads" in pyfuncitem.fixturenames
         clock = None if real else trio.testing.MockClock(autojump_threshold=0)
         trio.run(_run_test, pyfuncitem.obj, arguments, clock=clock)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Runs(Generic[T]):
-    """Runs of pytest with given outcomes, in order. `arguments` are those of each run."""
+    """Runs of pytest with given outcomes, in order. `arguments` are each run's."""
 
     def __init__(self, *outcomes: T) -> None:
         self._outcomes = list(outcomes)

@@ -275,8 +275,8 @@ class Issuer(IssuerParameter):  # type: ignore[misc]
 class AuthlibServer(AuthorizationServer):  # type: ignore[misc]
     """A server at `issuer`.
 
-    `methods` are the client authentication methods in its metadata; `lifetime` is that of access
-    tokens in seconds; `log` has a line for each request.
+    `methods` are the client authentication methods in its metadata; its access tokens are valid for
+    `lifetime` seconds; `log` has a line for each request.
     """
 
     def __init__(self, issuer: str) -> None:

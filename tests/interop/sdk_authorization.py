@@ -43,7 +43,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     """A provider that lets every user log in.
 
     `grants` are the scopes that the user agrees to, one login after the other, and after them all
-    requested ones. `lifetime` is that of access tokens, in seconds. `log` has what was done.
+    requested ones. Access tokens are valid for `lifetime` seconds. `log` has what was done.
     """
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 
 Three are npm packages, two are reference servers from PyPI, two are written with the official SDK
 and with FastMCP, and one is ours, over HTTP with a login. `MCP_TRIO_SERVERS_PYTHON` names the
-Python of an environment with `mcp-server-git`, and `MCP_TRIO_FASTMCP_PYTHON` that of one with
-`fastmcp[tasks]`.
+Python of an environment with `mcp-server-git`, and `MCP_TRIO_FASTMCP_PYTHON` the Python of one
+with `fastmcp[tasks]`.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ async def test_host_real_servers_work_together(peers: Peers) -> None:
                 await host.call_tool(HTTP, "whoami")
             assert issuer.log.count("GET /authorize") == 0
 
-            # The login is that of another program, such as `mcp-trio login`.
+            # The login comes from another program, such as `mcp-trio login`.
             async with connect_http(url, auth=login(storage)) as client:
                 await client.ping()
             host.logged_in(HTTP)
@@ -256,7 +256,7 @@ async def test_host_real_servers_work_together(peers: Peers) -> None:
 
 
 def check_lists(host: Host) -> None:
-    """Check that the merged lists are those of the servers."""
+    """Check that the merged lists are the servers'."""
     tools = {tool.name: tool for tool in host.tools()}
     assert len(tools) == len(host.tools())
     expected = {

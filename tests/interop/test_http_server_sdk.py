@@ -40,7 +40,7 @@ EVENTS = "text/event-stream"
 
 
 class RecordedRequest(NamedTuple):
-    """One request of the client and its response. `method` is that of the message in it."""
+    """One request of the client and its response. `method` is from the message in it."""
 
     verb: str
     session: str | None

@@ -38,7 +38,7 @@ CLIENTS: dict[str, Any] = {"trio": mcp_trio.connect, "asyncio": mcp_asyncio_shim
 
 
 def mounted(targets: list[str]) -> Starlette:
-    """Return an application with the server at `/mcp`, and at `/sse` that of HTTP+SSE.
+    """Return an application with the server at `/mcp`, and over HTTP+SSE at `/sse`.
 
     The requests' methods and paths are added to `targets`.
     """

@@ -190,7 +190,7 @@ const scenes = {
     await next.close();
   },
 
-  // A session that is over, by its own wish and by that of others.
+  // A session that is over, by its own wish and by others'.
   async ended(client, transport) {
     const headers = { "mcp-session-id": transport.sessionId };
     report.deleted = (await fetch(url, { method: "DELETE", headers })).status;

@@ -32,7 +32,7 @@ LEFT_OUT: Final = frozenset({"perf", "process", "slow", "interop", "conformance"
 # Their tests may take longer: see `LONGEST` in tests/conftest.py.
 TAKES_LONGER: Final = frozenset({"perf", "slow", "interop", "conformance", "node", "timeout"})
 CLOCKS: Final = frozenset({"autojump_clock", "each_driver", "mock_clock", "MockClock"})
-# Those of our own plugins, which a mark may name.
+# Our own plugins' clocks, which a mark may name.
 BY_MARK: Final = frozenset({"each_driver"})
 # What runs a test on a clock that jumps, by module.
 VIRTUAL: Final = {
@@ -193,7 +193,7 @@ class TestModule:
         return found
 
     def _reach(self, start: str) -> set[str]:
-        """Return all names that a part uses, with those of the parts that it uses."""
+        """Return all names that a part uses, itself or through the parts that it uses."""
         reached, waiting = {start}, [start]
         while waiting:
             fresh = self._names.get(waiting.pop(), set()) - reached

@@ -3,8 +3,8 @@
 The rules read live objects, as Sphinx does. A parameter or field counts as described if its name is
 in a code span or begins an entry of a section (`Args:`, `Keys:`, `Attributes:`):
 
-1. A parameter of a function in the docstring of the function, or in that of the same method of a
-   base class. One of a constructor in the docstring of the class or of a base class.
+1. A parameter of a function in the function's docstring, or in the docstring of a base class's
+   method with the same name. One of a constructor in the docstring of the class or of a base class.
 2. A field of a struct, dataclass or named tuple also in a comment above or beside it, which the
    documentation shows. Types of the wire are exempt (`WIRE`).
 3. The options of `**options: Unpack[X]` by the name of `X`, whose own docstring has each key.
@@ -301,7 +301,7 @@ def _raised(function: FunctionType) -> list[str]:
 
 @functools.cache
 def _functions(path: str) -> dict[int, ast.AST]:
-    """Return the functions of a file by their first line, that of a decorator included."""
+    """Return the functions of a file by their first line, a decorator's included."""
     if not Path(path).is_file():
         return {}  # a decorator of hypothesis has made it
     return {

@@ -104,7 +104,7 @@ HYPOTHESIS: Final = (
 )
 
 # The core from the bottom up. A unit is a folder or module of the root, or a folder of `protocol`.
-# It imports itself and lower layers. Those of one layer do not import each other, except as
+# It imports itself and lower layers. Units of one layer do not import each other, except as
 # `SAME_LAYER` notes. So the engine, which is `protocol`, knows none of the wings above it, and no
 # wing knows another: the host doesn't know the trace, and neither of them HTTP.
 LAYERS: Final = (

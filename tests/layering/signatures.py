@@ -48,7 +48,7 @@ def _entries(name: str, value: object, *, is_wire: bool) -> Iterator[tuple[str, 
     if isinstance(value, FunctionType):
         yield name, _lines_of_function(value)
     elif isinstance(value, type):
-        # Members of wire types are those of the specification's schema, which has tests of its own.
+        # Wire types have the members in the specification's schema, which has tests of its own.
         yield name, [] if is_wire else list(_lines_of_class(value))
         for member, found in _members(value).items():
             if isinstance(found, FunctionType):

@@ -46,9 +46,9 @@ class Words:
 class Findings:
     """The findings of all rules in one file, whose tree is forgotten.
 
-    `folder` is the first one of the path, or `docs` for Markdown. `complaints` are those of the
-    rules for one file, and `waits` those of the rules about time in tests, as line and text.
-    `tests` is what the rules about helpers know of a file below `tests`.
+    `folder` is the first one of the path, or `docs` for Markdown. `complaints` come from the rules
+    for one file, and `waits` from the rules about time in tests, as line and text. `tests` is what
+    the rules about helpers know of a file below `tests`.
     """
 
     file: ProjectFile

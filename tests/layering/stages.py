@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST", "PROGRAMS", "TestFile", "repeated_names", "undocumented_tests"]
 
 LONGEST: Final = 15
-# Implementations by themselves, whose words are those of a server, a client or a library.
+# Implementations by themselves, whose words are a server's, a client's or a library's.
 PROGRAMS: Final = frozenset(
     {
         "tests/fuzz_targets/broken_client.py",

@@ -144,8 +144,8 @@ def _comments(source: str) -> Iterator[Prose]:
 
 
 def _of_statements(statements: Iterable[ast.AST]) -> Iterator[Prose]:
-    # Of expressions only those of `raise` and of log calls are read: to walk all of them takes
-    # longer than everything else.
+    # Only the expressions in `raise` and in log calls are read: to walk all of them takes longer
+    # than everything else.
     for node in statements:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if not isinstance(node, ast.Module) and node.name.startswith("test_"):

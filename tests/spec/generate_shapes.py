@@ -69,7 +69,7 @@ class Writer:
         return name
 
     def text_of(self, schema: Any, name: str = "") -> str:
-        """Return the text of a schema. `name` is that of the member or type that it describes."""
+        """Return the text of a schema. `name` names the member or type that it describes."""
         if not isinstance(schema, dict) or not schema:
             return "any"
         if "$ref" in schema:

@@ -47,8 +47,8 @@ class Block:
     """Statements of a function that run one after the other.
 
     Attributes:
-        start: the offset where they begin; for the body of a function that of its definition, with
-            its decorators and defaults.
+        start: the offset where they begin; for a function's body its definition's, with
+            decorators and defaults.
         end: the offset after them. A block may contain others.
         first: the offset of the first statement.
     """
@@ -201,7 +201,7 @@ def make_map(
     Args:
         root: the copy, whose files are changed.
         sources: the files of the code.
-        arguments: those of pytest, with the tests.
+        arguments: pytest's, with the tests.
         report: the file for the map.
 
     Raises:
@@ -245,7 +245,7 @@ def _function_of(item: pytest.Item) -> str:
 
 
 def _seconds() -> float:
-    return sum(os.times()[:4])  # with those of child processes
+    return sum(os.times()[:4])  # with child processes' times
 
 
 class _Recorder:

@@ -247,7 +247,7 @@ def _distances(file: str, root: Path) -> dict[str, int]:
 
 
 def mirrored(file: str, root: Path = ROOT) -> list[str]:
-    """Return the test files that mirror a module: those of its name first, then of its folder."""
+    """Return the test files that mirror a module: by its name first, then by its folder."""
     package, *folders, name = file.split("/")
     tests = {"mcp_core": "core", "mcp_trio": "trio_", "mcp_asyncio_shim": "asyncio_shim"}[package]
     # The first folder of the tests that exists, from the module's own upwards.

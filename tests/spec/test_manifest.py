@@ -244,7 +244,7 @@ def test_requirement_links_follow_the_page_of_each_revision() -> None:
 
 
 def test_requirement_links_lead_to_pages_that_exist() -> None:
-    """The list is that of the public site map. It is committed, so that no test needs the network.
+    """The list comes from the public site map. It is committed, so that no test needs the network.
 
     To renew it, list the `.mdx` files below `docs` of the repository of the specification.
     """

@@ -55,7 +55,7 @@ class ServedLab:
     Attributes:
         store: what the server keeps its tasks in.
         runs: the names of the tools whose handlers have begun.
-        ended: those of the handlers that have ended, cancelled or not.
+        ended: the names of the tools whose handlers have ended, cancelled or not.
         release: ends the handlers that run.
     """
 

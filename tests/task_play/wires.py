@@ -289,7 +289,7 @@ class HttpClient(WireClient):
             await self.post(message)
 
     async def post(self, message: Message) -> None:
-        """Send a message, and receive those of the response."""
+        """Send a message, and receive the response's messages."""
         raise NotImplementedError
 
     async def get(self) -> None:

@@ -536,8 +536,8 @@ def hostile_server(
 
     Args:
         attack: one of `SERVER_ATTACKS`, or its name.
-        on: the method whose requests are attacked, such as `initialize`; by default that of the
-            attack, which is `tools/call` unless its sentence names another one.
+        on: the method whose requests are attacked, such as `initialize`; by default the
+            attack's, which is `tools/call` unless its sentence names another one.
 
     Raises:
         ValueError: there is no such attack.

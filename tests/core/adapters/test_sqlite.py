@@ -569,7 +569,7 @@ V1 = Path(__file__).parents[2] / "stored" / "tasks_of_workers.sql"
 
 
 def test_file_of_an_older_version_keeps_its_tasks(path: Path) -> None:
-    """Leases of tasks become those of workers, who are believed to be alive for a while."""
+    """Leases of tasks become leases of workers, which count as alive for a while."""
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         assert {record.id for record in await store.lost(10)} == {"given"}

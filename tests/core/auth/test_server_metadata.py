@@ -351,7 +351,7 @@ B = "https://b.com"
 
 
 SPELLINGS: list[tuple[str | None, str | None, str, str, bool]] = [
-    # configured, that of the token, offered, in the metadata, and whether that is noted
+    # configured, the token's, offered, in the metadata, and whether that is noted
     (None, None, f"{A}/", A, True),
     (None, None, A, f"{A}/", True),
     (None, None, A, A, False),
@@ -378,7 +378,7 @@ def test_discovery_issuer_with_another_slash_is_chosen_and_noted(
     found_ = play(whole(configured_issuer=preset, token_issuer=of_token), script)
     assert (found_.issuer, found_.iss) == (own, own)
     assert ["that is its issuer from now on" in note for note in found_.notes] == [True] * noted
-    # The cached metadata is that of both spellings.
+    # The cached metadata counts for both spellings.
     again = play(whole(configured_issuer=preset, token_issuer=of_token, cached=found_), script[:1])
     assert (again.metadata, again.notes) == (found_.metadata, found_.notes)
 

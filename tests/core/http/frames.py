@@ -22,7 +22,7 @@ UPGRADE: Final = (
 def upgrade(
     *lines: bytes, target: bytes = b"/mcp", version: bytes = b"1.1", host: bytes = b"localhost"
 ) -> bytes:
-    """A request for a WebSocket, with `lines` in place of those of the same name."""
+    """A request for a WebSocket, with `lines` in place of the ones with the same name."""
     names = {line.partition(b":")[0].lower() for line in lines}
     kept = [line for line in UPGRADE if line.partition(b":")[0] not in names]
     given = [line for line in lines if line.partition(b":")[2]]
@@ -98,7 +98,7 @@ def between(data: bytes, *others: bytes) -> bytes:
 
 
 BYE = close(1000)
-# The numbers are those of the cases of the public test suite of WebSocket (Autobahn).
+# The numbers are the case numbers in WebSocket's public test suite (Autobahn).
 ROWS: list[tuple[str, bytes, list[Any]]] = [
     ("1.1.1 an empty text", frame(TEXT) + BYE, [1000]),
     ("1.1.2 a text", message(ASK) + BYE, [ANSWER, 1000]),

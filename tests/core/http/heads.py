@@ -1,12 +1,12 @@
 r"""Raw HTTP/1.1 requests and what becomes of each: a corpus for every parser of requests.
 
-Each `Row` has the bytes of one connection, and the outcome of its first request. `status` is that
-of the rejection; `SERVED` means that the request reaches the server; `WAITS` that more bytes must
+Each `Row` has the bytes of one connection, and the outcome of its first request. `status` is the
+rejection's; `SERVED` means that the request reaches the server; `WAITS` that more bytes must
 come. In the tables a minus before a status means that we reject a request that h11 alone would
 accept: `forgiven`.
 
 Three tables: `LINES` are request lines, put before the usual headers. `FIELDS` are header lines,
-put after them. `WHOLE` is everything else, byte by byte. The tricks are those of request smuggling:
+put after them. `WHOLE` is everything else, byte by byte. The tricks come from request smuggling:
 everything about which HTTP parsers are known to disagree, each as the smallest request that shows
 it. `CHUNKS` are bodies in chunks, which h11 parses.
 """

@@ -25,7 +25,7 @@ KEYS = {"2026": bytes(range(32))}
 
 
 class VisitingServer:
-    """A server with a page. `visits` are those of each run of its tool."""
+    """A server with a page. `visits` has one for each run of a tool."""
 
     def __init__(self, **options: Any) -> None:
         self.visits: list[UrlElicitation] = []

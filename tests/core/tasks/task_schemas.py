@@ -1,8 +1,8 @@
 """The official JSON Schemas of what a peer is sent about tasks.
 
 `tests/spec/task_schemas.json` has the definitions of 2025-11-25 under its date, from
-`schema/2025-11-25/schema.json` of modelcontextprotocol/modelcontextprotocol, and those of the
-extension under 2026-07-28, from `schema/draft/schema.json` of modelcontextprotocol/ext-tasks at
+`schema/2025-11-25/schema.json` of modelcontextprotocol/modelcontextprotocol, and the
+extension's under 2026-07-28, from `schema/draft/schema.json` of modelcontextprotocol/ext-tasks at
 e4345978 (2026-08-21). Only definitions that a task needs are kept, without their descriptions.
 """
 

@@ -329,7 +329,7 @@ def test_naive_model_detects_a_wrong_record() -> None:
 
 
 def test_size_counts_what_the_record_has_until_it_ends() -> None:
-    """The arguments are those of the creation; the input requests and responses follow."""
+    """The arguments count from the creation; the input requests and responses follow."""
     question = ElicitRequest(ElicitParams(message="Which?", requested_schema={}))
     asked = len(encode(("k", question)))
     record = new_record(size=1_000)

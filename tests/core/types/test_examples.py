@@ -1,8 +1,8 @@
 """Examples of every revision: decoded and encoded again without loss.
 
 `tests/spec/examples/<revision>.jsonl` has one `{"type", "name", "value"}` per line; `type` is the
-name in the schema. Those of 2026-07-28 follow the examples that the specification publishes with
-its schema; the others are our own.
+name in the schema. The values for 2026-07-28 follow the examples that the specification publishes
+with its schema; the others are our own.
 """
 
 from __future__ import annotations

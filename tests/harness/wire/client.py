@@ -98,7 +98,7 @@ def is_closed(client: Any) -> bool:
 
 
 def break_stream(client: Any) -> None:
-    """Let the client's reading fail, as that of a socket that was reset."""
+    """Let the client's reading fail, as on a socket that was reset."""
     if either.on_trio():
         client._transport._stream._incoming.reader_closed = True
         client._transport._stream._incoming.changed.unpark_all()

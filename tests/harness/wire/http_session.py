@@ -134,7 +134,7 @@ def events_in(body: bytes) -> list[Message]:
 async def served_over_http(server: Server, **options: Any) -> AsyncIterator[MemoryListener]:
     """Serve at `/mcp`, cancelled at the end.
 
-    `options` are those of an endpoint or of `serve_http`.
+    `options` are an endpoint's or `serve_http`'s.
     """
     listener = MemoryListener()
     names = ("reply", "sessions", "limits", "subprotocols")

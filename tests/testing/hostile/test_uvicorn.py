@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 uvicorn = pytest.importorskip("uvicorn")
-# The server, with its sessions, is that of all tests of this file.
+# All tests in this file share the server, with its sessions.
 pytestmark = pytest.mark.may_leave("connection")
 
 # uvicorn serves what RFC 9112 leaves to a server, or is not about the message.

@@ -49,7 +49,7 @@ def test_file_storage_is_readable_by_the_owner_only(tmp_path: Path) -> None:
 @pytest.mark.requirement("AG-7")
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o1777])
 def test_file_storage_directory_that_others_may_write_to_raises(tmp_path: Path, mode: int) -> None:
-    """They could replace files, for example by those of another account."""
+    """They could replace files, for example with another account's."""
     storage = FileStorage(tmp_path / "to kens")
     storage.save("k", b"secret")
     storage.directory.chmod(mode)

@@ -275,7 +275,7 @@ def test_name_that_is_there_twice_is_no_server(root: Path, environ: Mapping[str,
     (root / ".mcp.json").write_text(text)
     write(find_config_files(root, environ).files[3][1], servers("a"))
     merged = find_config_files(root, environ).read()
-    assert set(merged.servers) == {"b"}  # not that of the user's file either
+    assert set(merged.servers) == {"b"}  # not the one in the user's file either
     assert "is there a second time" in str(merged.problems[0])
 
 

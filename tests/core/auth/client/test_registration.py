@@ -222,7 +222,7 @@ def test_registration_request_declares_authentication_method(
 
 @pytest.mark.requirement("AQ-9")
 def test_registration_has_the_redirect_uri_of_this_login() -> None:
-    """That of the profile has port 0: the server compares exactly."""
+    """The profile's URI has port 0: the server compares exactly."""
     used = "http://127.0.0.1:49152/callback"
     expected = posted(
         REGISTER,

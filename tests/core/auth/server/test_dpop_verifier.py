@@ -209,8 +209,7 @@ def test_proof_identifiers_are_stored_until_expiry() -> None:
         with pytest.raises(InvalidDpopProof, match="used before"):
             check(proofs, proof(TOKEN, jti="late", iat=NOW + 15), now)
         check(proofs, proof(TOKEN, jti=str(now), iat=now), now)
-    # Proofs are forgotten by periods of five seconds: that of NOW is over, and the one of 15 s
-    # later is not.
+    # Proofs are forgotten by periods of five seconds: NOW's is over, and the one 15 s later is not.
     assert repr(proofs) == "<DpopVerifier, 3 remembered>"
     check(proofs, proof(TOKEN, jti="last", iat=NOW + 145), NOW + 145)
     assert repr(proofs) == "<DpopVerifier, 1 remembered>"

@@ -124,7 +124,7 @@ TEMPLATES = [uri for uri in RESOURCES if "{" in uri]
 
 @given(st.sampled_from(TEMPLATES), st.text("abé/%2Ff.:?&=#\\ \0", max_size=12))
 def test_uri_that_a_template_serves_needs_its_scopes(template: str, rest: str) -> None:
-    """The matcher is that of the registry, with checked values and without."""
+    """The matcher is the registry's, with checked values and without."""
     uri = template.partition("{")[0] + rest
     parsed = UriTemplate(template)
     variables = parsed.variables

@@ -293,7 +293,7 @@ def test_allowed_command_with_a_variable_that_redirects_code_is_refused(name: st
         f"(.mcp.json:1:{json.dumps({'mcpServers': {'x': entry}}).index(json.dumps(name)) + 1}:"
         in (denial)
     )
-    # The list of a file of variables, and that of variables to pass on.
+    # The names in a file of variables, and the list of variables to pass on.
     with_file = server({"command": "npx", "args": ["-y", "server"]})
     assert find_denial(policy, with_file, ["GOOD"]) is None
     assert find_denial(policy, with_file, ["GOOD", name]) is not None

@@ -78,7 +78,7 @@ def test_response_queue_honest_burst_is_answered_in_full() -> None:
     assert answered == [f"p{number}" for number in range(1, 61)]
     net.send_body(call, event(result(id, {"content": []})))
     assert isinstance(net.event(), ResultReceived)
-    assert net.http.next_deadline() == 5.0  # that of the stream, whose result has arrived
+    assert net.http.next_deadline() == 5.0  # the stream's, whose result has arrived
 
 
 def test_response_queue_full_pauses_event_streams() -> None:

@@ -98,7 +98,7 @@ def test_log_level_of_stateless_request_is_used() -> None:
     assert log_at_all_levels(harness, related=2) == log_at_all_levels(harness) == []
     assert harness.conn.send_log("alert", "x", related=1)
     (message,) = harness.conn.messages_to_send()
-    assert message.related == 1  # a transport with streams sends it on that of the request
+    assert message.related == 1  # a transport with streams sends it on the request's
     harness.conn.send_result(1, EMPTY)
     harness.take_sent()
     assert not harness.conn.send_log("alert", "too late", related=1)

@@ -65,7 +65,7 @@ def test_value_that_json_cannot_hold_is_refused_with_its_path(value: Any, text: 
         {NAN: None},  # names are text
         Point(1.0),
         {"raw": msgspec.Raw(b"[null]")},
-        # Bytes of MessagePack that look like those of NaN: a text of 0xcb7f bytes.
+        # Bytes of MessagePack that look like NaN's: a text of 0xcb7f bytes.
         [None, "a" * 0xCB7F],
         [None, "\u02f0\x7f\xf0"],
     ],

@@ -222,7 +222,7 @@ def test_fit_keeps_given_cache_hints() -> None:
     ],
 )
 def test_fit_removes_fields_missing_in_revision(version: str, there: set[str]) -> None:
-    """A server sets all fields once; each client gets those of its revision."""
+    """A server sets all fields once; each client gets its revision's."""
     tool = t.Tool(
         name="n",
         title="t",

@@ -193,7 +193,7 @@ def test_methods_that_may_return_input_required() -> None:
 
 
 def test_methods_that_ask_for_a_capability_of_their_sender() -> None:
-    """Those of the extension for tasks, which both sides have to declare."""
+    """The methods of the extension for tasks, which both sides have to declare."""
     asking = {(row.name, row.since, row.asks) for row in METHODS if row.asks}
     extension = ("extensions", "io.modelcontextprotocol/tasks")
     assert asking == {(f"tasks/{verb}", E, extension) for verb in ("get", "update", "cancel")}

@@ -83,7 +83,7 @@ class Repository:
                 found.setdefault(ast.unparse(node.targets[0]), node)
 
     def types_for(self, file: str) -> dict[str, ast.stmt]:
-        """Return the types that a file can use: those of its server, of several in a repository."""
+        """Return the types that a file can use: its server's, if a repository has several."""
         server = "/".join(file.split("/")[:2]) if file.startswith("src/") else ""
         return self._types.setdefault(server, {})
 

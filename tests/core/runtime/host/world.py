@@ -59,7 +59,7 @@ class FakeSource(ServerSource):
         error: raised instead of connecting, or None.
         launch: returned by `prepare`.
         gate: connecting waits for it.
-        options: those of each attempt to connect.
+        options: the options of each attempt to connect.
         entered: the inputs of each attempt.
     """
 

@@ -183,7 +183,7 @@ async def test_login_client_secret_is_stored_with_tokens(world: OAuthWorld, tmp_
 async def test_login_settings_are_stored_and_used_by_other_commands(
     world: OAuthWorld, tmp_path: Path
 ) -> None:
-    """With an authorization server like that of a big cloud: another issuer, no list for PKCE."""
+    """With an authorization server like a big cloud's: another issuer, no list for PKCE."""
     world.deviate()
     settings = {
         "--metadata-issuer": ["--metadata-issuer", "https://as.example/{tenant}"],

@@ -58,7 +58,7 @@ def test_task_line_takes_the_place_of_progress(lab: tuple[str, ...]) -> None:
     assert "━" not in after
     result = run(*words)
     assert result.stdout == "surveyed\n"
-    # Progress before the task was known is that of the call.
+    # Progress before the task was known belongs to the call.
     assert result.stderr in ("", "0 of 10  Step 0\n")
 
 

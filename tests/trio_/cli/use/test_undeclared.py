@@ -53,7 +53,7 @@ INVALID_LISTS = dict.fromkeys(
 def test_undeclared_capability_that_is_unknown_is_absent(
     words: tuple[str, ...], lists: dict[str, Any]
 ) -> None:
-    """Each method is requested once, and the error is that of a server that has nothing."""
+    """Each method is requested once, and the error is the same as for a server that has nothing."""
     result = run(*words, "--trace", *answering({}, **lists))
     assert "did not declare" not in result.stderr
     sent = [line for line in result.stderr.splitlines() if line.startswith("\u2192 ")]

@@ -65,7 +65,7 @@ def case(
         start: the capabilities of client and server with which all three conversations begin; None
             for conversations that have their own beginning.
         pass_start: other capabilities for the one that passes.
-        side: by default that of the last line of `fails`.
+        side: by default the side that sent the last line of `fails`.
     """
     begins = [] if start is None else Start(revision, *start).messages()
     begins_pass = begins if pass_start is None else Start(revision, *pass_start).messages()
