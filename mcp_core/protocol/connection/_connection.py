@@ -837,8 +837,8 @@ class Connection:
                 exc if self.state is State.OPENING else ConnectionLost(f"no new session: {exc}")
             )
             return
-        for problem in reply.problems if reply is not None else ():
-            self._report(f"the result that opens the connection: {problem}")
+        for place, problem in reply.problems.items() if reply is not None else ():
+            self._report(f"the result that opens the connection: {problem}", f"opening {place}")
         if isinstance(outcome, Peer):
             self._on_negotiated(outcome)
             return

@@ -69,7 +69,7 @@ class OpeningReply(Struct, frozen=True):
         status: the HTTP status, None without HTTP, 0 if there was no HTTP response either.
         late: a result of the probe that arrived after its timeout.
         failure: the transport's error, if there was no JSON-RPC response.
-        problems: what could not be read of the result is appended to it.
+        problems: what could not be read of the result is added to it, by its place.
     """
 
     result: Raw | bytes | None = None
@@ -77,7 +77,7 @@ class OpeningReply(Struct, frozen=True):
     status: int | None = None
     late: Raw | bytes | None = None
     failure: McpTrioError | None = None
-    problems: list[str] = []
+    problems: dict[str, str] = {}
 
     @property
     def is_inconclusive(self) -> bool:
@@ -408,7 +408,7 @@ def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
     )
 
 
-def _handshake_peer(config: Config, raw: Raw | bytes, problems: list[str]) -> Peer:
+def _handshake_peer(config: Config, raw: Raw | bytes, problems: dict[str, str]) -> Peer:
     try:
         result = _read(t.InitializeResult, _read_initialization, raw, problems)
     except InvalidPayload as exc:
@@ -428,7 +428,7 @@ def _handshake_peer(config: Config, raw: Raw | bytes, problems: list[str]) -> Pe
 
 
 def _read(
-    kind: type[T], read: Callable[[Raw | bytes], T], raw: Raw | bytes, problems: list[str]
+    kind: type[T], read: Callable[[Raw | bytes], T], raw: Raw | bytes, problems: dict[str, str]
 ) -> T:
     """Decode a result with `read`, or by its usable parts.
 
@@ -442,11 +442,11 @@ def _read(
             found, left_out = read_leniently(kind, raw, keeps_unknown=False)
         except InvalidPayload:
             raise exc from None
-        problems += left_out.values()
+        problems |= left_out
         return found
 
 
-def _read_complete_discovery(raw: Raw | bytes, problems: list[str]) -> t.DiscoverResult | None:
+def _read_complete_discovery(raw: Raw | bytes, problems: dict[str, str]) -> t.DiscoverResult | None:
     """Decode the result of `server/discover`. Return None if it is malformed or not complete."""
     try:
         result = _read(t.DiscoverResult, _read_discovery, raw, problems)

@@ -403,6 +403,20 @@ def test_renew_opens_session_and_keeps_requests(version: str) -> None:
     assert (failed.token, type(failed.error)) == ("T", ConnectionLost)
 
 
+@pytest.mark.parametrize("version", STATEFUL)
+def test_renewed_sessions_that_deviate_are_reported_once_a_place(version: str) -> None:
+    """The text has what a peer chooses, and what was reported is kept as long as the connection."""
+    harness = client(version)
+    for number in range(5):
+        harness.conn.reinitialize(harness.now)
+        answer = initialize_response(harness, version)
+        answer["result"]["capabilities"] = {"tools": [f"t{number}"] * number or 5}
+        answer["result"]["instructions"] = [f"i{number}"] if number else 5
+        found = type_names(harness.receive(answer))
+        assert found == ["InputProblem"] * (0 if number else 2) + ["PeerReady"]
+        harness.take_sent()
+
+
 def test_renew_failed_closes_connection() -> None:
     harness = client(D)
     harness.conn.send_request("ping", token="T")

@@ -522,7 +522,7 @@ def test_negotiation_reads_a_handshake_that_deviates_and_names_it(
     assert peer.info is not None
     assert peer.info.name == name
     assert peer.capabilities == t.ServerCapabilities(tools=t.ToolsCapability())
-    assert [line[: len(problem)] for line in reply.problems] == [problem]
+    assert [line[: len(problem)] for line in reply.problems.values()] == [problem]
 
 
 @pytest.mark.requirement(
