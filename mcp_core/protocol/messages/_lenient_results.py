@@ -7,7 +7,8 @@ peer.
 1. An entry of a list that cannot be read is left out, and so is an optional member. A list of
    nothing but such entries isn't readable. Nor is an object without a member that it must have, so
    that the next larger part is left out, up to the whole result.
-2. What protects someone, or says what to do next, is never left out (`_NEVER_LEFT_OUT`).
+2. What protects someone, or says what to do next, is never left out (`_NEVER_LEFT_OUT`). Nor is a
+   part of a conversation, which would mean something else without it (`_REFUSED`).
 3. A content block of an unknown type is kept as it is, for a client (`UnknownContent`).
 4. All that was left out in places of one kind makes one line, however much it is.
 """
@@ -24,8 +25,9 @@ from msgspec import Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 
 from mcp_core import types as t
-from mcp_core._text import shorten_text
+from mcp_core._text import escape_text, shorten_text
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
+from mcp_core.urls._url import redacted_url
 
 __all__ = ["LenientReader"]
 
@@ -38,6 +40,9 @@ _MOST_NAMES: Final = 3  # entries that a line names
 _MAX_NAME: Final = 60  # characters of an entry's name
 _MAX_REASON: Final = 200  # characters
 _NAMES: Final = ("name", "uri", "uriTemplate", "taskId", "type")
+_URIS: Final = ("uri", "uriTemplate")
+_EMPTY: Final = "read as empty"
+_LEFT_OUT: Final = "left out"
 
 # Without these the rest would mean something else: a list would seem complete, a form filled in,
 # or an object would seem to have the other one of two members.
@@ -47,6 +52,13 @@ _NEVER_LEFT_OUT: Final[Mapping[type[Struct], tuple[str, ...]]] = {
     t.ElicitResult: ("content",),
     t.GetTaskResult: ("input_requests", "result", "error"),
     t.CancelTaskResult: ("task_id", "status"),
+}
+# What isn't done to a list, by its member: it cannot be read then. A server without a list of
+# versions is an older one, and isn't one that speaks none.
+_REFUSED: Final[Mapping[tuple[type[Struct], str], str]] = {
+    (t.GetPromptResult, "messages"): _LEFT_OUT,
+    (t.CreateMessageResult, "content"): _LEFT_OUT,
+    (t.DiscoverResult, "supported_versions"): _EMPTY,
 }
 # Read as a whole or not at all. A tool without annotations counts as destructive; one that keeps
 # `readOnlyHint` and loses `destructiveHint` would count as harmless.
@@ -62,8 +74,9 @@ _STAND_INS: Final[Mapping[type[Struct], Mapping[str, Callable[[], Any]]]] = {
     t.Implementation: {"version": str},
     t.InitializeResult: {"server_info": lambda: t.Implementation("", "")},
 }
-# The state of a task that was not asked for. It isn't a result, so it isn't one without content.
-_OF_TASKS: Final = frozenset(("task", "taskId"))
+# The types whose `content` may only be missing if another member says that this is a tool's result.
+# Else it is something that was not asked for, such as a task, or an error.
+_TOOL_RESULTS: Final = (t.CallToolResult, t.ToolResultContent)
 
 _read_members = reader(dict[str, Raw])
 _read_items = reader(list[Raw])
@@ -127,6 +140,7 @@ class LenientReader:
             more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
             because = "was {}: {}" if len(found) == 1 else "were {}; the first: {}"
             line = f"{names}{more} {because.format(action, found[0].reason)}"
+            line = escape_text(line)  # `repr` leaves some invisible characters
             lines[pattern] = f"{lines[pattern]}; {line}" if pattern in lines else line
         return lines
 
@@ -154,7 +168,7 @@ class LenientReader:
     ) -> list[Any]:
         first = _first(data)
         if first == b"n":
-            self._note(place, "", "read as empty", "it is null")
+            self._note(place, "", _EMPTY, "it is null")
             return []
         if first in (b'"', b"{") and t.TextContent in _members_of(kind):
             self._note(place, "", "read as a list of one entry", str(error))
@@ -172,7 +186,7 @@ class LenientReader:
             except InvalidPayload as exc:
                 del self._found[before:]
                 reason = reason or exc
-                self._note((*place, index), _name_of(item), "left out", str(exc))
+                self._note((*place, index), _name_of(item), _LEFT_OUT, str(exc))
         if reason is not None and not found:
             raise InvalidPayload(f"no entry of {_path(place)} can be read: {reason}")
         return found
@@ -195,16 +209,24 @@ class LenientReader:
             before = len(self._found)
             try:
                 values[field.name] = self._read(field.type, members[name], inner)
+                self._check_list(_REFUSED.get((kind, field.name)), inner, before)
             except InvalidPayload as exc:
                 del self._found[before:]
                 action = self._set_in_doubt(kind, field, members[name], values)
                 if not action and (field.required or _is_needed(kind, field.name)):
                     raise
-                self._note(inner, "", action or "left out", str(exc))
+                self._note(inner, "", action or _LEFT_OUT, str(exc))
         try:
             return kind(**values)
         except ValueError as exc:
             raise _located(InvalidPayload(str(exc)), place) from None
+
+    def _check_list(self, refused: str | None, place: tuple[str | int, ...], before: int) -> None:
+        """Refuse the list at `place` if `refused` was done to it, or to one of its entries."""
+        for each in self._found[before:] if refused else ():
+            is_entry = all(isinstance(part, int) for part in each.place[len(place) :])
+            if is_entry and each.action == refused:
+                raise InvalidPayload(each.reason)
 
     def _missing(
         self,
@@ -214,10 +236,10 @@ class LenientReader:
         place: tuple[str | int, ...],
     ) -> Any:
         stand_in = _STAND_INS.get(kind, {}).get(field.name)
-        if stand_in is None or _OF_TASKS & members.keys():
+        if stand_in is None or (kind in _TOOL_RESULTS and not _is_tool_result(members)):
             missing = f"Object missing required field `{field.encode_name}`"
             raise _located(InvalidPayload(missing), place)
-        self._note((*place, field.encode_name), "", "read as empty", "it is missing")
+        self._note((*place, field.encode_name), "", _EMPTY, "it is missing")
         return stand_in()
 
     def _set_in_doubt(
@@ -239,8 +261,13 @@ class LenientReader:
         place: tuple[str | int, ...],
         error: InvalidPayload,
     ) -> Any:
-        """Read a content block of one of `kinds`. A text stands for the block that has it."""
+        """Read a content block of one of `kinds`. A text, or a list of it alone, stands for it."""
         first = _first(data)
+        if first == b"[":
+            items = _read_items(data)
+            if len(items) == 1 and _first(items[0]) == b"{":
+                self._note(place, "", "read as its only entry", str(error))
+                return self._read_block(kinds, items[0], place, error)
         if first == b'"':
             self._note(place, "", "read as a text block", str(error))
             return t.TextContent(_read_text(data))
@@ -290,14 +317,21 @@ def _first(data: Raw | bytes) -> bytes:
     return bytes(memoryview(data)[:1])
 
 
+def _is_tool_result(members: Mapping[str, Raw]) -> bool:
+    return "structuredContent" in members or bytes(members.get("isError", b"")) == b"true"
+
+
 def _name_of(item: Raw) -> str:
-    """Return how a line shows the name of an entry, if it has one."""
+    """Return how a line shows the name of an entry, if it has one. A URI may have secrets."""
     try:
         members = _read_members(item)
-        name = next((members[name] for name in _NAMES if name in members), None)
-        return "" if name is None else f" {shorten_text(_read_text(name), _MAX_NAME)!r}"
+        member = next((name for name in _NAMES if name in members), None)
+        if member is None:
+            return ""
+        text = _read_text(members[member])
     except InvalidPayload:
         return ""
+    return f" {redacted_url(text) if member in _URIS else repr(shorten_text(text, _MAX_NAME))}"
 
 
 def _pattern(place: tuple[str | int, ...]) -> str:

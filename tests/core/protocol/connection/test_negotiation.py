@@ -117,6 +117,15 @@ OPENINGS: list[Any] = [
     ),
     pytest.param(
         DUAL,
+        [
+            (probe(), OpeningReply(result=b'{"supportedVersions":null,"capabilities":{}}')),
+            (handshake(), initialize_result(D)),
+        ],
+        D,
+        id="dual: null for the versions",
+    ),
+    pytest.param(
+        DUAL,
         [(probe(), OpeningReply(result=b"{}")), (handshake(), initialize_result(A))],
         A,
         id="dual: an empty result",

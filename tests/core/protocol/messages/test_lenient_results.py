@@ -104,11 +104,14 @@ def read(kind: Any, document: Any, *, keeps_unknown: bool = True) -> tuple[Any, 
         ),
         (
             t.GetPromptResult,
-            {"messages": [{"role": "system", "content": TEXT}, {"role": "user", "content": "hi"}]},
-            t.GetPromptResult(messages=[t.PromptMessage("user", HI)]),
+            {"messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": [TEXT]}]},
+            t.GetPromptResult(messages=[t.PromptMessage("user", HI)] * 2),
             [
-                "messages[0] was left out: Invalid enum value 'system' (at messages[0].role)",
-                "messages[1].content was read as a text block: Expected `object`, got `str`",
+                (
+                    "messages[0].content was read as a text block: Expected `object`, got `str`;"
+                    " messages[1].content was read as its only entry: Expected `object`,"
+                    " got `array`"
+                )
             ],
         ),
         (
@@ -144,6 +147,12 @@ def read(kind: Any, document: Any, *, keeps_unknown: bool = True) -> tuple[Any, 
             t.CallToolResult,
             {"structuredContent": {"rows": 3}},
             t.CallToolResult(content=[], structured_content={"rows": 3}),
+            ["content was read as empty: it is missing"],
+        ),
+        (
+            t.CallToolResult,
+            {"isError": True, "error": "no such file"},
+            t.CallToolResult(content=[], is_error=True),
             ["content was read as empty: it is missing"],
         ),
         (
@@ -292,7 +301,6 @@ def test_failure_never_looks_like_a_success(flag: Any, is_error: bool) -> None:
         # Nothing but unreadable entries
         (t.ListToolsResult, {"tools": [{"name": "mail"}, 5]}),
         (t.CallToolResult, {"content": [{"type": "image"}], "structuredContent": {}}),
-        (t.GetPromptResult, {"messages": [{"role": "system", "content": TEXT}]}),
         (t.CompleteResult, {"completion": {"values": [1]}}),
         # A list that would seem to be complete
         (t.ListToolsResult, {"tools": [GOOD], "nextCursor": 2}),
@@ -305,8 +313,28 @@ def test_failure_never_looks_like_a_success(flag: Any, is_error: bool) -> None:
         (t.ReadResourceResult, {"contents": "hi"}),
         (t.CallToolResult, {"task": {"taskId": "T"}}),
         (t.CallToolResult, {"taskId": "T", "status": "working"}),
+        (t.CallToolResult, {"error": "refused"}),
+        (t.CallToolResult, {"error": "refused", "isError": False}),
+        (t.CallToolResult, {"error": "refused", "isError": None}),
+        (t.CallToolResult, {"toolResult": {"rows": 3}}),
+        (t.CallToolResult, {"resultType": "input_required", "inputRequests": {}}),
+        (t.CallToolResult, {}),
         (t.CallToolResult, [TEXT]),
         (t.CallToolResult, None),
+        # A part of a conversation
+        (
+            t.GetPromptResult,
+            {"messages": [{"role": "system", "content": TEXT}, {"role": "user", "content": TEXT}]},
+        ),
+        (t.GetPromptResult, {"messages": [{"role": "user", "content": TEXT}, 5]}),
+        (t.GetPromptResult, {"messages": [{"role": "user", "content": [TEXT, TEXT]}]}),
+        (t.GetPromptResult, {"messages": [{"role": "user", "content": [[TEXT]]}]}),
+        (
+            t.CreateMessageResult,
+            {"role": "assistant", "model": "m", "content": [TEXT, {"type": "image"}]},
+        ),
+        # A server of older revisions, which is asked for them by `initialize`
+        (t.DiscoverResult, {"supportedVersions": None, "capabilities": {}}),
         # What says how to go on
         (t.CallToolResult, {"content": [TEXT], "resultType": 1}),
         (t.CancelTaskResult, {"taskId": "T", "status": "gone"}),
@@ -327,15 +355,70 @@ def test_result_without_a_usable_part_is_refused(kind: Any, document: Any) -> No
         read(kind, document)
 
 
-def test_block_of_an_unknown_type_is_left_out_where_it_cannot_be_kept() -> None:
+def test_block_of_an_unknown_type_is_refused_where_it_cannot_be_kept() -> None:
     """A server encodes what its client has sent, and nothing may send such a block."""
     video = {"type": "video", "data": ""}
     answer: Any = {"role": "assistant", "model": "m", "content": [TEXT, video]}
-    found, [problem] = read(t.CreateMessageResult, answer, keeps_unknown=False)
-    assert found.content == [HI]
-    assert problem.startswith("content[1] 'video' was left out: Invalid value 'video'")
+    for content in ([TEXT, video], video):
+        with pytest.raises(InvalidPayload):
+            read(t.CreateMessageResult, answer | {"content": content}, keeps_unknown=False)
+
+
+def test_members_inside_a_conversation_are_left_out() -> None:
+    """A member for display only isn't a part of it."""
+    block = TEXT | {"annotations": {"priority": "high", "audience": ["bot", "user"]}}
+    answer: Any = {"role": "assistant", "model": "m", "content": [block]}
+    found, problems = read(t.CreateMessageResult, answer, keeps_unknown=False)
+    hinted = t.TextContent("hi", annotations=t.Annotations(audience=["user"]))
+    assert found.content == [hinted]
+    assert len(problems) == 2
+
+
+def test_missing_content_inside_a_message_needs_a_sign_of_a_result() -> None:
+    inner: Any = {"type": "tool_result", "toolUseId": "1", "structuredContent": {}}
+    answer: Any = {"role": "user", "model": "m", "content": inner}
+    found, _ = read(t.CreateMessageResult, answer, keeps_unknown=False)
+    assert found.content.content == []
+    del inner["structuredContent"]
     with pytest.raises(InvalidPayload):
-        read(t.CreateMessageResult, answer | {"content": video}, keeps_unknown=False)
+        read(t.CreateMessageResult, answer, keeps_unknown=False)
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("https://h/a?token=hunter2", "'https://h/a'"),
+        ("https://h/a#token=hunter2", "'https://h/a'"),
+        ("https://user:hunter2@h/a", "'...@h/a'"),
+        ("db://user:hunter2?x@h", "'db://...'"),
+        ("x:{?hunter2}", "'x:{'"),
+        ("x:\x1b[2J", r"'x:\x1b[2J'"),
+    ],
+)
+@pytest.mark.parametrize("member", ["uri", "uriTemplate"])
+def test_line_shows_the_uri_of_an_entry_without_its_secrets(
+    member: str, uri: str, shown: str
+) -> None:
+    good: Any = {"name": "a", "uri": "x:a", "uriTemplate": "x:a"}
+    kind: Any = {"uri": t.ListResourcesResult, "uriTemplate": t.ListResourceTemplatesResult}[member]
+    name = {"uri": "resources", "uriTemplate": "resourceTemplates"}[member]
+    _, [line] = read(kind, {name: [good, {member: uri}]})
+    assert line.startswith(f"{name}[1] {shown} was left out: ")
+    assert "hunter2" not in line
+
+
+def test_line_escapes_what_cannot_be_seen() -> None:
+    """In an entry's name, and in a text that an error repeats. `repr` leaves some of it."""
+    hidden = "\x1b[2J\u202e\u3164"
+    roles = {"audience": ["user", hidden]}
+    content = [TEXT | {"annotations": roles}, {"type": hidden, "name": 5}]
+    found, problems = read(t.CallToolResult, {"content": content}, keeps_unknown=False)
+    assert len(found.content) == 1
+    assert len(problems) == 2
+    for line in problems:
+        assert r"\u3164" in line
+        assert line.isascii()
+        assert line.isprintable()
 
 
 def test_thousand_unreadable_entries_are_one_short_line() -> None:
