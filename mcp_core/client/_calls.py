@@ -83,6 +83,7 @@ _TIMEOUT: Final = 60.0  # enough for most tools, and about as long as a user wai
 _MAX_TIMEOUT: Final = 300.0
 
 _MAX_PAGES: Final = 10_000  # a longer listing is taken for an endless one
+_MAX_PROBLEMS: Final = 100  # lines about one list; each page has a few
 
 # About how many bytes each value of a decoded page takes in addition to its text. No page takes
 # more than 1.7 times the estimate (CPython 3.11).
@@ -108,7 +109,8 @@ class CallOptions(TypedDict, total=False):
         headers: over HTTP, more headers of the request. They replace the client's headers of the
             same name. Such a request is always sent, too.
         problems: a list to which the call appends what it left out of its result, because it could
-            not be read: a line for each kind of place. The first of each kind is logged, too.
+            not be read: a line for each kind of place, and at most about 100 for all pages of a
+            list. The first of each kind is logged, too.
         check_output: what follows if a tool's result doesn't fit the tool's output schema: "error"
             raises `InvalidToolResult`, "warn" logs it and adds it to `problems`, "off" doesn't
             compare. Default: the client's option of that name.
@@ -441,6 +443,8 @@ class PagedList(Generic[T]):
         self._cursor: str | None = None
         self._seen: set[str] = set()
         self._last_page: list[T] = []
+        self._problems: list[str] = []
+        self._more_problems = 0
 
     def __repr__(self) -> str:
         more = ", not at the end" if self.has_more else ""
@@ -490,6 +494,19 @@ class PagedList(Generic[T]):
                 f"more. They take about {self._size} bytes of memory, and the limit is "
                 f"{self._limit}; connect with a higher max_listing"
             )
+
+    def add_problems(self, problems: list[str]) -> None:
+        """Add what was left out of a page. The first 100 lines of all pages are kept."""
+        room = _MAX_PROBLEMS - len(self._problems)
+        self._problems += problems[:room]
+        self._more_problems += len(problems[room:])
+
+    @property
+    def problems(self) -> list[str]:
+        """Lines about the pages' omissions. The last one says how many more lines there were."""
+        more = self._more_problems
+        line = f"{self.method}: {more} more lines about further pages were left out"
+        return [*self._problems, line] if more else self._problems
 
     def refused(self) -> bool:
         """End the list at a cursor that the server has refused, and return True if that is "".

@@ -755,23 +755,32 @@ class AbstractClient(abc.ABC):
         invalid_params = self.peer.dialect.codes[Fault.INVALID_PARAMS]
         limit = self._conn.config.limits.listing
         pages: PagedList[Any] = PagedList(method, member, limit)
+        problems = options.get("problems", [])
+        of_page: list[str] = []
+        options["problems"] = of_page
         may_restart = True
-        while pages.has_more:
-            try:
-                pages.add_page((yield from self._cached(method, pages.params, options)))
-            except (PeerError, RemoteProtocolError) as exc:
-                # A cached page has led to a cursor that doesn't work, and would do so again.
-                if self._cache is not None:
-                    self._cache.discard(method)
-                unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
-                # A cursor that has expired works when the list is read anew; one that never does
-                # may be the server's way to end a list.
-                if unknown_cursor and not may_restart and pages.refused():
-                    continue
-                if not (may_restart and pages.params and unknown_cursor):
-                    raise
-                may_restart = False
-                pages = PagedList(method, member, limit)
+        try:
+            while pages.has_more:
+                try:
+                    pages.add_page((yield from self._cached(method, pages.params, options)))
+                    pages.add_problems(of_page)
+                    of_page.clear()
+                except (PeerError, RemoteProtocolError) as exc:
+                    # A cached page has led to a cursor that doesn't work, and would do so again.
+                    if self._cache is not None:
+                        self._cache.discard(method)
+                    unknown_cursor = isinstance(exc, PeerError) and exc.code == invalid_params
+                    # A cursor that has expired works when the list is read anew; one that never
+                    # does may be the server's way to end a list.
+                    if unknown_cursor and not may_restart and pages.refused():
+                        continue
+                    if not (may_restart and pages.params and unknown_cursor):
+                        raise
+                    may_restart = False
+                    pages = PagedList(method, member, limit)
+        finally:
+            problems += pages.problems
+            options["problems"] = problems
         if pages.problem:
             self._report(pages.problem, options)
         return pages.items

@@ -366,6 +366,41 @@ async def test_client_leaves_out_an_entry_that_cannot_be_read_and_names_it(
 
 
 @pytest.mark.parametrize("version", [D, E])
+async def test_client_pages_that_deviate_make_at_most_a_hundred_lines_and_one(
+    version: str,
+) -> None:
+    """A server chooses how many pages there are."""
+    found = ["of another call"]
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        for ended in False, True:  # the second time most pages come from the cache
+            task = CallTask(nursery, lambda: client.list_tools(problems=found))
+            for number in range(130):
+                page: Message = {"tools": [GOOD, {"name": f"b{number}"}], **CACHED}
+                if number < 129:
+                    page["nextCursor"] = f"{number}"
+                if version == D or not ended:
+                    await wire.send(result((await wire.receive())["id"], page))
+            await task.ended.wait()
+            assert len(task.result) == 130
+            other, *lines, last = found
+            assert (other, len(lines)) == ("of another call", 100)
+            assert "'b99' was left out" in lines[-1]
+            assert last == "tools/list: 30 more lines about further pages were left out"
+            del found[1:]
+
+
+async def test_client_list_that_is_cancelled_keeps_the_lines_of_its_pages() -> None:
+    found: list[str] = []
+    async with connected() as (client, wire), either.open_nursery() as nursery:
+        task = CallTask(nursery, lambda: client.list_tools(problems=found, timeout=5))
+        page: Message = {"tools": [GOOD, {"name": "bad"}], "nextCursor": "2"}
+        await wire.send(result((await wire.receive())["id"], page))
+        await task.ended.wait()
+        assert isinstance(task.error, CallTimeout)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("version", [D, E])
 async def test_client_list_of_nothing_but_unreadable_entries_raises(version: str) -> None:
     async with connected(version) as (client, wire), either.open_nursery() as nursery:
         task = CallTask(nursery, client.list_tools)
@@ -438,6 +473,44 @@ async def test_client_output_that_does_not_fit_is_treated_as_the_option_says(
         assert task.error.result.structured_content == {"rows": "3"}
     else:
         assert task.result.structured_content == {"rows": "3"}
+
+
+async def test_client_line_about_an_output_has_no_hidden_characters() -> None:
+    """The place in the output is a name that the server has chosen."""
+    problems: list[str] = []
+    output = {"type": "object", "additionalProperties": {"type": "integer"}}
+    async with connected(D) as (client, wire), either.open_nursery() as nursery:
+        listing = CallTask(nursery, client.list_tools)
+        tools = [GOOD | {"outputSchema": output}]
+        await wire.send(result((await wire.receive())["id"], {"tools": tools}))
+        await listing.ended.wait()
+        options: Any = {"problems": problems, "check_output": "warn"}
+        task = CallTask(nursery, lambda: client.call_tool("good", **options))
+        answer = {"content": [], "structuredContent": {"\x1b[2J\u202e": "3"}}
+        await wire.send(result((await wire.receive())["id"], answer))
+        await task.ended.wait()
+    [line] = problems
+    assert line.isprintable()
+    assert line.isascii()
+
+
+@pytest.mark.parametrize(
+    ("version", "answer"),
+    [
+        (D, {"error": "refused"}),
+        (E, {"error": "refused"}),
+        (D, {"toolResult": {"rows": 3}}),
+        (E, {"toolResult": {"rows": 3}}),
+        (D, {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}),
+    ],
+)
+async def test_client_result_of_another_kind_is_no_empty_one(version: str, answer: Any) -> None:
+    async with connected(version) as (client, wire), either.open_nursery() as nursery:
+        task = CallTask(nursery, lambda: client.call_tool("t"))
+        await wire.send(result((await wire.receive())["id"], answer))
+        await task.ended.wait()
+        assert isinstance(task.error, RemoteProtocolError)
+        assert "missing required field `content`" in str(task.error)
 
 
 async def test_client_option_check_output_of_another_value_raises() -> None:

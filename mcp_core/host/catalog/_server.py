@@ -37,6 +37,7 @@ _KINDS: Final[Mapping[CatalogList, DefinitionKind]] = {
     "resource templates": "resource template",
 }
 _MAX_PROBLEM: Final = 300  # characters
+_MAX_LEFT_OUT: Final = 200  # lines about one list; a call has about half of that at most
 # Definitions whose digests are computed in one step. They take some milliseconds.
 _STEP: Final = 50
 
@@ -149,7 +150,10 @@ class ServerCatalog:
         self._compare()
 
     def set_list(self, name: CatalogList, items: Sequence[Any]) -> None:
-        """Replace the list `name` by `items`. A list above its limit is a problem instead."""
+        """Replace the list `name` by `items`. A list above its limit is a problem instead.
+
+        Call `set_left_out` after it: what was left out of the list before is forgotten.
+        """
         for _ in self.set_list_in_steps(name, items):
             pass
 
@@ -169,6 +173,7 @@ class ServerCatalog:
             self.set_problem(name, f"a definition cannot be compared: {exc}")
             return
         self.problems.pop(name, None)
+        self.left_out.pop(name, None)
         self._lists[name] = items
         if name == "tools":
             self._tools = {tool.name: tool for tool in items}
@@ -179,11 +184,17 @@ class ServerCatalog:
         self.problems[name] = escape_text(shorten_text(problem, _MAX_PROBLEM))
 
     def set_left_out(self, name: CatalogList, problems: Iterable[str]) -> None:
-        """Keep what was left out of the list `name`, as its call says in `problems`."""
+        """Keep what was left out of the list `name`, as its call says in `problems`.
+
+        Of more than 200 lines, the last one says how many there were.
+        """
         self.left_out.pop(name, None)
-        lines = tuple(escape_text(shorten_text(each, _MAX_PROBLEM)) for each in problems)
+        lines = list(problems)
+        if len(lines) > _MAX_LEFT_OUT:
+            lines[_MAX_LEFT_OUT - 1 :] = [f"{len(lines) - _MAX_LEFT_OUT + 1} more lines"]
         if lines:
-            self.left_out[name] = lines
+            found = (escape_text(shorten_text(each, _MAX_PROBLEM)) for each in lines)
+            self.left_out[name] = tuple(found)
 
     def unread(self, name: CatalogList) -> str:
         """Return why the list `name` isn't up to date or complete, as a phrase, or "" if it is."""

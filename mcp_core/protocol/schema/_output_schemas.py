@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from mcp_core._errors import InvalidToolResult
+from mcp_core._text import escape_text
 from mcp_core.protocol.jsonrpc._codec import encode, reader
 
 from ._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
@@ -81,7 +82,7 @@ class OutputSchemas:
         error = None if mode == "off" else self.find_error(name, result)
         if error is None:
             return
-        problem = f"the result of tool {name!r} {error}"
+        problem = escape_text(f"the result of tool {name!r} {error}")
         if mode != "warn":
             raise InvalidToolResult(problem, result)
         self._report(problem, options)

@@ -147,6 +147,24 @@ def test_omissions_of_a_list_are_escaped_and_replaced() -> None:
     assert catalog.unread("prompts") == ""
 
 
+def test_omissions_of_a_list_are_forgotten_with_it() -> None:
+    catalog = full()
+    catalog.set_left_out("tools", ["x"])
+    catalog.set_problem("tools", "it timed out")
+    assert catalog.left_out == {"tools": ("x",)}
+    catalog.set_list("tools", [])
+    assert catalog.left_out == {}
+
+
+def test_omissions_of_a_list_are_at_most_two_hundred_lines() -> None:
+    catalog = full()
+    catalog.set_left_out("tools", map(str, range(200)))
+    assert catalog.left_out["tools"][-1] == "199"
+    catalog.set_left_out("tools", map(str, range(100_000)))
+    lines = catalog.left_out["tools"]
+    assert (len(lines), lines[-2:]) == (200, ("198", "99801 more lines"))
+
+
 def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
     catalog = full()
     catalog.pin_first()
