@@ -54,7 +54,8 @@ class ServerConfig:
         header_variables: names of environment variables with headers' values, by header name.
         bearer_variable: the environment variable with a bearer token, by name; or None.
         connect_timeout: seconds that the server may take until it is connected; None if not set.
-        call_timeout: seconds that a call may take; None if not set.
+        call_timeout: seconds of a call without a response or progress; None if not set. A call's
+            `max_timeout` bounds it in all.
         disabled: whether the file says that the server is not to be used.
         allowed_tools: the tools that may be used; None for all, and an empty list for none.
         denied_tools: the tools that may not be used, allowed ones included.

@@ -36,7 +36,8 @@ class ServerSource(abc.ABC):
         replaces: files of more trusted scopes, with their scopes, whose server of this name it
             replaces.
         connect_timeout: the seconds of its configuration to connect in, or None.
-        call_timeout: the seconds of its configuration for a call, or None.
+        call_timeout: the seconds of its configuration for a call without a response or progress,
+            or None.
         secrets: texts of its configuration that must not be recorded, or shown in the reason of its
             state. Known before it is connected to.
     """
