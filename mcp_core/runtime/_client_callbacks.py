@@ -59,6 +59,10 @@ _ROOTS_LIST: Final = "roots/list"
 _INTERNAL: Final = -32603  # JSON-RPC's own, in every revision
 
 
+class CallbackCancelled(McpError):
+    """The task of a `CallbackJob` was cancelled from outside, such as by the end of its program."""
+
+
 class CallbackJob(Job):
     """A client's callback, or another wait, in a task of its own.
 
@@ -96,7 +100,7 @@ class CallbackJob(Job):
         self._end(None, single(exc))
 
     def dropped(self) -> None:
-        self._end(None, McpError(_INTERNAL, "the callback was cancelled"))
+        self._end(None, CallbackCancelled(_INTERNAL, "the callback was cancelled"))
 
     def abandon(self) -> None:
         """Cancel the task, and report no outcome. Do nothing if there was one."""

@@ -10,8 +10,8 @@ import pytest
 
 from mcp_asyncio_shim import Host as AsyncioHost
 from mcp_core import AuthRequired, ConnectionLost
-from mcp_core.host import CallDenied, UnknownName
-from mcp_core.runtime.host import ServerSource
+from mcp_core.host import CallDenied, CatalogLimits, UnknownName
+from mcp_core.runtime.host import HostLimits, ServerSource
 from mcp_trio.host import Host as TrioHost
 from tests.harness import either
 from tests.harness.jsonrpc import D, E
@@ -326,6 +326,87 @@ async def test_failed_list_that_changes_often_is_asked_for_by_one_request_at_a_t
         await source.announce("prompts")
         await either.sleep(20)
         assert unread(host) == []
+
+
+@both_eras
+async def test_list_that_is_not_answered_recovers_though_another_one_keeps_changing(
+    version: str,
+) -> None:
+    """Each request has its time, and the delays between them grow."""
+    source = Listing(version)
+    source.faults["prompts/list"] = None
+    async with opened(source, connect_timeout=10, wait=20) as host:
+        for _ in range(40):
+            await source.announce("tools")
+            await either.sleep(3)
+        assert len(source.asked["tools/list"]) >= 35
+        intervals = source.intervals("prompts/list")
+        assert all(interval >= 10 for interval in intervals)
+        assert intervals == sorted(intervals)
+        assert intervals[-1] > 20
+        source.faults.clear()
+        for _ in range(25):
+            await source.announce("tools")
+            await either.sleep(3)
+        assert unread(host) == []
+
+
+@both_eras
+async def test_list_that_is_read_after_a_change_is_not_asked_for_a_second_time(
+    version: str,
+) -> None:
+    """Its next attempt is due while the answer to the first request is awaited."""
+    source = Listing(version)
+    source.faults |= {"tools/list": DISK, "prompts/list": None}
+    async with opened(source, connect_timeout=30, wait=40):
+        await either.sleep(40)
+        source.faults["tools/list"] = None
+        source.asked.clear()
+        for _ in range(30):
+            await source.announce("tools")
+            await either.sleep(2)
+        assert all(interval >= 29 for interval in source.intervals("tools/list"))
+        assert len(source.asked["prompts/list"]) >= 1
+
+
+async def test_host_that_is_cancelled_while_a_list_waits_logs_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The end of the waiting job is a part of that. Nor is there one for pins that wait."""
+    source = Listing(D)
+    source.faults["prompts/list"] = DISK
+    for seconds in 0.1, 5:
+        with either.CancelScope() as scope:
+            async with opened(source, wait=0):
+                await either.sleep(seconds)
+                scope.cancel()
+                await either.sleep(100)
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+async def test_omissions_of_a_list_go_with_it() -> None:
+    """A refused list leaves the one before, and an empty one has nothing that is missing."""
+    source = Listing(D)
+    partial: Any = {"tools": [TOOL, {"name": "bad"}]}
+    source.faults["tools/list"] = partial
+    limits: Any = HostLimits(catalog=CatalogLimits(tools=2))
+    async with opened(source, approve="all", limits=limits) as host:
+        catalog = host.catalog("played")
+        [line] = catalog.left_out["tools"]
+        assert line.startswith("tools[1] 'bad' was left out: ")
+        source.faults["tools/list"] = {"tools": [TOOL] * 3 + [{"name": "worse"}]}
+        await source.announce("tools")
+        await either.sleep(2)
+        assert (catalog.left_out["tools"], unread(host)) == ((line,), ["tools"])
+        source.faults["tools/list"] = partial
+        await source.announce("tools")
+        await either.sleep(2)
+        assert (catalog.left_out["tools"], unread(host)) == ((line,), [])
+        source._capabilities.pop("tools")
+        source.die()
+        await either.sleep(10)
+        assert host.status()["played"].state == "ready"
+        assert (list(catalog.tools), catalog.left_out) == ([], {})
 
 
 @both_eras

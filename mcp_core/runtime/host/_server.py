@@ -7,7 +7,7 @@
    Over HTTP each request has its own connection: if a call is lost, a ping shows whether the server
    is gone.
 3. A list that has changed is read again, at most once a second: a server may announce changes
-   without end. One that could not be read is read again after delays that grow.
+   without end. One that could not be read is read again after delays that grow, one at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mcp_core.host._errors import CallDenied
 from mcp_core.host._supervision import ServerEvent, ServerStatus, ServerSupervisor
 from mcp_core.host.catalog._server import ServerCatalog
 from mcp_core.processes._windows_command import UnsafeArgument
-from mcp_core.runtime._client_callbacks import CallbackJob
+from mcp_core.runtime._client_callbacks import CallbackCancelled, CallbackJob
 from mcp_core.runtime._job import Job
 
 if TYPE_CHECKING:
@@ -205,7 +205,11 @@ class HostedServer:
         self._quiet_since = 0.0
         self._asking: CallbackJob | None = None
         self._check: CallbackJob | None = None
-        self._reading: CallbackJob | None = None  # of lists that could not be read
+        # Waits until a list that could not be read is due, and reads it.
+        self._reading: CallbackJob | None = None
+        self._reading_of: CatalogList | None = None
+        self._is_reading = False  # it reads, and doesn't wait any more
+        self._read_now: tuple[CatalogList, ...] = ()  # by the task that follows changes
         # Digests of the definitions that the user was last asked about, or is being asked about.
         self._asked: frozenset[str] = frozenset()
         self._questions_left = _MAX_QUESTIONS
@@ -298,6 +302,11 @@ class HostedServer:
         self._runtime.start_job(job)
         return job
 
+    def _log_error(self, text: str, error: BaseException) -> None:
+        """Log an error, unless the host was cancelled: its jobs end too, and nothing is wrong."""
+        if not isinstance(error, CallbackCancelled):
+            self._runtime.log_error(text, error)
+
     def _stop_waits(self) -> None:
         if self._asking is not None:
             self._asked = frozenset()  # there will be no answer
@@ -305,6 +314,8 @@ class HostedServer:
             if job is not None:
                 job.abandon()
         self._retry = self._quiet = self._asking = self._check = self._reading = None
+        self._reading_of = None
+        self._is_reading = False
 
     def look_again(self) -> None:
         """Use the approvals that are stored now. Try again if one, or a program, was missing."""
@@ -334,7 +345,7 @@ class HostedServer:
             if self._asking is job:
                 self._asking = None
             if error is not None:
-                self._runtime.log_error(f"the approval of {self.source.name} failed", error)
+                self._log_error(f"the approval of {self.source.name} failed", error)
             self._host.catalog_changed(self, "approval")
             if self.status.state == "ready":
                 self._ask_about_definitions()  # about what has changed since
@@ -549,40 +560,60 @@ class HostedServer:
 
         `announced` are the lists whose changes the server announces.
         """
-        if self._reading is not None:
-            self._reading.abandon()  # else an older response could replace a newer one
-        for name in names:
-            await self._read(client, name)
+        self._read_now = names
+        try:
+            if self._reading_of in names:
+                self._stop_reading()  # else an older response could replace a newer one
+                self._read_unread(client, announced)  # another list, while these are read
+            for name in names:
+                await self._read(client, name)
+        finally:
+            self._read_now = ()
         self._lists_read(announced, *names)
         self._host.catalog_changed(self, *names, "approval")
         self._read_unread(client, announced)
 
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.abandon()
+        self._reading = self._reading_of = None
+        self._is_reading = False
+
     def _read_unread(self, client: AbstractClient, announced: tuple[str, ...]) -> None:
-        """Begin to wait until the next list that could not be read is read again."""
-        attempt, problems = self._attempt, self.status.problems
-        if not problems or attempt is None:
+        """Begin to wait until the next list that could not be read is read again.
+
+        There is one such request at a time, and nothing cuts it short but a change of that list:
+        else a server that announces changes of others could keep it from ever being read.
+        """
+        attempt = self._attempt
+        unread = [each for each in self.status.problems if each.list not in self._read_now]
+        if not unread or attempt is None or self._is_reading:
             return
-        due = min(each.retry_at for each in problems)
-        names = [each.list for each in problems if each.retry_at <= due]
+        self._stop_reading()
+        problem = min(unread, key=lambda each: each.retry_at)
+        name = problem.list
 
         async def read() -> None:
-            await self._runtime.sleep(max(due - self._runtime.monotonic(), 0.0))
-            for name in names:
+            await self._runtime.sleep(max(problem.retry_at - self._runtime.monotonic(), 0.0))
+            if self._reading is job:  # a task may wake before it is cancelled
+                self._is_reading = True
                 await self._read(client, name)
 
         def on_end(_: object, error: BaseException | None) -> None:
+            self._reading = self._reading_of = None
+            self._is_reading = False
             if isinstance(error, AuthRequired | ConnectionLost):
                 self._connection_failed(attempt, error)
             elif error is not None:
-                self._runtime.log_error(f"the lists of {self.source.name} failed", error)
+                self._log_error(f"the lists of {self.source.name} failed", error)
             else:
-                found = [name for name in names if name not in self.catalog.problems]
-                self._lists_read(announced, *names)
-                if found:
-                    self._host.catalog_changed(self, *found, "approval")
+                self._lists_read(announced, name)
+                if name not in self.catalog.problems:
+                    self._host.catalog_changed(self, name, "approval")
                 self._read_unread(client, announced)
 
-        self._reading = self._start(read, on_end)
+        self._reading_of = name
+        self._reading = job = self._start(read, on_end)
 
     async def _read_again(self, client: AbstractClient, changed: str | None) -> None:
         """Read a list that has changed, and start the wait for a quiet time anew."""
@@ -621,8 +652,9 @@ class HostedServer:
                 items = [tool for tool in items if denied(tool.name) is None]
             for _ in self.catalog.set_list_in_steps(name, items):
                 await self._runtime.sleep(0)
-            secrets = self.source.secrets
-            self.catalog.set_left_out(name, [redact_text(each, secrets) for each in problems])
+            if name not in self.catalog.problems:  # else the list from before is still in use
+                secrets = self.source.secrets
+                self.catalog.set_left_out(name, [redact_text(each, secrets) for each in problems])
 
     def _lists_read(self, announced: tuple[str, ...], *names: CatalogList) -> None:
         """Report problems, and pin the lists, which are complete for now, or ask about changes.
@@ -665,7 +697,7 @@ class HostedServer:
     def _pinned(self, _: object, error: BaseException | None) -> None:
         if error is not None:
             # A change could not be found later. So it must not be used, rather than never compared.
-            self._runtime.log_error(f"the pins of {self.source.name} are not stored", error)
+            self._log_error(f"the pins of {self.source.name} are not stored", error)
             reason = f"what it offers cannot be stored: {error}"
             self.apply(ServerEvent.REJECTED, reason=reason)
             return
