@@ -29,6 +29,7 @@ __all__ = [
     "has_pydantic_metadata",
     "is_field",
     "is_model",
+    "runs_functions",
     "uses_pydantic",
 ]
 
@@ -66,6 +67,14 @@ def has_pydantic_metadata(annotation: Any) -> bool:
     return any(
         any(map(_is_of_pydantic, getattr(part, "__metadata__", ()))) for part in _parts(annotation)
     )
+
+
+def runs_functions(annotation: Any) -> bool:
+    """Return True if pydantic may call functions to read `annotation`, or reads JSON in a text."""
+    from pydantic import TypeAdapter
+
+    schema = repr(TypeAdapter(annotation).core_schema)
+    return "'type': 'function-" in schema or "'type': 'json'" in schema
 
 
 def field_of(annotation: Any) -> Any:

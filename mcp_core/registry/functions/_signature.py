@@ -31,7 +31,7 @@ from ._function import (
     strip_annotated,
     union_members,
 )
-from ._pydantic import has_pydantic_metadata
+from ._pydantic import has_pydantic_metadata, runs_functions, uses_pydantic
 from ._schema import schema_of
 from ._types import decode_hook, encode_value, is_known_class, prepare_type, unsupported
 
@@ -156,22 +156,59 @@ def _field_type(parameter: Parameter, label: str) -> Any:
 def _check_default(parameter: Parameter, annotation: Any, label: str) -> None:
     """Raise `DeclarationError` if a default isn't a value that a peer could send.
 
-    None is allowed for every type. What JSON cannot represent isn't in the schema.
+    None is allowed for every type. What JSON cannot represent isn't in the schema. Only a value of
+    JSON is judged: an object may be written in another way than it is read. Neither is what the
+    author's own code reads, which may expect text and return a list.
     """
     default = parameter.default
-    if default is None or parameter.required or isinstance(default, DefaultFactory):
+    if default is None or parameter.required or not _is_json(default):
         return
+    if isinstance(default, bool) and {int, float} & set(union_members(parameter.annotation)):
+        return  # an int, for Python
     try:
         data = encode_value(default)
     except (TypeError, ValueError):
         return
     try:
-        msgspec.json.decode(data, type=annotation, dec_hook=decode_hook)
-    except Exception as exc:  # a validator of the author may raise anything
+        _decode_leniently(data, annotation)
+    except msgspec.ValidationError as exc:
+        if exc.__cause__ is not None and (  # an error of a hook
+            not uses_pydantic(parameter.annotation) or runs_functions(parameter.annotation)
+        ):
+            return
         raise DeclarationError(
             f"{label}: the default {default!r} of parameter {parameter.name!r} "
             f"does not fit its type: {exc}"
         ) from exc
+    except (Exception, SystemExit):  # noqa: BLE001, S110 - of a validator of the author's
+        pass
+
+
+def _is_json(value: Any) -> bool:
+    """Return True for a value of the types of JSON, in lists, tuples and dicts."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return all(map(_is_json, value))
+    if kind is dict:
+        return all(map(_is_json, value)) and all(map(_is_json, value.values()))
+    return kind in (types.NoneType, bool, int, float, str)
+
+
+def _decode_leniently(data: bytes, annotation: Any) -> None:
+    """Decode an argument as its type, with `3.0` for the integer 3.
+
+    Raises:
+        msgspec.ValidationError: it isn't of that type.
+    """
+    try:
+        msgspec.json.decode(data, type=annotation, dec_hook=decode_hook)
+    except msgspec.ValidationError as first:
+        try:
+            msgspec.convert(
+                _decode_whole_numbers(data), annotation, str_keys=True, dec_hook=decode_hook
+            )
+        except msgspec.ValidationError:
+            raise first from first.__cause__
 
 
 def _field_default(parameter: Parameter) -> tuple[Any, ...]:
@@ -224,8 +261,7 @@ def _explain(exc: Exception, known: list[str], values: Any, schema: Mapping[str,
     """Return msgspec's message, in terms of arguments, with what is allowed."""
     if isinstance(exc, RecursionError):
         return "Invalid arguments: nested too deeply"
-    reason, _, path = str(exc).partition(" - at `$")
-    path = path.removesuffix("`")
+    reason, path = _split_path(exc)
     if path:
         from ._explanation import add_allowed
 
@@ -238,6 +274,15 @@ def _explain(exc: Exception, known: list[str], values: Any, schema: Mapping[str,
     if unknown != reason:
         return f"Unknown argument {unknown}; the arguments are: {', '.join(known) or 'none'}"
     return f"Invalid arguments: {reason[:1].lower()}{reason[1:]}"
+
+
+def _split_path(exc: Exception) -> tuple[str, str]:
+    """Return msgspec's reason and the path, "" for the whole value.
+
+    The path is at the end. The reason may contain what looks like one, if it repeats a value.
+    """
+    reason, found, path = str(exc).rpartition(" - at `$")
+    return (reason, path.removesuffix("`")) if found and path.endswith("`") else (str(exc), "")
 
 
 # --- Text arguments -------------------------------------------------------------------------------
@@ -295,9 +340,9 @@ class TextReader:
                 except _DECODE_ERRORS as exc:
                     from ._explanation import add_allowed
 
-                    reason, _, path = str(exc).partition(" - at `$")
-                    reason = add_allowed(reason, path.removesuffix("`"), text, field.schema)
-                    wire_name += path.removesuffix("`")
+                    reason, path = _split_path(exc)
+                    reason = add_allowed(reason, path, text, field.schema)
+                    wire_name += path
                     raise InvalidArguments(
                         f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
                     ) from None

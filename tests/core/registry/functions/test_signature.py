@@ -589,6 +589,96 @@ def test_default_that_fits_its_type_is_kept(annotation: Any, default: Any) -> No
     assert TextReader(inspect_function(f)).read({}) == {}
 
 
+class Doubled(pydantic.BaseModel, extra="forbid"):
+    x: int = 1
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def double(self) -> int:
+        return 2 * self.x
+
+
+class Renamed(pydantic.BaseModel):
+    x: int = pydantic.Field(validation_alias="theX")
+
+
+class Hidden(pydantic.BaseModel):
+    x: int = pydantic.Field(exclude=True)
+
+
+class GermanDate(pydantic.BaseModel):
+    when: datetime
+
+    @pydantic.field_serializer("when")
+    def _write(self, when: datetime) -> str:
+        return when.strftime("%d.%m.%Y")
+
+
+Short = Annotated[pydantic.SecretStr, pydantic.Field(max_length=5)]
+
+
+@dataclasses.dataclass
+class Even:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x % 2:
+            raise SystemExit(self.x)
+
+
+def leave(value: Any) -> Any:
+    raise SystemExit(value)
+
+
+def split(text: str) -> list[str]:
+    return text.split(",")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default"),
+    [
+        (Doubled, Doubled()),
+        (Doubled | None, Doubled()),
+        (list[Doubled], [Doubled()]),
+        (Renamed, Renamed(theX=1)),
+        (Hidden, Hidden(x=1)),
+        (GermanDate, GermanDate(when=datetime(2026, 1, 1, tzinfo=UTC))),
+        (Short, pydantic.SecretStr("abc")),
+        (int, 1e6),
+        (int, 1.0),
+        (list[int], [1.0]),
+        (dict[str, int], {"a": 1.0}),
+        (Annotated[int, pydantic.Field(ge=1)], 1.0),
+        (int, True),
+        (Even, {"x": 1}),
+        (Annotated[str, pydantic.AfterValidator(leave)], "a"),
+        (Annotated[list[str], pydantic.BeforeValidator(split)], ["a", "b"]),
+        (Annotated[list[int], pydantic.BeforeValidator(lambda text: [text])], [1]),
+        (pydantic.Json, [1]),
+    ],
+)
+def test_default_that_is_written_otherwise_than_read_is_kept(annotation: Any, default: Any) -> None:
+    """An object's JSON need not be what a peer sends, and a validator is the author's own code."""
+
+    def f(x: Any = default) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    assert ArgumentReader(inspect_function(f)).read(b"{}") == {"x": default}
+    assert TextReader(inspect_function(f)).read({}) == {}
+
+
+@pytest.mark.parametrize("text", ["a - at `$.b`", "a - at `$", " - at `$"])
+def test_value_that_looks_like_a_path_is_no_path(text: str) -> None:
+    """msgspec repeats an unknown value, and writes the path after it."""
+    arguments = json.dumps({"x": [text]}).encode()
+    with pytest.raises(InvalidArguments) as caught:
+        reader_of(list[Literal["one"]]).read(arguments)
+    assert str(caught.value) == f"Invalid argument `x[0]`: {json.dumps(text)} is not \"one\""
+    with pytest.raises(InvalidArguments) as caught:
+        text_reader_of(list[Literal["one"]]).read({"x": [text]})
+    assert str(caught.value) == f"Invalid argument `x[0]`: {json.dumps(text)} is not \"one\""
+
+
 class Bounded(msgspec.Struct):
     low: float = -math.inf
     high: float = math.nan
