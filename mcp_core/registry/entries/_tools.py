@@ -38,7 +38,7 @@ from mcp_core.registry.functions._function import (
     runs_in_thread,
     strip_annotated,
 )
-from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._output import Output, list_items
 from mcp_core.registry.functions._schema import DeclaredSchema
 from mcp_core.registry.functions._signature import (
     ArgumentReader,
@@ -148,6 +148,9 @@ class ToolEntry:
         except ValueError as exc:
             raise DeclarationError(f"{found.label}: {exc}") from None
         self.output = Output(found.returns, output_schema, found.label)
+        if self.output.is_iterable and not found.is_async:
+            # Its items are the function's work: made where it runs, perhaps in a thread.
+            self.function = replace(found, call=_listing(found.call))
         self._tool = Tool(
             name=self.name,
             title=options.get("title"),
@@ -212,6 +215,11 @@ class ToolInvocation(Invocation):
         if isinstance(exc, ToolError):
             return _error_result(str(exc) or "The tool failed.")
         return failed_internally(reference)
+
+
+def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with lists in place of the iterators that it returns."""
+    return lambda **arguments: list_items(function(**arguments))
 
 
 def failed_internally(reference: str) -> CallToolResult:

@@ -15,6 +15,7 @@ Sources: server/tools, Structured Content and Output Schema.
 from __future__ import annotations
 
 import collections.abc
+import itertools
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -47,11 +48,14 @@ from ._schema import (
 from ._signature import InvalidArguments, check_encoded, readable_type
 from ._types import decode_hook, encode_value
 
-__all__ = ["Output"]
+__all__ = ["Output", "list_items"]
 
-# A result may be an iterator, of which `list` makes the value to send.
+# A result may be an iterator, of which a list is made to send.
 _ITERABLES: Final = (collections.abc.Iterable, collections.abc.Collection)
-_NOT_ITERATED: Final = (list, tuple, dict, str, bytes)
+_NOT_ITERATED: Final = (list, tuple, dict, str, bytes, Result)
+# Items of an iterator. Their JSON has 2 bytes or more each, and hardly a client reads one message of
+# that size; an endless iterator would fill the memory.
+_MAX_ITEMS: Final = 1_000_000
 _LISTS: Final = (list, tuple, collections.abc.Sequence, *_ITERABLES)
 _TEXTS: Final[Mapping[str, type]] = {"text": str, "none": types.NoneType}
 _NO_TASKS: Final = (
@@ -72,6 +76,9 @@ class Output:
         declared: an output schema that replaces the one of the annotation.
         label: names the function in error texts.
 
+    Attributes:
+        is_iterable: True if a return value may be an iterator, of which `list_items` makes a list.
+
     Raises:
         DeclarationError: the annotation or the schema cannot be used.
     """
@@ -80,11 +87,11 @@ class Output:
         "_declared",
         "_decode",
         "_encode",
-        "_is_iterable",
         "_is_object",
         "_schema",
         "_text_types",
         "_wrapped",
+        "is_iterable",
     )
 
     def __init__(self, returns: Any, declared: Mapping[str, Any] | None, label: str) -> None:
@@ -93,7 +100,7 @@ class Output:
         )
         returns = _described(_without_input_required(returns))
         bare = strip_annotated(returns)
-        self._is_iterable = (typing.get_origin(bare) or bare) in _ITERABLES
+        self.is_iterable = (typing.get_origin(bare) or bare) in _ITERABLES
         if CreateTaskResult in union_members(returns):
             raise DeclarationError(f"{label} {_NO_TASKS}")
         kinds = _kinds(returns) if declared is None else {"open"}
@@ -143,8 +150,8 @@ class Output:
             return (
                 self._adapt_result(value, dialect) if isinstance(value, CallToolResult) else value
             )
-        if self._is_iterable and not isinstance(value, _NOT_ITERATED):
-            value = list(value)
+        if self.is_iterable:
+            value = list_items(value)
         if self._text_types and not isinstance(value, self._text_types):
             raise InvalidArguments(f"the tool promises text and returned {type(value).__name__}")
         if self._schema is None:
@@ -226,6 +233,25 @@ class Output:
     def _allows_object(self) -> bool:
         """True if an object is sent as it is: without a schema, or if it describes an object."""
         return self._is_object or self._schema is None
+
+
+def list_items(value: Any) -> Any:
+    """Return a list of the items of an iterator. Another value is returned as it is.
+
+    Raises:
+        ValueError: it has more than 1,000,000 items.
+        BaseException: the iterator's exception.
+    """
+    # A future of asyncio has `__iter__`, too.
+    is_iterable = hasattr(value, "__iter__") and not hasattr(value, "__await__")
+    if isinstance(value, _NOT_ITERATED) or not is_iterable:
+        return value
+    if hasattr(value, "__len__"):
+        return list(value)
+    items = list(itertools.islice(value, _MAX_ITEMS + 1))
+    if len(items) > _MAX_ITEMS:
+        raise ValueError(f"the iterator has more than {_MAX_ITEMS:,} items: return fewer at a time")
+    return items
 
 
 def _without_input_required(returns: Any) -> Any:

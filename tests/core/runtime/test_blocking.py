@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pydantic
@@ -123,6 +124,37 @@ def test_validator_that_blocks_is_reported_with_its_function(
     assert found == "3"
     (record,) = caplog.records
     assert record.getMessage().startswith("function 'count' blocked all clients for 0.")
+
+
+def items() -> Iterator[str]:
+    Clock.block()
+    yield threading.current_thread().name
+
+
+@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
+def test_iterator_is_listed_where_its_function_runs(
+    runtime: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the thread, if there is one; otherwise a slow one is reported with its function."""
+    server = sleepy(threads=True)
+
+    @server.tool(thread=True)
+    def threaded() -> Iterable[str]:
+        """List."""
+        return items()
+
+    @server.tool(thread=False)
+    def looped() -> Iterable[str]:
+        """List."""
+        return items()
+
+    with caplog.at_level(logging.WARNING):
+        threaded_name, looped_name = call_all(runtime, server, "threaded", "looped")
+    main = threading.main_thread().name
+    assert main not in threaded_name
+    assert main in looped_name
+    (record,) = caplog.records
+    assert record.getMessage().startswith("function 'looped' blocked all clients for 0.")
 
 
 @pytest.mark.parametrize("runtime", ["trio", "asyncio"])

@@ -4,6 +4,7 @@
 
 import dataclasses
 import enum
+import itertools
 import json
 import typing
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from msgspec import UNSET, Raw
 from mcp_core import Dialect
 from mcp_core.registry import Audio, DeclarationError, File, Image
 from mcp_core.registry.functions._function import MISSING
-from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._output import Output, list_items
 from mcp_core.registry.functions._signature import InvalidArguments
 from mcp_core.types import (
     CallToolResult,
@@ -426,3 +427,18 @@ def test_output_annotation_of_input_required_result_only() -> None:
 def test_output_task_returned_raises() -> None:
     with pytest.raises(TypeError, match=A_TASK):
         output().result(CreateTaskResult(task_id="1"), E)
+
+
+@pytest.mark.parametrize("count", [2, 3, None])
+def test_iterator_without_end_is_an_error(
+    count: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its items would fill the memory. What has a length has an end."""
+    monkeypatch.setattr("mcp_core.registry.functions._output._MAX_ITEMS", 2)
+    items = itertools.repeat(1) if count is None else iter([1] * count)
+    if count == 2:
+        assert list_items(items) == [1, 1]
+    else:
+        with pytest.raises(ValueError, match="the iterator has more than 2 items: return fewer"):
+            list_items(items)
+    assert list_items({1, 2, 3}) == [1, 2, 3]

@@ -673,10 +673,10 @@ def test_value_that_looks_like_a_path_is_no_path(text: str) -> None:
     arguments = json.dumps({"x": [text]}).encode()
     with pytest.raises(InvalidArguments) as caught:
         reader_of(list[Literal["one"]]).read(arguments)
-    assert str(caught.value) == f"Invalid argument `x[0]`: {json.dumps(text)} is not \"one\""
+    assert str(caught.value) == f'Invalid argument `x[0]`: {json.dumps(text)} is not "one"'
     with pytest.raises(InvalidArguments) as caught:
         text_reader_of(list[Literal["one"]]).read({"x": [text]})
-    assert str(caught.value) == f"Invalid argument `x[0]`: {json.dumps(text)} is not \"one\""
+    assert str(caught.value) == f'Invalid argument `x[0]`: {json.dumps(text)} is not "one"'
 
 
 class Bounded(msgspec.Struct):
