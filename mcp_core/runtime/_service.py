@@ -517,7 +517,8 @@ class Service:
         started = self.runtime.monotonic()  # validators of arguments are the author's code, too
         try:
             invocation = self.server.answer(request)
-        except BaseException as exc:  # noqa: BLE001 - rule 2; a validator of the author's may raise it
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 2; of a validator, too
+            # But Ctrl-C ends the program, as it does in the driver's own code.
             self.finish(request, self._unanswered(request, exc))
             return None
         if not isinstance(invocation, Invocation):

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+import pydantic
 import pytest
 
 from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
@@ -150,6 +151,34 @@ def test_plain_function_runs_without_job() -> None:
     harness = Conversation()
     assert harness.call("plain") == []
     assert harness.text() == ("plain", False)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit, SystemExit])
+def test_validator_that_is_interrupted_ends_the_program(error: type[BaseException]) -> None:
+    """Ctrl-C may come at any time. `SystemExit` is the validator's own, and ends its own call."""
+
+    class Picky(pydantic.BaseModel):
+        word: str
+
+        @pydantic.field_validator("word")
+        @classmethod
+        def _check(cls, word: str) -> str:
+            raise error
+
+    def use(picky: Picky) -> str:
+        return picky.word
+
+    server = Server("s")
+    use.__annotations__["picky"] = Picky
+    server.add_tool(use, description="Use.")
+    harness = Conversation(server)
+    call = (CALL % (1, b"use")).replace(b'"use"', b'"use","arguments":{"picky":{"word":"a"}}')
+    if error is SystemExit:
+        assert harness.feed(call) == []
+        assert "Internal error (reference R1)" in str(harness.sent())
+    else:
+        with pytest.raises(error):
+            harness.feed(call)
 
 
 def test_context_parameter_is_filled_in() -> None:
