@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import pydantic
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from mcp_core import McpError, PeerError, ToolError, UnencodableValue
 from mcp_core.registry import Context, File, Image, Server, Tasks
@@ -57,14 +58,54 @@ class Written(pydantic.BaseModel):
         return value if math.isfinite(value) else None
 
 
+class Wrapped(pydantic.BaseModel):
+    value: Any
+
+    @pydantic.model_serializer(mode="wrap")
+    def _write(self, write: Any, info: pydantic.SerializationInfo) -> Any:
+        return {"value": None} if info.mode == "json" else write(self)
+
+
+class Blank(pydantic.BaseModel):
+    value: float
+
+    @pydantic.field_serializer("value")
+    def _write(self, value: float, info: pydantic.SerializationInfo) -> float | None:
+        return None if info.mode == "json" else value
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class TextsOf(pydantic.BaseModel, ser_json_inf_nan="strings"):
+    values: set[float] | dict[bool, float] | dict[Color, float]
+    nothing: None = None
+
+
+class Ratio(pydantic.BaseModel):
+    nothing: None = None
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def ratio(self) -> float:
+        return NAN
+
+
 # By the return annotation and the value: what the log says.
 TOOLS: Final[list[tuple[Any, Any, str]]] = [
     (Reading, Reading(value=NAN), f"value {NO_NAN}"),
     (Reading, Reading(value=1, more=[None, NAN]), f"more[1] {NO_NAN}"),
+    (Reading, Reading(value=1, more={1: {NAN}}), f"more[1][0] {NO_NAN}"),
+    (Reading, Reading(value=1, more=[2**70, NAN]), f"more[1] {NO_NAN}"),
+    (set[Annotated[float, pydantic.Field()]], {NAN}, f"[0] {NO_NAN}"),
+    (Ratio, Ratio(), f"ratio {NO_NAN}"),
+    (Any, [Ratio()], f"[0].ratio {NO_NAN}"),
     (Constants, Constants(value=NAN), f"value {NO_NAN}"),
     (float, NAN, f"the value {NO_NAN}"),
     (float | None, -math.inf, "the value is -Infinity"),
     (dict[str, Any], {"a": [{"b": NAN}]}, f"a[0].b {NO_NAN}"),
+    (dict[str, Any], {"a": 2**70, "b": [NAN]}, f"b[0] {NO_NAN}"),
     (Any, {"model": Reading(value=NAN)}, f"model.value {NO_NAN}"),
     (Any, [TextContent("a"), {"b": NAN}], f"b {NO_NAN}"),
     (Any, CallToolResult(content=[], structured_content={"a": NAN}), f"a {NO_NAN}"),
@@ -127,7 +168,19 @@ async def test_tool_result_that_json_cannot_hold_is_an_error(
     [
         (Reading, Reading(value=1, more=[None]), {"value": 1.0, "more": [None]}),
         (Texts, Texts(value=[NAN, None, "null"]), {"value": ["NaN", None, "null"]}),
+        (dict[str, Any], {"a": 2**70, "b": Raw(b"null")}, {"a": 2**70, "b": None}),
+        (Any, [2**70, Blank(value=NAN)], [2**70, {"value": None}]),
         (Written, Written(value=NAN), {"value": None}),
+        (Wrapped, Wrapped(value=NAN), {"value": None}),
+        (Blank, Blank(value=NAN), {"value": None}),
+        (
+            Reading,
+            Reading(value=1, more=[Blank(value=NAN)]),
+            {"value": 1, "more": [{"value": None}]},
+        ),
+        (TextsOf, TextsOf(values={NAN}), {"values": ["NaN"], "nothing": None}),
+        (TextsOf, TextsOf(values={True: NAN}), {"values": {"true": "NaN"}, "nothing": None}),
+        (TextsOf, TextsOf(values={Color.RED: NAN}), {"values": {"red": "NaN"}, "nothing": None}),
         (dict[str, Any], {"NaN": None, "b": "Infinity"}, {"NaN": None, "b": "Infinity"}),
         (dict[str, Any], {"isError": False}, {"isError": False}),
         (dict[str, Any], {"a": {"isError": True}}, {"a": {"isError": True}}),

@@ -26,10 +26,18 @@ if TYPE_CHECKING:
 
     EncodeHook = Callable[[Any], Any]
 
-__all__ = ["check_numbers", "encode_exactly", "find_unencodable", "unencodable", "whole_text"]
+__all__ = [
+    "check_numbers",
+    "encode_exactly",
+    "find_unencodable",
+    "may_lack_numbers",
+    "unencodable",
+    "whole_text",
+]
 
 # The beginning of a float64 of MessagePack whose exponent has all bits set.
 _NOT_FINITE = compile_on_first_use(rb"\xcb[\x7f\xff][\xf0-\xff]")
+_ARRAYS: Final = frozenset({list, tuple, set, frozenset})
 _NAMES: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -57,16 +65,45 @@ def check_numbers(value: Any, encode_hook: EncodeHook | None = None) -> None:
     Raises:
         UnencodableValue: the value has NaN or an infinity.
     """
+    if may_lack_numbers(value, encode_hook):
+        problem = find_unencodable(value, encode_hook)
+        if problem:
+            raise UnencodableValue(problem)
+
+
+def may_lack_numbers(value: Any, encode_hook: EncodeHook | None = None) -> bool:
+    """Return False if a value certainly has neither NaN nor an infinity. It takes little time.
+
+    `encode_hook` returns an approximation of what an unknown object is encoded as, None for what
+    has no number, or raises `TypeError` if it doesn't know. Without one no object has a number.
+    """
+    hook = encode_hook or _nothing
     try:
-        packed = msgspec.msgpack.encode(value, enc_hook=encode_hook)
-    except (TypeError, ValueError, OverflowError, NotImplementedError):
-        pass  # a large integer, which JSON has
-    else:
-        if not _NOT_FINITE.search(packed):
-            return
-    problem = find_unencodable(value, encode_hook)
-    if problem:
-        raise UnencodableValue(problem)
+        try:
+            packed = msgspec.msgpack.encode(value, enc_hook=hook)
+        except OverflowError:  # an integer of more than 64 bits, which JSON has
+            return not _are_finite(msgspec.to_builtins(value, enc_hook=hook))
+    except Exception:  # noqa: BLE001 - of the hook, which may run the author's code
+        return True
+    return _NOT_FINITE.search(packed) is not None
+
+
+def _nothing(part: Any) -> None:
+    return None
+
+
+def _are_finite(value: Any) -> bool:
+    """Return True if all numbers in a value of builtin types are finite."""
+    waiting = [value]
+    for part in waiting:  # which grows
+        kind = type(part)
+        if kind is dict:
+            waiting += part.values()
+        elif kind in _ARRAYS:
+            waiting += part
+        elif kind is float and not isfinite(part):
+            return False
+    return True
 
 
 def unencodable(value: Any, encode_hook: EncodeHook | None = None) -> UnencodableValue:

@@ -53,7 +53,7 @@ __all__ = ["Output", "list_items"]
 # A result may be an iterator, of which a list is made to send.
 _ITERABLES: Final = (collections.abc.Iterable, collections.abc.Collection)
 _NOT_ITERATED: Final = (list, tuple, dict, str, bytes, Result)
-# Items of an iterator. Their JSON has 2 bytes or more each, and hardly a client reads one message of
+# Items of an iterator. Each has 2 bytes of JSON or more, and hardly a client reads one message of
 # that size; an endless iterator would fill the memory.
 _MAX_ITEMS: Final = 1_000_000
 _LISTS: Final = (list, tuple, collections.abc.Sequence, *_ITERABLES)

@@ -11,13 +11,18 @@ from __future__ import annotations
 import typing
 import warnings
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from mcp_core._errors import UnencodableValue
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
-from mcp_core.protocol.jsonrpc._unencodable import check_numbers, find_unencodable
+from mcp_core.protocol.jsonrpc._unencodable import (
+    check_numbers,
+    find_unencodable,
+    may_lack_numbers,
+)
 from mcp_core.registry._errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PydanticType",
     "field_of",
+    "fields_of",
     "has_pydantic_metadata",
     "is_field",
     "is_model",
@@ -38,6 +44,11 @@ _PACKAGES: Final = ("pydantic", "pydantic_core", "annotated_types")
 # The types of its errors about a value of a few, or of a notation.
 _CHOICES: Final = ("enum", "literal", "date", "time", "uuid", "decimal_parsing", "union_tag")
 _read_any = reader(object)
+_Mode = typing.Literal["json", "python"]
+# What pydantic's schema of a type has for a function that writes a value.
+_WRITER: Final = "'serialization': {'type': 'function-"
+# The packages of objects that are written as texts or integers.
+_WRITTEN_AS_TEXTS: Final = ("pydantic", "pydantic_core", "ipaddress", "pathlib", "re")
 _MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
@@ -125,7 +136,6 @@ class PydanticType:
     __slots__ = ("_adapter", "_dump_mode")
 
     def __init__(self, annotation: Any, location: str) -> None:
-        self._dump_mode: typing.Literal["json", "python"] | None = None
         try:
             from pydantic import TypeAdapter
         except ImportError:
@@ -137,6 +147,9 @@ class PydanticType:
                 # A parameter's name is read from its `Field(alias=...)` by us.
                 warnings.filterwarnings("ignore", r"The '(validation_)?alias' attribute")
                 self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+            self._dump_mode: _Mode = (
+                "json" if _WRITER in repr(self._adapter.core_schema) else "python"
+            )
             self.schema("validation")
         except Exception as exc:  # building a schema runs the code of the author's types
             reason = str(exc).partition(". ")[0].strip() or type(exc).__name__
@@ -181,26 +194,28 @@ class PydanticType:
         return data
 
     def _check_numbers(self, value: Any, data: bytes) -> None:
-        """Raise `UnencodableValue` if `value` has a number that JSON lacks, and that isn't text."""
-        dumped = self._dump(value)
-        try:
-            check_numbers(dumped)
-        except UnencodableValue:
+        """Raise `UnencodableValue` if `value` has a number that `data` lacks: that has no JSON.
+
+        In the mode for JSON pydantic has None for a NaN in what has no type. The other mode shows
+        it, but is right only if the author has no functions that write something else for JSON.
+        """
+        if not may_lack_numbers(value, fields_of):
+            return
+        modes: tuple[_Mode, ...] = ("json",)
+        if self._dump_mode == "python" and not _has_writers(value):
+            modes = ("json", "python")
+        for mode in modes:
+            dumped = self._adapter.dump_python(value, mode=mode, by_alias=True)
+            if not may_lack_numbers(dumped):
+                continue
             try:
-                written = _read_any(data)
-            except InvalidPayload:  # a bare NaN
-                written = None
-            check_numbers(_with_texts(dumped, written))
+                dumped = _lost(dumped, _read_any(data))
+            except InvalidPayload:  # a bare NaN, which isn't JSON
+                pass
+            check_numbers(dumped)
 
     def _dump(self, value: Any) -> Any:
-        """Return what `value` is dumped as, in types of Python.
-
-        In the mode for JSON pydantic has None for a NaN in what has no type. That mode is right
-        only if the author has declared what to write in JSON alone.
-        """
-        if self._dump_mode is None:
-            has_own = "'when_used': 'json" in repr(self._adapter.core_schema)
-            self._dump_mode = "json" if has_own else "python"
+        """Return what `value` is dumped as, in types of Python."""
         return self._adapter.dump_python(value, mode=self._dump_mode, by_alias=True)
 
     @staticmethod
@@ -211,15 +226,67 @@ class PydanticType:
             raise ValueError(_describe(exc)) from None
 
 
-def _with_texts(value: Any, written: Any) -> Any:
-    """Return `value` with the texts that its JSON, `written`, has for numbers."""
+def fields_of(value: Any) -> Any:
+    """Return the fields of a model, None for what is written as text: a hook of encoders.
+
+    Raises:
+        TypeError: the value may be written as something else.
+    """
+    if not _has_fields(type(value)):
+        return None
+    extra = value.__pydantic_extra__
+    return {**value.__dict__, **extra} if extra else value.__dict__
+
+
+@lru_cache(maxsize=256)
+def _has_fields(cls: Any) -> bool:
+    """Return True for a model that is written by its fields alone, False for a text."""
+    decorators = getattr(cls, "__pydantic_decorators__", None)
+    if decorators is None:
+        if cls.__module__.partition(".")[0] in _WRITTEN_AS_TEXTS:
+            return False
+        raise TypeError
+    if decorators.field_serializers or decorators.model_serializers or decorators.computed_fields:
+        raise TypeError
+    return True
+
+
+def _has_writers(value: Any) -> bool:
+    """Return True if an object in `value` is written by functions of its class."""
+    waiting, seen = [value], set()
+    for part in waiting:  # which grows
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if _WRITER in repr(getattr(type(part), "__pydantic_core_schema__", "")):
+            return True
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list | tuple | set | frozenset):
+            waiting += part
+        else:
+            waiting += getattr(part, "__dict__", {}).values()
+            waiting += (getattr(part, "__pydantic_extra__", None) or {}).values()
+    return False
+
+
+def _lost(value: Any, written: Any) -> Any:
+    """Return `value` with the numbers for which `written`, its JSON, has null, and no others.
+
+    The members of an object are written in their order, those of a set in any.
+    """
     if isinstance(value, float):
-        return written if isinstance(written, str) else value
-    if isinstance(value, dict) and isinstance(written, dict):
-        return {key: _with_texts(item, written.get(str(key))) for key, item in value.items()}
-    if isinstance(value, list | tuple) and isinstance(written, list):
-        return [_with_texts(*pair) for pair in zip(value, written, strict=False)]
-    return value
+        return value if written is None else None
+    if isinstance(value, dict) and isinstance(written, dict) and len(value) == len(written):
+        parts = zip(value.items(), written.values(), strict=True)
+        return {key: _lost(item, part) for (key, item), part in parts}
+    if not isinstance(written, list):
+        return None
+    if isinstance(value, list | tuple) and len(value) == len(written):
+        return [_lost(*pair) for pair in zip(value, written, strict=True)]
+    if isinstance(value, set | frozenset) and None in written and None not in value:
+        return [item for item in value if isinstance(item, float)]
+    return None
 
 
 def _describe(exc: Any) -> str:

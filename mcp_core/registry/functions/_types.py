@@ -16,10 +16,14 @@ from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
-from mcp_core.protocol.jsonrpc._unencodable import check_numbers, unencodable
+from mcp_core.protocol.jsonrpc._unencodable import (
+    check_numbers,
+    may_lack_numbers,
+    unencodable,
+)
 
 from ._aliases import Alias
-from ._pydantic import PydanticType, is_model, uses_pydantic
+from ._pydantic import PydanticType, fields_of, is_model, uses_pydantic
 
 __all__ = [
     "ANYTHING",
@@ -277,6 +281,7 @@ def encode_value(value: Any) -> bytes:
         data = _encode(value)
     except UnicodeEncodeError:
         raise unencodable(value, _encode_hook) from None
-    if b"null" in data:  # perhaps msgspec's word for NaN
+    # Perhaps msgspec's word for NaN. The fields of models show it sooner than their dumps.
+    if b"null" in data and may_lack_numbers(value, fields_of):
         check_numbers(value, _encode_hook)
     return data

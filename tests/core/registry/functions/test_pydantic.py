@@ -333,3 +333,32 @@ def test_output_value_of_pydantic_is_encoded(returns: Any, value: Any, expected:
 def test_output_invalid_value_of_pydantic_raises(returns: Any, value: Any, why: str) -> None:
     with pytest.raises(InvalidArguments, match=why):
         Output(returns, None, "function 'f'").result(value, DIALECTS[LATEST])
+
+
+class Row(BaseModel, extra="allow"):
+    size: int = 2**70
+    share: float = 0.5
+    page: pydantic.HttpUrl = pydantic.HttpUrl("http://a/b")
+    note: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (Row, Row()),
+        (list[Row], [Row.model_validate({"more": [None]})]),
+        (dict[str, Any], {"rows": [Row()], "n": 2**70}),
+    ],
+)
+def test_value_with_null_is_dumped_once(
+    annotation: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its fields show that no number is missing: a URL and a large integer are none."""
+
+    def check(*_: Any) -> None:
+        raise AssertionError("a second dump")
+
+    for module in "_pydantic", "_types":
+        monkeypatch.setattr(f"mcp_core.registry.functions.{module}.check_numbers", check)
+    result = Output(annotation, None, "f").result(value, DIALECTS[LATEST])
+    assert b"null" in bytes(result.structured_content)  # type: ignore[attr-defined]
