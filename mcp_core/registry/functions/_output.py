@@ -37,7 +37,7 @@ from mcp_core.types import (
 
 from ._content import BLOCKS, MEDIA, block_of, blocks_of, check_result
 from ._function import MISSING, strip_annotated, union_members
-from ._pydantic import PydanticType, uses_pydantic
+from ._pydantic import PydanticType, text_without_value, uses_pydantic
 from ._schema import (
     DeclaredSchema,
     inline_root,
@@ -204,7 +204,7 @@ class Output:
         try:
             data = self._encode(value)
         except ValueError as exc:  # of pydantic, or about what JSON cannot hold
-            raise InvalidArguments(str(exc)) from None
+            raise InvalidArguments(text_without_value(exc)) from None
         if self._decode is not None:
             check_encoded(data, self._decode)
         elif self._declared is not None:

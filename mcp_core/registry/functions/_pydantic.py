@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 __all__ = [
+    "InvalidValue",
     "PydanticType",
     "field_of",
     "fields_of",
@@ -36,6 +37,7 @@ __all__ = [
     "is_field",
     "is_model",
     "runs_functions",
+    "text_without_value",
     "uses_pydantic",
 ]
 
@@ -169,7 +171,7 @@ class PydanticType:
         """Return the object for a value of JSON.
 
         Raises:
-            ValueError: the value isn't valid. The text has a line for each error.
+            InvalidValue: the value isn't valid. The text says each error.
         """
         # As JSON, since a strict model accepts text for a date from JSON only.
         return self._validated(self._adapter.validate_json, msgspec.json.encode(value))
@@ -178,7 +180,8 @@ class PydanticType:
         """Return the JSON of an object.
 
         Raises:
-            ValueError: it isn't of the annotated type.
+            InvalidValue: it isn't of the annotated type.
+            UnencodableValue: JSON cannot hold a part of it.
         """
         validated = self._validated(self._adapter.validate_python, value)
         try:
@@ -223,7 +226,7 @@ class PydanticType:
         try:
             return validate(value)
         except ValueError as exc:  # pydantic's ValidationError is one
-            raise ValueError(_describe(exc)) from None
+            raise InvalidValue(_describe(exc, True), _describe(exc, False)) from None
 
 
 def fields_of(value: Any) -> Any:
@@ -232,7 +235,8 @@ def fields_of(value: Any) -> Any:
     Raises:
         TypeError: the value may be written as something else.
     """
-    if not _has_fields(type(value)):
+    cls: Any = type(value)  # hashable, which mypy doesn't see
+    if not _has_fields(cls):
         return None
     extra = value.__pydantic_extra__
     return {**value.__dict__, **extra} if extra else value.__dict__
@@ -289,7 +293,27 @@ def _lost(value: Any, written: Any) -> Any:
     return None
 
 
-def _describe(exc: Any) -> str:
+class InvalidValue(ValueError):
+    """A value isn't valid. The text may repeat the value, for the model that chose it.
+
+    Attributes:
+        without_value: the text for others, such as a log.
+    """
+
+    def __init__(self, text: str, without_value: str) -> None:
+        super().__init__(text)
+        self.without_value = without_value
+
+
+def text_without_value(exc: Exception) -> str:
+    """Return the text of msgspec's error, or of `InvalidValue`, without the value."""
+    cause = exc if isinstance(exc, InvalidValue) else exc.__cause__
+    if isinstance(cause, InvalidValue):
+        return str(exc).replace(str(cause), cause.without_value, 1)
+    return str(exc)
+
+
+def _describe(exc: Any, with_values: bool) -> str:
     """Return the errors of pydantic's `ValidationError` in one line.
 
     The input is repeated only where it may help to choose another one: it could be a secret.
@@ -302,7 +326,7 @@ def _describe(exc: Any) -> str:
         text = error["msg"]
         if error["loc"]:
             text = f"{'.'.join(map(str, error['loc']))}: {text}"
-        if error["type"].startswith(_CHOICES):
+        if with_values and error["type"].startswith(_CHOICES):
             from ._explanation import shown
 
             text += f", not {shown(error['input'])}"

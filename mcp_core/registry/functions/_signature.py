@@ -31,7 +31,7 @@ from ._function import (
     strip_annotated,
     union_members,
 )
-from ._pydantic import has_pydantic_metadata, runs_functions, uses_pydantic
+from ._pydantic import has_pydantic_metadata, runs_functions, text_without_value, uses_pydantic
 from ._schema import schema_of
 from ._types import decode_hook, encode_value, is_known_class, prepare_type, unsupported
 
@@ -488,9 +488,9 @@ def check_encoded(data: bytes, decode: Callable[[bytes], Any]) -> Any:
     """Decode `data`, an encoded return value, as its declared type.
 
     Raises:
-        InvalidArguments: it isn't of that type.
+        InvalidArguments: it isn't of that type. The text doesn't repeat values.
     """
     try:
         return decode(data)
     except _DECODE_ERRORS as exc:
-        raise InvalidArguments(str(exc)) from None
+        raise InvalidArguments(text_without_value(exc)) from None

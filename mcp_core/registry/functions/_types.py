@@ -23,7 +23,14 @@ from mcp_core.protocol.jsonrpc._unencodable import (
 )
 
 from ._aliases import Alias
-from ._pydantic import PydanticType, fields_of, is_model, uses_pydantic
+from ._pydantic import (
+    InvalidValue,
+    PydanticType,
+    fields_of,
+    is_model,
+    text_without_value,
+    uses_pydantic,
+)
 
 __all__ = [
     "ANYTHING",
@@ -123,7 +130,10 @@ def _stand_in_of_alias(alias: Alias, location: str) -> type[StandIn]:
         try:
             return _convert(value, prepared)
         except msgspec.ValidationError as exc:
-            raise ValueError(str(exc).replace(" - at `$", " in `$")) from None
+            texts = [
+                text.replace(" - at `$", " in `$") for text in (str(exc), text_without_value(exc))
+            ]
+            raise InvalidValue(*texts) from None
 
     (schema,), definitions = msgspec.json.schema_components(
         [prepared], schema_hook=schema_hook, ref_template=REFERENCE
@@ -168,15 +178,20 @@ def _union_of(members: list[Any]) -> type[StandIn]:
     names = ", ".join(_name_of(member) for member in members)
 
     def read(value: Any) -> Any:
-        reasons = []
+        reasons: list[str] = []
+        others: list[str] = []
         for member in ordered:
             try:
                 return _convert(value, member)
             except msgspec.ValidationError as exc:
                 reasons.append(f"{_name_of(member)}: {exc}")
+                others.append(f"{_name_of(member)}: {text_without_value(exc)}")
         from ._explanation import shown
 
-        raise ValueError(f"Expected one of {names}, not {shown(value)} ({'; '.join(reasons)})")
+        raise InvalidValue(
+            f"Expected one of {names}, not {shown(value)} ({'; '.join(reasons)})",
+            f"Expected one of {names} ({'; '.join(others)})",
+        )
 
     schemas, definitions = msgspec.json.schema_components(
         members, schema_hook=schema_hook, ref_template=REFERENCE

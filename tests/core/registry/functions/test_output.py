@@ -14,14 +14,15 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
 
 import jsonschema
 import msgspec
+import pydantic
 import pytest
 from msgspec import UNSET, Raw
 
 from mcp_core import Dialect
 from mcp_core.registry import Audio, DeclarationError, File, Image
-from mcp_core.registry.functions._function import MISSING
+from mcp_core.registry.functions._function import MISSING, inspect_function
 from mcp_core.registry.functions._output import Output, list_items
-from mcp_core.registry.functions._signature import InvalidArguments
+from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
 from mcp_core.types import (
     CallToolResult,
     ContentBlock,
@@ -442,3 +443,37 @@ def test_iterator_without_end_is_an_error(
         with pytest.raises(ValueError, match="the iterator has more than 2 items: return fewer"):
             list_items(items)
     assert list_items({1, 2, 3}) == [1, 2, 3]
+
+
+class Colored(pydantic.BaseModel):
+    color: Literal["red"]
+
+
+class Round(msgspec.Struct):
+    colored: Colored
+
+
+class Square(msgspec.Struct):
+    side: int
+
+
+@pytest.mark.parametrize(
+    "returns", [Colored, list[Colored], Round, Round | Square, list[Round | Square] | None]
+)
+def test_error_of_a_value_that_is_not_of_its_type_does_not_repeat_it(returns: Any) -> None:
+    """It is logged, where a secret must not be. An argument is the model's own."""
+    secret: Any = {"color": "secret"}
+    if "Round" in str(returns):
+        secret = {"colored": secret}
+    if "list" in str(returns):
+        secret = [secret]
+    with pytest.raises(InvalidArguments) as caught:
+        Output(returns, None, "f").result(secret, EVERY_DIALECT[-1])
+    assert "color: Input should be 'red'" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+    def f(x: Any) -> None: ...
+
+    f.__annotations__["x"] = returns
+    with pytest.raises(InvalidArguments, match=r'not .*"secret"'):
+        ArgumentReader(inspect_function(f)).read(json.dumps({"x": secret}).encode())

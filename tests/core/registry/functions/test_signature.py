@@ -640,7 +640,7 @@ def split(text: str) -> list[str]:
         (Doubled, Doubled()),
         (Doubled | None, Doubled()),
         (list[Doubled], [Doubled()]),
-        (Renamed, Renamed(theX=1)),
+        (Renamed, Renamed.model_validate({"theX": 1})),
         (Hidden, Hidden(x=1)),
         (GermanDate, GermanDate(when=datetime(2026, 1, 1, tzinfo=UTC))),
         (Short, pydantic.SecretStr("abc")),
