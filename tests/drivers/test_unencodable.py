@@ -192,6 +192,13 @@ async def test_tool_result_with_null_is_sent_as_it_is(returns: Any, value: Any, 
     assert result.structured_content == data
 
 
+async def test_annotations_in_a_dict_are_sent_as_they_are() -> None:
+    block = TextContent("a", annotations={"audience": ["user"]})  # type: ignore[arg-type]
+    async with either.connect(server_of(Any, block)) as client:
+        (content,) = (await client.call_tool("tool")).content
+    assert content.annotations == Annotations(audience=["user"])
+
+
 OTHERS: Final[list[tuple[str, dict[str, Any], Any, str]]] = [
     ("prompts/get", {"name": "prompt"}, HALF, f"messages[0].content.text {NO_HALF}"),
     ("prompts/get", {"name": "prompt"}, TextContent("a", annotations=LOW), NO_PRIORITY),

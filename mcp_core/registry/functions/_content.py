@@ -248,7 +248,7 @@ def check_result(result: Any) -> None:
     parts.append(result.meta)
     for item in items:
         annotations = getattr(item, "annotations", None)
-        if annotations is not None:
+        if isinstance(annotations, Annotations):  # a dict is sent as it is
             problem = find_annotations_error(annotations)
             if problem:
                 raise ValueError(problem)
