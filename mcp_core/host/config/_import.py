@@ -159,7 +159,8 @@ class _Translation:
         if server.asks_always:
             self._refuse(
                 "asks before each call, which this format cannot say: remove"
-                " default_tools_approval_mode and approval_mode, and deny tools in their place"
+                " default_tools_approval_mode and approval_mode, or the permission, and deny tools"
+                " in their place"
             )
         if server.extra:  # none of them restricts: `read_config` has refused those
             names = ", ".join(name_text(name) for name in server.extra)

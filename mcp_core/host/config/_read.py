@@ -27,7 +27,7 @@ from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTran
 from mcp_core.host.edit._json_edit import JsonSyntax
 
 from ._members import MemberReader
-from ._opencode import find_partly_off, is_off, translate_entry
+from ._opencode import find_restrictions, translate_entry
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
@@ -282,12 +282,7 @@ class _FileReader:
         for name in self._find_excluded(root, servers):
             servers[name] = replace(servers[name], disabled=True)
         if self._client.name == "opencode":
-            for name, pattern in find_partly_off(root, servers):
-                problem = "turns tools of this server off, which is not understood: remove it"
-                place = self._tree.place(("tools", pattern))
-                self._problems.append(ConfigProblem(place, problem, name, restricts=True))
-                broken[name] = None
-            servers = {name: each for name, each in servers.items() if name not in broken}
+            self._restrict_by_tools(servers, broken)
         self._problems.sort(key=lambda each: (each.place.line, each.place.column))
         return ConfigFile(
             file=self._file,
@@ -626,10 +621,23 @@ class _FileReader:
                 inputs[found.id] = found
         return inputs
 
+    def _restrict_by_tools(self, servers: dict[str, ServerConfig], broken: dict[str, None]) -> None:
+        """Apply what opencode says beside the servers about their tools."""
+        enabled = [name for name, server in servers.items() if not server.disabled]
+        for name, (effect, path) in find_restrictions(self._tree, enabled).items():
+            if effect == "off":
+                servers[name] = replace(servers[name], disabled=True)
+            elif effect == "asks":
+                servers[name] = replace(servers[name], asks_always=True)
+            else:
+                problem = "restricts tools of this server, which is not understood: remove it"
+                place = self._tree.place(path)
+                self._problems.append(ConfigProblem(place, problem, name, restricts=True))
+                del servers[name]
+                broken[name] = None
+
     def _find_excluded(self, root: dict[str, Any], servers: dict[str, ServerConfig]) -> list[str]:
-        """Return the servers that Gemini CLI or opencode turns off beside the servers."""
-        if self._client.name == "opencode":
-            return [name for name in servers if is_off(root, name)]
+        """Return the servers that Gemini CLI turns off beside the servers."""
         if self._client.name != "gemini":
             return []
         before = len(self._problems)

@@ -165,27 +165,92 @@ def test_read_config_shape_of_a_known_program_is_recognized_by_its_content(
     ).replace(", }", "}")
 
 
+# what a file of opencode has beside its server, and what becomes of it: the rule that leaves it out
+RULES: list[tuple[str, dict[str, Any], str]] = [
+    ("my-mcp", {"tools": {"my-mcp": False}}, "off"),
+    ("my-mcp", {"tools": {"my-*": False}}, "off"),
+    ("my-mcp", {"tools": {"my-mcp_*": False}}, "off"),
+    ("my-mcp", {"tools": {"*mcp*": False}}, "off"),
+    ("my-mcp", {"tools": {"my-mcp*": True, "other_read": False, "m": False}}, "on"),
+    ("my-mcp", {"tools": {"my-mcp_read": False}}, "tools.my-mcp_read"),
+    ("my-mcp", {"tools": {"my-mc?_*": False}}, 'tools."my-mc?_*"'),
+    ("my-mcp", {"tools": {"*_delete": False}}, 'tools."*_delete"'),
+    ("my-mcp", {"tools": {"*delete*": False}}, 'tools."*delete*"'),
+    ("my-mcp", {"tools": {"*_": False}}, 'tools."*_"'),
+    ("my-mcp", {"tools": {"m*_x": False}}, 'tools."m*_x"'),
+    ("my-mcp", {"tools": {"My_MCP_x": False}}, "tools.My_MCP_x"),
+    ("my-mcp", {"tools": {"{my,your}*": False}}, 'tools."{my,your}*"'),
+    ("my-mcp", {"tools": {"?": False, "o*": False, "my-mcp": "allow"}}, "on"),
+    ("my-mcp", {"tools": {"my-mcp_*": "false"}}, 'tools."my-mcp_*"'),
+    ("my-mcp", {"tools": {"my-mcp_*": 0}}, 'tools."my-mcp_*"'),
+    ("my-mcp", {"tools": {"my-mcp_*": None}}, 'tools."my-mcp_*"'),
+    ("my-mcp", {"tools": ["read"]}, "tools[0]"),
+    ("a b.c", {"tools": {"a_b_c_*": False}}, "off"),
+    ("a b.c", {"tools": {"a_b_c_x": False}}, "tools.a_b_c_x"),
+    ("a b.c", {"tools": {"a b.c_x": False}}, 'tools."a b.c_x"'),
+    ("srv", {"permission": {"srv_*": "deny"}}, "off"),
+    ("srv", {"permission": {"srv_*": "ask"}}, "asks"),
+    ("srv", {"permission": {"srv_*": "ask", "srv_x": "deny"}}, "permission.srv_x"),
+    ("srv", {"permission": {"*_x": "ask"}}, 'permission."*_x"'),
+    ("srv", {"permission": {"srv_*": {"*": "ask"}}}, 'permission."srv_*"'),
+    ("srv", {"permission": {"srv_*": {"*": "allow"}, "bash": {"rm *": "deny"}}}, "on"),
+    ("srv", {"permission": {"edit": "deny", "bash": "ask", "webfetch": "deny"}}, "on"),
+    ("srv", {"permission": "allow", "tools": {}}, "on"),
+    ("srv", {"permission": "deny"}, "off"),
+    ("srv", {"permission": "ask"}, "asks"),
+    ("srv", {"permissions": [{"action": "srv_*", "resource": "*", "effect": "deny"}]}, "off"),
+    ("srv", {"permissions": [{"action": "bash", "resource": "*", "effect": "deny"}]}, "on"),
+    ("srv", {"permissions": [{"action": "srv_x", "effect": "ask"}]}, "permissions[0]"),
+    ("srv", {"permissions": [{"action": "*", "resource": "", "effect": "deny"}]}, "permissions[0]"),
+    ("srv", {"agent": {"plan": {"tools": {"srv_*": False}}}}, 'agent.plan.tools."srv_*"'),
+    ("srv", {"mode": {"plan": {"tools": {"srv_x": False}}}}, "mode.plan.tools.srv_x"),
+    ("srv", {"agent": {"a": {"permission": {"srv*": "deny"}}}}, 'agent.a.permission."srv*"'),
+    ("srv", {"agent": {"a": {"permission": {"srv*": "ask"}}}}, "asks"),
+    ("srv", {"agent": {"a": {"tools": {"write": False}}, "b": 1}, "mode": []}, "on"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("server", "rules", "result"), RULES)
+def test_rules_of_opencode_restrict_the_servers_that_they_may_concern(
+    server: str, rules: dict[str, Any], result: str
+) -> None:
+    text = json.dumps({"mcp": {server: {"command": ["x"]}}, **rules})
+    found = read(text, "opencode.json")
+    if result in ("on", "off", "asks"):
+        assert found.problems == ()
+        each = found.servers[server]
+        assert (each.disabled, each.asks_always) == (result == "off", result == "asks")
+        return
+    assert not found.servers
+    assert found.broken == {server}
+    (problem,) = found.problems
+    assert str(problem).partition(" ")[2].startswith(f"{result}: restricts tools of this server")
+    assert (problem.restricts, problem.server) == (True, server)
+
+
 @pytest.mark.parametrize(
-    ("tools", "disabled", "problems"),
+    "rules",
     [
-        ({"my-mcp": False}, True, []),
-        ({"my-*": False}, True, []),
-        ({"my-mcp_*": False}, True, []),
-        ({"my-mcp_read": False}, False, ["tools.my-mcp_read: turns tools of this server off"]),
-        ({"my-mc?_*": False}, False, ['tools."my-mc?_*": turns tools of this server off']),
-        ({"my-mcp*": True, "other_read": False, "m": False}, False, []),
+        '"tools": {"a_*": false}, "tools": {}',
+        '"permission": {"a_x": "deny", "a_x": "allow"}',
+        '"agent": {"b": {"tools": {"a": false}, "tools": {}}}',
+        '"agent": {"b": {"tools": {"a": false}}, "b": {}}',
     ],
 )
-def test_tools_of_opencode_turn_servers_off(
-    tools: dict[str, bool], disabled: bool, problems: list[str]
-) -> None:
-    found = read(
-        json.dumps({"mcp": {"my-mcp": {"command": ["x"]}}, "tools": tools}), "opencode.json"
-    )
-    assert [server.disabled for server in found.servers.values()] == [disabled] * (not problems)
-    shown = [str(each).partition(" ")[2] for each in found.problems]
-    assert [text[: len(start)] for text, start in zip(shown, problems, strict=True)] == problems
-    assert all(each.restricts and each.server == "my-mcp" for each in found.problems)
+def test_rules_of_opencode_that_are_there_twice_restrict(rules: str) -> None:
+    found = read(f'{{"mcp": {{"a": {{"command": ["x"]}}}}, {rules}}}', "opencode.json")
+    assert not found.servers
+    assert any(each.restricts and each.server == "a" for each in found.problems)
+
+
+def test_many_rules_of_opencode_give_a_problem_for_each_server() -> None:
+    """More than can be compared restrict all servers that are not off by themselves."""
+    servers = {f"s{n}": {"command": ["x"], "enabled": n > 0} for n in range(40)}
+    rules = {f"s{n % 40}_{'x' * 5000}{n}": False for n in range(60)}
+    text = json.dumps({"mcp": servers, "tools": rules})
+    found = read(text, "opencode.json")
+    assert list(found.servers) == ["s0"]
+    assert [each.server for each in found.problems] == [*servers][1:]
 
 
 @pytest.mark.parametrize(
