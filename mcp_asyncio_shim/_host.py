@@ -19,6 +19,7 @@ from mcp_core.runtime.host import (
     HostRuntime,
     ServerSource,
     check_target,
+    target_secrets,
 )
 
 from ._connect import connect
@@ -85,6 +86,10 @@ class _SourceOptions(NamedTuple):
     inherit_env: bool
     traces: TraceDirectory | None
 
+    def secrets_of(self, target: Target | None) -> frozenset[str]:
+        """Return the secrets of a server that the program names; None for those of any command."""
+        return target_secrets(target, self.env, os.environ if self.inherit_env else None)
+
     def record(self, server: str, secrets: frozenset[str] = frozenset()) -> Record:
         """Return the recording of the next connection to a server, which hides `secrets`."""
         if self.traces is None:
@@ -110,11 +115,12 @@ class _TargetSource(ServerSource):
         launch: ServerLaunch | None,
     ) -> ClientConnection:
         shared = self._shared
+        self.secrets = shared.secrets_of(self._target)
         return connect(
             self._target,
             env=shared.env,
             inherit_env=shared.inherit_env,
-            record=shared.record(self.name),
+            record=shared.record(self.name, self.secrets),
             **options,
         )
 
@@ -140,6 +146,7 @@ class _EntrySource(EntrySource):
         target: Target = expanded.url or ""
         if expanded.command is not None:
             target = (expanded.command, *expanded.args)
+            self.secrets |= shared.secrets_of(None)
         return connect(
             target,
             headers=expanded.headers,

@@ -141,6 +141,8 @@ class ConfiguredServer(ServerSource):
 
         expanded = await trio.to_thread.run_sync(expand)
         self.secrets = expanded.secrets
+        if expanded.url is None:
+            self.secrets |= self._shared.secrets_of(None)
         given = self._shared.client_options(self.name, options, self.secrets)
         remember = self._shared.remember
         if remember is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, Type
 from msgspec.structs import replace
 
 from mcp_core.registry import Server
-from mcp_core.runtime.host import EntrySource, ServerSource, check_target
+from mcp_core.runtime.host import EntrySource, ServerSource, check_target, target_secrets
 from mcp_core.urls import url_transport
 from mcp_trio._connect import connect, connect_http, connect_stdio, connect_websocket
 
@@ -71,6 +71,10 @@ class SourceOptions(NamedTuple):
     remember: Callable[[ExpandedLaunch], MemoryOfServer] | None = None
     env: Mapping[str, str] = {}
     inherit_env: bool = False
+
+    def secrets_of(self, target: _Connectable | None) -> frozenset[str]:
+        """Return the secrets of a server that the program names; None for those of any command."""
+        return target_secrets(target, self.env, os.environ if self.inherit_env else None)
 
     def client_options(
         self, server: str, options: ClientConfigOptions, secrets: frozenset[str] = frozenset()
@@ -163,6 +167,8 @@ class _EntryServer(EntrySource):
         launch: ServerLaunch | None,
     ) -> ClientConnection:
         expanded = self.expand(os.environ, windows=os.name == "nt")
+        if expanded.command is not None:
+            self.secrets |= self._shared.secrets_of(None)
         given = self._shared.client_options(self.name, options, self.secrets)
         if expanded.command is None:
             url, headers = expanded.url or "", expanded.headers
@@ -192,7 +198,8 @@ class _ProgramServer(ServerSource):
         launch: ServerLaunch | None,
     ) -> ClientConnection:
         target = self._target
-        given = self._shared.client_options(self.name, options)
+        self.secrets = self._shared.secrets_of(target)
+        given = self._shared.client_options(self.name, options, self.secrets)
         if isinstance(target, Server):
             return connect(target, **given)
         if not isinstance(target, str):

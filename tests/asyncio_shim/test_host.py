@@ -101,6 +101,27 @@ def test_host_asks_about_calls_and_records_them() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("is_entry", [False, True])
+def test_variables_of_the_host_are_hidden_in_the_reason(
+    is_entry: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program that isn't found has them in its name, as no stderr is kept here."""
+    monkeypatch.setenv("MY_TOKEN", "CANARY-2-0123456789")
+    program = "nothing-CANARY-hunter2-CANARY-2-0123456789"
+    target: Any = {"command": program} if is_entry else [program]
+
+    async def main() -> str:
+        env = {"PASSWORD": "CANARY-hunter2"}
+        async with Host({"a": target}, env=env, inherit_env=True) as host:
+            await host.wait_settled()
+            return host.status()["a"].reason
+
+    reason = asyncio.run(main())
+    assert "nothing-" in reason
+    assert "CANARY" not in reason
+
+
+@pytest.mark.process
 def test_host_starts_a_killed_server_again_and_leaves_no_process() -> None:
     """Two kills with SIGKILL give three process ids, and none is alive at the end."""
 

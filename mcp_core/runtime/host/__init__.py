@@ -24,6 +24,7 @@ from ._source import ClientConnection as ClientConnection
 from ._source import ServerSource as ServerSource
 from ._targets import EntrySource as EntrySource
 from ._targets import check_target as check_target
+from ._targets import target_secrets as target_secrets
 
 __all__ = [
     "AbstractHost",
@@ -44,4 +45,5 @@ __all__ = [
     "ServerQuestion",
     "ServerSource",
     "check_target",
+    "target_secrets",
 ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp_core.host.config._variables import ExpandedServer
 
-__all__ = ["EntrySource", "check_target"]
+__all__ = ["EntrySource", "check_target", "target_secrets"]
 
 
 def check_target(name: str, target: object) -> None:
@@ -45,6 +45,26 @@ def check_target(name: str, target: object) -> None:
         f" or url as in a configuration file, or a Server, not {target!r}"
         + (f": write {words}" if words else "")
     )
+
+
+def target_secrets(
+    target: object, env: Mapping[str, str], inherited: Mapping[str, str] | None
+) -> frozenset[str]:
+    """Return what must not be shown of a server that isn't an entry, for `ServerSource.secrets`.
+
+    Args:
+        target: a URL, a command's words or a `Server`; None for the variables alone.
+        env: variables that the host gives to each server that is started.
+        inherited: variables that it inherits, or None.
+    """
+    if isinstance(target, Server):
+        return frozenset()
+    from mcp_core._launch_secrets import launch_secrets  # on first use
+
+    if isinstance(target, str):
+        return launch_secrets((target,))
+    words = [str(word) for word in target] if isinstance(target, list | tuple) else []
+    return launch_secrets(words, env=env, inherited=inherited)
 
 
 class EntrySource(ServerSource):

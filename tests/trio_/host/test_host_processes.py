@@ -6,6 +6,7 @@ argument says.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -20,6 +21,7 @@ import trio
 
 from mcp_core import ConnectionLost, RemoteProtocolError
 from mcp_core.host import ServerUnavailable
+from mcp_core.runtime.host import MemoryApprovals
 from mcp_trio.host._host import Host
 from mcp_trio.streams._child import Grace
 from mcp_trio.testing._leaks import children
@@ -204,6 +206,33 @@ async def test_process_that_exits_has_its_stderr_as_the_reason() -> None:
                     break
         assert "exit status 7" in change.status.reason
         assert "the tool has a bug" in change.status.reason
+
+
+PRINTS = "import os, sys; sys.exit('no: %s %s' % (*map(os.getenv, ('PASSWORD', 'MY_TOKEN')),))"
+
+
+@pytest.mark.parametrize("is_inherited", [False, True])
+@pytest.mark.parametrize("kind", ["command", "entry", "file"])
+async def test_variables_of_the_host_are_hidden_in_the_reason(
+    kind: str, is_inherited: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child prints them on stderr before it ends."""
+    monkeypatch.setenv("MY_TOKEN", "CANARY-2-0123456789")
+    entry = {"command": sys.executable, "args": ["-c", PRINTS]}
+    config: Any = {"a": [sys.executable, "-c", PRINTS] if kind == "command" else entry}
+    if kind == "file":
+        config = tmp_path / ".mcp.json"
+        config.write_text(json.dumps({"mcpServers": {"a": entry}}))
+    env = {"PASSWORD": "CANARY-hunter2"}
+    options: Any = {"inherit_env": is_inherited, "approvals": MemoryApprovals()}
+    async with Host(
+        config, env=env, stderr="discard", on_approve_server=lambda _: True, **options
+    ) as host:
+        await host.wait_settled()
+        status = host.status()["a"]
+    assert status.state == "failed"
+    assert "no: " in status.reason
+    assert "CANARY" not in status.reason
 
 
 async def test_stderr_of_processes_comes_with_the_name_of_the_server() -> None:
