@@ -202,7 +202,7 @@ async def child_streams(
                 start_new_session=True,
             )
         except OSError as exc:
-            raise _cannot_start(argv[0], exc) from exc
+            raise _cannot_start(argv[0], exc, cwd, environ) from exc
         finally:
             os.close(child_stdin)
             os.close(child_stdout)
@@ -247,9 +247,11 @@ async def _piped_child(
             creationflags=_CREATION_FLAGS,
         )
     except OSError as exc:
-        raise _cannot_start(argv[0], exc) from exc
+        raise _cannot_start(argv[0], exc, cwd, environ) from exc
     except UnsafeArgument as exc:
-        raise ConnectFailed(f"cannot start {argv[0]!s}: {exc}") from exc
+        from mcp_core.processes import program_text
+
+        raise ConnectFailed(f"cannot start {program_text(command[0])}: {exc}") from exc
     except NotImplementedError as exc:
         raise ConnectFailed(
             f"cannot start {argv[0]!s}: this event loop has no child processes; use the default"
@@ -280,14 +282,26 @@ def withheld_variables(env: Mapping[str, str] | None, *, inherit_env: bool) -> s
     return withheld_text(os.environ, given)
 
 
-def _cannot_start(program: str | os.PathLike[str], error: OSError) -> ConnectFailed:
-    """Build the error for a program that the system doesn't start."""
-    hint = ""
-    if isinstance(error, FileNotFoundError):
-        from mcp_core.processes import command_hint
+def _cannot_start(
+    program: str | os.PathLike[str],
+    error: OSError,
+    cwd: str | os.PathLike[str] | None,
+    environ: Mapping[str, str],
+) -> ConnectFailed:
+    """Return the error for a program that could not be started."""
+    import shutil
+    from pathlib import Path
 
-        hint = command_hint(os.fspath(program))
-    return ConnectFailed(f"cannot start {program!s}: {error.strerror}{hint}")
+    from mcp_core.processes import start_problem
+
+    def is_there(name: str) -> bool:
+        if os.path.dirname(name):  # noqa: PTH120  not for `name` alone
+            return Path(cwd or ".", name).exists()
+        return shutil.which(name, path=environ.get("PATH")) is not None
+
+    name = os.fspath(program)
+    text = start_problem(name, error, cwd=cwd, is_there=is_there, windows=_WINDOWS)
+    return ConnectFailed(text)
 
 
 def unread_bytes(pipe: int) -> int:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ._command_words import command_hint as command_hint
     from ._command_words import list_form as list_form
     from ._command_words import member_form as member_form
+    from ._command_words import program_text as program_text
+    from ._command_words import start_problem as start_problem
+    from ._command_words import target_text as target_text
     from ._command_words import wrong_target as wrong_target
     from ._process_tree import ProcessTree as ProcessTree
     from ._reload import ReloadRelay as ReloadRelay
@@ -26,6 +29,9 @@ __all__ = [
     "command_hint",
     "list_form",
     "member_form",
+    "program_text",
+    "start_problem",
+    "target_text",
     "windows_command",
     "withheld_text",
     "wrong_target",
@@ -33,7 +39,15 @@ __all__ = [
 
 _MODULES = {
     "._child_environment": ("child_environment", "withheld_text"),
-    "._command_words": ("command_hint", "list_form", "member_form", "wrong_target"),
+    "._command_words": (
+        "command_hint",
+        "list_form",
+        "member_form",
+        "program_text",
+        "start_problem",
+        "target_text",
+        "wrong_target",
+    ),
     "._process_tree": ("ProcessTree",),
     "._reload": ("ReloadRelay",),
     "._windows_command": ("UnsafeArgument", "windows_command"),

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
@@ -140,8 +139,11 @@ async def spawn(
     Source: basic/lifecycle, Shutdown (2026-07-28: basic/transports/stdio).
     """
     if isinstance(argv, str | bytes) or not argv:
+        from mcp_core.processes import target_text
+
         raise TypeError(
-            f"argv must be a sequence of words such as ['python', 'server.py'], not {argv!r}"
+            "argv must be a sequence of words such as ['python', 'server.py'], not "
+            + target_text(argv)
         )
     pipe = subprocess.PIPE
     mark = secrets.token_hex(8)
@@ -167,11 +169,12 @@ async def spawn(
             creationflags=_CREATION_FLAGS,
         )
     except OSError as error:
-        raise ConnectFailed(
-            f"cannot start {argv[0]!s}: {_cause(error, argv[0], cwd, environ)}"
-        ) from error
+        raise _cannot_start(argv[0], error, cwd, environ) from error
     except UnsafeArgument as error:
-        raise ConnectFailed(f"cannot start {argv[0]!s}: {error}") from error
+        from mcp_core.processes import program_text
+
+        shown = program_text(os.fspath(argv[0]))
+        raise ConnectFailed(f"cannot start {shown}: {error}") from error
     child = ChildProcess(process, mark, stderr, grace or Grace(), environ, recorder)
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
@@ -189,33 +192,20 @@ async def spawn(
         raise failure
 
 
-def _cause(
-    error: OSError, program: str | os.PathLike[str], cwd: Any, environ: Mapping[str, str]
-) -> str:
-    """Explain in a user's terms why the program could not be started."""
-    name = os.fspath(program)
-    if cwd is not None and error.filename == cwd:
-        return f"its working directory {cwd!s} cannot be entered ({error.strerror})"
-    if isinstance(error, PermissionError):
-        return "it may not be executed; allow it (chmod +x), or start it through its interpreter"
-    if error.errno == errno.ENOEXEC:
-        if _WINDOWS:
-            return f"{error.strerror} (a script is started through its interpreter, such as python)"
-        return f"{error.strerror} (a script needs a first line such as #!/usr/bin/env python3)"
-    if not isinstance(error, FileNotFoundError):
-        return f"{error.strerror}"
-    from mcp_core.processes import command_hint
+def _cannot_start(
+    program: str | os.PathLike[str], error: OSError, cwd: Any, environ: Mapping[str, str]
+) -> ConnectFailed:
+    """Return the error for a program that could not be started."""
+    from mcp_core.processes import start_problem
 
-    in_directory = "/" in name or os.sep in name
-    if in_directory and not Path(cwd or ".", name).exists():
-        return (
-            "there is no such file; check the path (a relative one counts from the working"
-            f" directory){command_hint(name)}"
-        )
-    if not in_directory and (_WINDOWS or shutil.which(name, path=environ.get("PATH")) is None):
-        cure = command_hint(name) or "; install it, or give its full path"
-        return f"no program of that name on PATH{cure}"
-    return "the file is there, but the interpreter named in its first line is not"
+    def is_there(name: str) -> bool:
+        if os.path.dirname(name):  # noqa: PTH120  not for `name` alone
+            return Path(cwd or ".", name).exists()
+        return shutil.which(name, path=environ.get("PATH")) is not None
+
+    name = os.fspath(program)
+    text = start_problem(name, error, cwd=cwd, is_there=is_there, windows=_WINDOWS)
+    return ConnectFailed(text)
 
 
 class ChildProcess:

@@ -519,7 +519,7 @@ def test_pipes_of_a_program_that_cannot_be_started_are_closed(
         raise FileNotFoundError(2, "No such file or directory")
 
     async def main() -> None:
-        with pytest.raises(ConnectFailed, match="cannot start nothing: No such file"):
+        with pytest.raises(ConnectFailed, match="cannot start nothing: no program"):
             async with connect(["nothing", "at all"], env={"A": "1"}, cwd="/"):
                 raise AssertionError
 

@@ -335,8 +335,12 @@ def test_trio_server_on_stdio_answers_asyncio_client(version: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
-        (["/nothing/there"], "cannot start /nothing/there: No such file or directory"),
-        (["/"], "cannot start /: Permission denied"),
+        (["/nothing/there"], "cannot start /nothing/there: there is no such file; check the path"),
+        (
+            ["no-such"],
+            "no-such: no program of that name on PATH; install it, or give its full path",
+        ),
+        (["/"], "cannot start /: it may not be executed; allow it"),
         (python("pass"), "ended"),
     ],
 )

@@ -59,8 +59,8 @@ WRONG_TARGET = "connect to one server: .*; several, .*, are a Host"
     [
         ({"mcpServers": {}}, {}, WRONG_TARGET),
         ({"a": ["python"]}, {}, WRONG_TARGET),
-        (3, {}, "a URL, to a Server or to a command as a list of words, not to 3"),
-        ("server.py", {}, "not to 'server.py'"),
+        (3, {}, "to a command as a list of words, not to a value of type int"),
+        ("server.py", {}, 'not to "server.py"'),
         (
             Server("s"),
             {"elicitation_handler": print},

@@ -172,6 +172,24 @@ def test_command_in_one_word_fails_with_the_list_of_its_words(driver: Driver, ta
     assert words in reason(driver, target)
 
 
+@pytest.mark.parametrize(
+    "target", [["none-such --api-key CANARY x"], ["API_KEY=CANARY none-such"], ["API_KEY=CANARY"]]
+)
+def test_command_in_one_word_shows_no_secret(driver: Driver, target: list[str]) -> None:
+    """Both drivers say the same, in the reason and in the error of a connection."""
+
+    async def main() -> None:
+        package: Any = mcp_trio if driver == "trio" else mcp_asyncio_shim
+        async with package.connect(target):
+            pass
+
+    with pytest.raises(ConnectFailed) as failed:
+        run(driver, main)
+    for text in str(failed.value), reason(driver, target):
+        assert "no program of that name on PATH; " in text
+        assert "CANARY" not in text
+
+
 def test_command_in_one_string_is_refused_with_the_list_of_its_words(driver: Driver) -> None:
     with pytest.raises(TypeError, match=r'write \["npx", "-y", "server"\]$'):
         make_host(driver, {"x": "npx -y server"})
@@ -181,7 +199,7 @@ def test_command_in_one_string_is_refused_with_the_list_of_its_words(driver: Dri
         async with package.connect("npx -y server"):
             pass
 
-    with pytest.raises(TypeError, match=r'not to \'npx -y server\': \["npx", "-y", "server"\]$'):
+    with pytest.raises(TypeError, match=r'not to one string: write \["npx", "-y", "server"\]$'):
         run(driver, main)
 
 

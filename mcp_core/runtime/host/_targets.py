@@ -36,14 +36,12 @@ def check_target(name: str, target: object) -> None:
         is_valid = isinstance(target, list | tuple) and bool(target)
     if is_valid:
         return
-    from mcp_core.processes import list_form  # on first use
+    from mcp_core.processes import target_text  # on first use
 
     schemes = ", ".join(f"{scheme}://" for scheme in URL_TRANSPORTS)
-    words = list_form(target) if isinstance(target, str) else ""
     raise TypeError(
         f"{name}: give a command as a list of words, a URL with {schemes}, a mapping with command"
-        f" or url as in a configuration file, or a Server, not {target!r}"
-        + (f": write {words}" if words else "")
+        f" or url as in a configuration file, or a Server, not {target_text(target)}"
     )
 
 

@@ -83,11 +83,19 @@ def test_entry_source_expands_variables_and_the_home_directory() -> None:
 @pytest.mark.parametrize(
     ("target", "end"),
     [
-        ("npx -y server", """not 'npx -y server': write ["npx", "-y", "server"]"""),
-        ("server.py", "not 'server.py'"),
-        ("ftp://h/", "not 'ftp://h/'"),
-        ([], "not []"),
-        (5, "not 5"),
+        ("npx -y server", 'not one string: write ["npx", "-y", "server"]'),
+        ("server.py", 'not "server.py"'),
+        ("ftp://h/", 'not "ftp://h/"'),
+        ("npx --api-key CANARY x", 'write ["npx", "--api-key", "...", "x"]'),
+        ("https//u:CANARY@h/p?a=CANARY", 'not "https//u:...@h/p?..."'),
+        ("ftp://CANARY@h/?token=CANARY", 'not "ftp://...@h/?..."'),
+        ("u:CANARY@h?CANARY", 'not "u:...@h?..."'),
+        ("ftp://u:CANARY@h/#CANARY", 'not "ftp://u:...@h/#..."'),
+        ("http:/u:CANARY@h", 'not "http:/u:...@h"'),
+        ("TOKEN=CANARY", 'not "TOKEN=..."'),
+        (b"npx CANARY", "not a value of type bytes"),
+        ([], "not an empty list"),
+        (5, "not a value of type int"),
     ],
 )
 def test_check_target_refuses_other_types_with_the_list_of_words(target: object, end: str) -> None:
@@ -96,3 +104,4 @@ def test_check_target_refuses_other_types_with_the_list_of_words(target: object,
     text = str(refused.value)
     assert text.startswith("x: give a command as a list of words, a URL with ")
     assert text.endswith(end)
+    assert "CANARY" not in text
