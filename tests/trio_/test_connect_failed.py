@@ -213,5 +213,5 @@ async def test_connect_to_a_missing_program_fails() -> None:
         await connect(["no-such-program-anywhere"]).__aenter__()
     with pytest.raises(TypeError, match="argv must be a sequence of words"):
         await connect_stdio("no words").__aenter__()
-    with pytest.raises(TypeError, match='write \\["x", "--api-key", "..."\\]$'):
+    with pytest.raises(TypeError, match=r'write \["x", "--api-key", "\.\.\."\]$'):
         await connect_stdio("x --api-key CANARY").__aenter__()

@@ -70,7 +70,31 @@ _URLS: Final[Mapping[str, ServerTransport]] = {
 _BESIDE: Final = frozenset({"$schema", "inputs", "allowedMcpServers", "deniedMcpServers"})
 # What is often written in place of another member.
 _MISTAKEN: Final = {"cmd": "command", "uri": "url", "endpoint": "url", "baseUrl": "url"}
+# The members of an entry that a program gives, and what is often written in place of them.
+_ENTRY_MEMBERS: Final = (
+    *("command", "args", "env", "cwd", "url", "headers", "type", "timeout"),
+    *("disabled", "enabled", *OWN_TOOL_LISTS),
+)
+_MISTAKEN_IN_ENTRY: Final = {
+    "arguments": "args",
+    "argv": "args",
+    "dir": "cwd",
+    "directory": "cwd",
+    "environ": "env",
+    "variables": "env",
+    "workdir": "cwd",
+    "workingdirectory": "cwd",
+}
+# Those that entries of known programs have, and that say nothing about what runs: they describe, or
+# are about the program's questions, login or patience.
+_HARMLESS_IN_ENTRY: Final = frozenset(
+    """
+    alwaysAllow autoApprove connectionTimeout description dev gallery icon icons initTimeout
+    name oauth startup_timeout_ms startup_timeout_sec title tool_timeout_sec trust version
+    """.split()
+)
 _MAX_NAMED: Final = 5  # members that a problem names
+_MAX_COMPARED: Final = 50  # characters of a name that is compared with others
 _INHERITED: Final = frozenset((*INHERITED_VARIABLES, *WINDOWS_VARIABLES))
 
 
@@ -203,7 +227,8 @@ def read_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
         entry: the entry. Its texts may be paths, and its arrays tuples.
 
     Raises:
-        ValueError: the entry is wrong. The text has a line for each problem, and no values.
+        ValueError: the entry is wrong, or has a member that is unknown here and in the files of
+            known programs. The text has a line for each problem, and no values.
     """
     entries = {name: _plain_value(entry)}
     reader = _FileReader(ValueTree(entries), "claude-code", "")
@@ -212,7 +237,35 @@ def read_entry(name: str, entry: Mapping[str, Any]) -> ServerConfig:
     config = reader.read_entries(entries)
     if config.problems:
         raise ValueError("\n".join(str(problem) for problem in config.problems))
-    return config.servers[name]
+    server = config.servers[name]
+    unknown = [member for member in server.extra if not _is_harmless(member)]
+    if unknown:
+        raise ValueError(
+            "\n".join(
+                f"{member_text((name, member))}: is not a member of an entry: {_cure_of(member)}"
+                for member in unknown[:_MAX_NAMED]
+            )
+        )
+    return server
+
+
+def _is_harmless(member: str) -> bool:
+    return member in _HARMLESS_IN_ENTRY or member.startswith(("_", "$"))  # comments and schemas
+
+
+def _cure_of(member: str) -> str:
+    """Return what to write in place of an unknown member."""
+    import difflib  # for errors only
+
+    plain = re.sub("[-_]", "", member[:_MAX_COMPARED].lower())
+    cure = {**_MISTAKEN, **_MISTAKEN_IN_ENTRY}.get(plain)
+    if cure is None:
+        known = {"environment": "env", **{each.lower(): each for each in _ENTRY_MEMBERS}}
+        near = difflib.get_close_matches(plain, known, 1)
+        cure = known[near[0]] if near else None
+    if cure is not None:
+        return f"write {cure} in place of it"
+    return f"remove it; there are {', '.join(_ENTRY_MEMBERS)}"
 
 
 def _plain_value(value: Any) -> Any:

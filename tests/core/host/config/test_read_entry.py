@@ -34,6 +34,7 @@ def test_read_entry_takes_what_programs_have() -> None:
     assert server.find_tool_denial("erase") is not None
 
 
+NONE = "is not a member of an entry:"
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"command": "c", "url": "u"}, "x.url: has both command and url: remove one"),
     ("x", {}, "x: needs command or url"),
@@ -43,11 +44,40 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"command": "c", "env": {"T": b"CANARY"}}, "x.env.T: must be a string, not bytes"),
     ("x", {"command": "c", "readOnly": True}, "x.readOnly: restricts the server"),
     (
+        "x",
+        {"command": "c", "arguments": ["CANARY"]},
+        f"x.arguments: {NONE} write args in place of it",
+    ),
+    (
+        "x",
+        {"command": "c", "enviroment": {"T": "CANARY"}},
+        f"x.enviroment: {NONE} write env in place of it",
+    ),
+    ("x", {"command": "c", "Args": []}, f"x.Args: {NONE} write args in place of it"),
+    ("x", {"url": "u", "header": {}}, f"x.header: {NONE} write headers in place of it"),
+    (
+        "x",
+        {"command": "c", "working_directory": "/"},
+        f"x.working_directory: {NONE} write cwd in place of it",
+    ),
+    (
+        "x",
+        {"command": "c", "envFile": ".env"},
+        f"x.envFile: {NONE} write env in place of it",
+    ),
+    ("x", {"url": "u", "auth": "CANARY"}, f"x.auth: {NONE} remove it; there are command, args,"),
+    (
         "mcpServers",
         {"git": {"command": "uvx"}},
         "mcpServers: give the mapping of servers that is inside",
     ),
 ]
+
+
+def test_read_entry_takes_harmless_members_of_known_programs() -> None:
+    members = ("alwaysAllow", "autoApprove", "trust", "description", "oauth", "_comment", "$schema")
+    entry = {"command": "c", **dict.fromkeys(members, "")}
+    assert set(read_entry("x", entry).extra) == {*members}
 
 
 @pytest.mark.parametrize(("name", "entry", "problem"), WRONG)
