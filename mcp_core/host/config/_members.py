@@ -109,6 +109,11 @@ class MemberReader:
     def words(self, name: str) -> tuple[str, ...]:
         """Read a text that isn't empty, or an array of texts that begins with one."""
         value = self.rest.get(name)
+        if isinstance(value, dict) and "path" in value:  # in older files of Zed
+            del self.rest[name]
+            problem = "must be a string, not an object: write its path as a string, and its args"
+            self.add(f"{problem} and env beside it", name)
+            return ()
         if not isinstance(value, list):
             text = self.text(name)
             return () if text is None else (text,)

@@ -407,6 +407,11 @@ class _FileReader:
                 continue
             is_hinted = True
             self._add(path, f"{title} reads servers from {where}: move them there")
+        for _, path in SHAPES:
+            dotted = ".".join(path)
+            if len(path) > 1 and isinstance(root.get(dotted), dict):  # as other settings of VS Code
+                is_hinted = True
+                self._add((dotted,), f"is not read: write {path[0]} with {path[1]} inside")
         if self._client.name == "opencode" and len(own) > 1:  # version 2
             for name, value in member_at(root, own[:1]).items():
                 if name != own[1] and looks_like_servers({name: value}):

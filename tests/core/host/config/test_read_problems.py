@@ -185,6 +185,24 @@ PROBLEMS = [
             "1:58: mcp.a.command[2]: has {file:, which is not understood here: write {env:NAME}",
         ],
     ),
+    (
+        ".vscode/settings.json",
+        '{"editor.tabSize": 4, "mcp.servers": {"a": {"command": "x"}}}',
+        ['1:23: "mcp.servers": is not read: write mcp with servers inside'],
+    ),
+    (
+        "any.json",
+        '{"mcp.servers": {"a": {"command": "x"}}}',
+        ['1:2: "mcp.servers": is not read: write mcp with servers inside'],
+    ),
+    (
+        ".zed/settings.json",
+        '{"context_servers": {"a": {"command": {"path": "x", "args": []}, "settings": {}}}}',
+        [
+            ("1:28: context_servers.a.command: must be a string, not an object: write its path as"
+            " a string, and its args and env beside it")
+        ],
+    ),
     ("config.toml", "mcp_servers = 1", ["1:1: mcp_servers: must be an object with the servers"]),
     (
         ".vscode/mcp.json",
