@@ -95,6 +95,9 @@ def program_text(program: str) -> str:
     """Return the name of a program for an error, or a word that has another meaning.
 
     Secrets are hidden, if it is a whole command or a URL.
+
+    Args:
+        program: the command's first word, or any text in place of one.
     """
     words = _split_command(program)
     if words is None:

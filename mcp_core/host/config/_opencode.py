@@ -61,7 +61,7 @@ def translate_entry(entry: Any) -> tuple[Any, list[tuple[MemberPath, str]]]:
 
 
 class ToolRestriction(NamedTuple):
-    """What the rules of a file do with a server, and the path of the rule that does it."""
+    """How the rules of a file restrict a server, and the path of the rule that does."""
 
     effect: ToolEffect
     path: MemberPath
