@@ -60,10 +60,10 @@ class McpTrioError(Exception):
 
 
 class ProtocolError(McpTrioError):
-    """A violation of the protocol. Only the two subclasses are raised.
+    """A protocol violation. Only the two subclasses are raised.
 
     Args:
-        message: the text of the exception, and of the JSON-RPC error that reports it.
+        message: the exception's text, also used in the JSON-RPC error that reports it.
         fault: the kind of violation, which determines the code of that error.
         data: the `data` member of that error, `UNSET` for none.
     """
@@ -92,7 +92,7 @@ class RemoteProtocolError(ProtocolError):
 
 
 class InvalidToolResult(RemoteProtocolError):
-    """A tool's result that doesn't fit the output schema of the tool. The tool has run.
+    """A tool's result that doesn't fit the tool's output schema. The tool has run.
 
     The option `check_output` decides whether it is raised. Do not repeat the call because of it.
 
@@ -126,8 +126,8 @@ class _JsonRpcError(McpTrioError):
 class PeerError(_JsonRpcError):
     """A JSON-RPC error response to our request.
 
-    `code`, `message` and `data` are the members of the error object; `data` is `UNSET` if the peer
-    sent none.
+    `code`, `message` and `data` are the error object's members; `data` is `UNSET` if the peer sent
+    none.
     """
 
 
@@ -170,7 +170,7 @@ class AuthRequired(McpTrioError):
     """The server requires an access token, or one with more scopes.
 
     Args:
-        message: the text of the exception: what the server requires, and what to do.
+        message: the exception's text: what the server requires, and what to do.
         scopes: the scopes that it requires, empty if it did not say.
         challenge: the value of its `WWW-Authenticate` header, "" if it sent none (RFC 9110,
             section 11.6.1).

@@ -38,7 +38,7 @@ def check_keywords(options: Mapping[str, object], kind: type, function: str) -> 
     Raises:
         TypeError: an option is unknown. The text names a similar one, if there is one.
     """
-    check_names(options, kind.__annotations__, function)  # with those of the base classes
+    check_names(options, kind.__annotations__, function)  # the base classes' options too
 
 
 def check_keywords_of(options: Mapping[str, object], called: Callable[..., Any], name: str) -> None:

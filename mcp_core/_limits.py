@@ -92,11 +92,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Messages in a batch. 2025-03-26 sets no bound. The work of a batch arrives at once, so this is
     # less than `in_flight`.
     batch: int = 100
-    # Requests of the peer whose handlers run at the same time. More than clients need, and few
-    # enough to bound the memory of handlers.
+    # The peer's requests whose handlers run at the same time. More than clients need, and few
+    # enough to bound handlers' memory.
     in_flight: int = 256
-    # Requests of the peer that were read and wait for a handler. When they are this many, the
-    # server stops reading. As many as may run.
+    # The peer's requests that were read and wait for a handler. When they are this many, the server
+    # stops reading. As many as may run.
     waiting: int = 256
     # Bytes of queued responses. Above it a server stops reading requests from the peer. A client
     # closes the connection if they are many responses, or more than `message`; over HTTP it stops
@@ -119,8 +119,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
     # user.
     listens: int = 64
-    # Memory for all pages of one listing at a client, estimated. It is that of 20,000 tools or
-    # 190,000 resources with texts of the usual length: more than a model or a user looks through.
+    # Memory for all pages of one listing at a client, estimated. Enough for 20,000 tools or 190,000
+    # resources with texts of usual length: more than a model or a user looks through.
     listing: int = 48 * 1024 * 1024
 
     def __post_init__(self) -> None:

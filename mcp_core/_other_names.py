@@ -1,4 +1,4 @@
-"""The names of other libraries for MCP, with those of mcp-trio in their place, for error texts."""
+"""Names from other MCP libraries, with mcp-trio's names in their place, for error texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of the distribution. The package metadata has the same."""
+"""The distribution's version. The package metadata has the same."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes that wait for the thread
-_ITEM_SIZE: Final = 200  # bytes of an item of the queue beside its data
+_ITEM_SIZE: Final = 200  # bytes of a queue item beside its data
 _INTERVAL: Final = 0.02  # seconds for which the thread lets the queue fill
 _CHUNK: Final = 64 * 1024  # bytes of one write
 _CLOSE_TIMEOUT: Final = 2.0  # seconds for the rest of the queue at the end
@@ -103,7 +103,8 @@ class Recording(Struct, frozen=True, kw_only=True):
             not count. Values of variables and headers of a launch are known without this.
         message_limit: bytes of a message that are written; of a longer one only the beginning is.
             1 MiB by default.
-        file_limit: bytes of the file. What follows is counted, and not written. 256 MiB by default.
+        file_limit: the file's maximum size in bytes. What follows is counted, and not written. 256
+            MiB by default.
 
     Raises:
         ValueError: a limit isn't positive, or one of `redact` isn't a JSON pointer.
@@ -156,7 +157,7 @@ class Recorder:
         on_line: called in the thread with each line before it is written, without secrets, also
             with those that the file doesn't take. It must not wait or raise.
         secrets: known secrets, which are hidden everywhere, unless `record` says that the
-            file has all of them. Those of `record` and of `target` are known, too.
+            file has all of them. The secrets of `record` and `target` are known, too.
 
     Attributes:
         header: the trace's header.
@@ -522,16 +523,16 @@ class StreamRecorder(_ChannelRecorder):
         self._received = theirs
 
     def sent(self, data: bytes) -> None:
-        """Record `data`, which is about to be sent; `b""` for the end of the stream."""
+        """Record `data`, which is about to be sent; `b""` for the stream's end."""
         self._put(self._sent, data, len(data))
 
     def received(self, data: bytes) -> None:
-        """Record `data`, which was received; `b""` for the end of the stream."""
+        """Record `data`, which was received; `b""` for the stream's end."""
         self._put(self._received, data, len(data))
 
 
 class LineRecorder:
-    """The recording of conversations of which the caller makes the lines, such as those of a case.
+    """The recording of conversations whose lines the caller makes, such as a case's.
 
     Lines get the time at which they are recorded, and numbers of this trace. Lines
     of two recorders of this kind are different conversations.
@@ -606,7 +607,7 @@ class ChildRecorder(_ChannelRecorder):
 
 
 class WebSocketRecorder(_ChannelRecorder):
-    """The recording of a WebSocket. `our_side` is that of the recorder."""
+    """The recording of a WebSocket. `our_side` is the recorder's side."""
 
     __slots__ = ("_sides",)
 
@@ -674,7 +675,7 @@ class ExchangeRecorder(Struct, gc=False, eq=False):
         self._put(self.channel.request_data, (bytes(data), end), len(data))
 
     def response(self, actions: Sequence[Action]) -> None:
-        """Record `actions`, a part of the response."""
+        """Record `actions`, part of the response."""
         size = 0
         for action in actions:
             if type(action) is Body:

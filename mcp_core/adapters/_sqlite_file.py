@@ -4,7 +4,7 @@
    loop; `write` may run in any thread, one call at a time.
 2. An error is a `TaskStoreError` that names the file, the cause and what to do.
 3. The file and its directory have to belong to this user, and only this user may write to them: the
-   results of tasks are data of the user.
+   results of tasks are the user's data.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _SELECT_LEASES: Final = """
     SELECT held.name, CAST(renewal AS INTEGER), CAST(seconds AS REAL)
     FROM held LEFT JOIN workers ON workers.name = held.name WHERE held.name IS NOT NULL
 """
-# The lease of a worker that has none: of a file from before leases were those of workers.
+# The lease of a worker that has none, in a file from before workers had leases.
 _DEFAULT_LEASE: Final = 30.0
 # Free pages are used again, and given back to the file system above this part of the file, in steps
 # that take some milliseconds. A smaller file isn't worth the work.
@@ -195,7 +195,7 @@ class TaskFile:
         import sqlite3
 
         self._sqlite = sqlite3
-        # The second one is the fault of a message that quotes damaged bytes of the file.
+        # The second one is the fault of a message that quotes the file's damaged bytes.
         self._failures = (sqlite3.Error, UnicodeDecodeError)
         self.path = path.resolve()
         self._identity = _check_file(self.path)
@@ -211,7 +211,7 @@ class TaskFile:
             self._create_tables()
             self._reader = self._connect(0)
             self._reader.execute("PRAGMA query_only = TRUE")
-            # Distinguishes the rows that this process has written from those of others.
+            # Distinguishes the rows that this process has written from other processes' rows.
             self._name: str = self._one(self._reader, "SELECT hex(randomblob(8))")[0]
         except self._failures as exc:
             self.close()
@@ -293,12 +293,12 @@ class TaskFile:
         return bool(free > pages * _MOST_FREE)
 
     def sequence(self) -> int:
-        """Return the number of the last transaction."""
+        """Return the last transaction's number."""
         sequence: int = self._select("SELECT CAST(sequence AS INTEGER) FROM last", ())[0][0]
         return sequence
 
     def changed_by_others(self, seen: int) -> tuple[int, list[TaskKey | None]]:
-        """Return the number of the last transaction, and the keys that others changed after `seen`.
+        """Return the last transaction's number, and the keys that others changed after `seen`.
 
         None among the keys means that some of them aren't known any more.
         """
@@ -691,7 +691,7 @@ class TaskFile:
         return None
 
     def _check_identity(self) -> None:
-        """Check that the open file is still that of the path: what is written to it isn't lost."""
+        """Check that the path still leads to the open file: what is written to it isn't lost."""
         try:
             state = self.path.stat()
         except OSError:

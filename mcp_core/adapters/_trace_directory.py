@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceDirectory"]
 
-_MAX_NAME: Final = 100  # characters of a file's name that come from that of the server
+_MAX_NAME: Final = 100  # characters of a file's name that come from the server's name
 _SUFFIX: Final = ".mcp.jsonl"
 
 
 class TraceDirectory:
     """The traces of a host's servers, one file for each.
 
-    That of the server `git` is `git.mcp.jsonl`, in which other characters than letters, digits and
-    `-._~` are percent-encoded. When the server is connected again, the trace of its last connection
-    is kept as `git.mcp.jsonl.previous`.
+    The file for the server `git` is `git.mcp.jsonl`. In the name, characters other than letters,
+    digits and `-._~` are percent-encoded. When the server is connected again, the trace of its last
+    connection is kept as `git.mcp.jsonl.previous`.
 
     Args:
         record: the directory, which is created with the first trace; or a `Recording` whose `path`
@@ -39,10 +39,10 @@ class TraceDirectory:
         self._recording = record if isinstance(record, Recording) else Recording(path=record)
 
     def recording(self, server: str) -> Recording:
-        """Return the recording of the next connection to a server, and make room for it.
+        """Return the recording for the next connection to a server, and make room for it.
 
         Args:
-            server: the name of the server in its host. It may be any text.
+            server: the server's name in its host. It may be any text.
 
         Raises:
             CannotRecord: the directory cannot be created or written.

@@ -17,9 +17,9 @@ class AuthorizationFailed(McpTrioError):
     """A failed attempt to get authorization.
 
     Args:
-        message: the text of the exception: what failed, and what to do.
-        error: the OAuth error code of the authorization server (RFC 6749, section 5.2), or None if
-            the failure has another origin.
+        message: the exception's text: what failed, and what to do.
+        error: the authorization server's OAuth error code (RFC 6749, section 5.2), or None if the
+            failure has another origin.
     """
 
     def __init__(self, message: str, *, error: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Signed tokens (JWS): parse and verify those of others, sign our own.
+"""Signed tokens (JWS): parse and verify others' tokens, sign our own.
 
 1. The algorithm must be on our list, and the key must be of its kind. A public key can therefore
    never serve as a shared secret, and `none` isn't an algorithm.
@@ -90,7 +90,7 @@ _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 class InvalidToken(McpTrioError):
     """A token, or DPoP proof, that isn't valid.
 
-    The text says why, and is sent to the client and logged: it must not contain a part of the
+    The text says why, and is sent to the client and logged: it must not contain any part of the
     token. A verifier of your own raises this exception to reject a token.
     """
 
@@ -98,7 +98,7 @@ class InvalidToken(McpTrioError):
 class InvalidKey(McpTrioError, ValueError):
     """A key that isn't valid or not supported.
 
-    The text says why, and must not contain a part of the key.
+    The text says why, and must not contain any part of the key.
     """
 
 
@@ -183,7 +183,7 @@ class Key:
 
     @property
     def thumbprint(self) -> str:
-        """The SHA-256 thumbprint of the key (RFC 7638), in base64url."""
+        """The key's SHA-256 thumbprint (RFC 7638), in base64url."""
         return self._key.thumbprint()
 
     def supports(self, algorithm: str) -> bool:
@@ -421,8 +421,8 @@ def _from_base64url(text: str) -> bytes | None:
 def _public_members(jwk: _Jwk) -> tuple[str, dict[str, str]]:
     """Check a public key. Return its kind, and the JWK members that define it.
 
-    The key may come from an attacker, as that of a DPoP proof does. Sizes are checked before
-    anything is computed with it.
+    The key may come from an attacker, as a DPoP proof's key does. Sizes are checked before anything
+    is computed with it.
     """
     if jwk.kty == "RSA":
         modulus = _from_base64url(jwk.n)
@@ -493,7 +493,6 @@ def require_joserfc() -> type[JWSRegistry]:
 def _joserfc_name(algorithm: str, key: Key) -> str:
     """Return joserfc's name of `algorithm` with this key.
 
-    EdDSA goes by the name of the curve: joserfc warns about the name that leaves it open (RFC
-    9864).
+    EdDSA goes by the curve's name: joserfc warns about the name that leaves it open (RFC 9864).
     """
     return key.kind if algorithm == "EdDSA" else algorithm

@@ -1,7 +1,7 @@
 """The JSON documents of OAuth as types: metadata, registration and token responses, and errors.
 
 1. Unknown members are ignored, and `null` counts as absent because many servers write it. A member
-   of the wrong type makes the whole document invalid, unless `_REPAIRS` says otherwise.
+   with the wrong type makes the whole document invalid, unless `_REPAIRS` says otherwise.
 2. What protects has no leniency: issuer, endpoints, scopes of metadata, the lists of PKCE, of
    authentication methods and of DPoP, the type of a token. The flag for `iss` counts as true unless
    it is absent, null, false or "false".
@@ -202,7 +202,7 @@ def read_resource_metadata(body: bytes) -> ProtectedResourceMetadata:
 
 
 def read_server_metadata(body: bytes) -> tuple[AuthorizationServerMetadata, tuple[str, ...]]:
-    """Decode authorization server metadata. Return it, and the names of the ignored members.
+    """Decode authorization server metadata. Return it, and the ignored members' names.
 
     Raises:
         AuthorizationFailed: the document is invalid.
@@ -232,7 +232,7 @@ def read_registration(body: bytes) -> RegistrationResponse:
 
 
 def read_token(body: bytes) -> tuple[TokenResponse, tuple[str, ...]]:
-    """Decode a token response. Return it, and the names of the ignored members.
+    """Decode a token response. Return it, and the ignored members' names.
 
     Raises:
         AuthorizationFailed: the document is invalid, or the token doesn't fit into a header.
@@ -301,7 +301,7 @@ def sanitize_error(
 def _decode(
     type: type[T], read: Callable[[bytes], T], body: bytes, document: str
 ) -> tuple[T, tuple[str, ...]]:
-    """Decode `body`. Return the document and the names of the members that were ignored.
+    """Decode `body`. Return the document and the ignored members' names.
 
     Raise `AuthorizationFailed` with a text about `document` if it is invalid.
     """

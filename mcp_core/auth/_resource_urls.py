@@ -40,7 +40,7 @@ __all__ = [
 
 
 _RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
-# Characters of base64url: 132 bits, so no issuer can be made up whose digest is that of another.
+# Characters of base64url: 132 bits, so no issuer can be made up that has another's digest.
 _DIGEST_LENGTH: Final = 22
 
 
@@ -49,7 +49,7 @@ def check_url(url: str, what: str, *, local: bool) -> str:
 
     Args:
         url: as a peer wrote it.
-        what: the name of the URL in the text of the error.
+        what: the URL's name in the error's text.
         local: whether the MCP server is on loopback, the `allow_loopback` of `find_url_error`.
 
     Raises:

@@ -63,7 +63,7 @@ def find_server_metadata(
 
     The `issuer` in the metadata has to be `issuer`, or its other spelling if it is a bare origin
     (`issuer_spellings`). With `metadata_issuer` it has to be that, and nothing else. `cure` is the
-    last sentence of the error for another one.
+    error's last sentence for another one.
 
     Raises:
         AuthorizationFailed: it publishes none, or one that names another issuer.

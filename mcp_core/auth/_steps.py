@@ -114,9 +114,9 @@ class Browse(RedactedStruct, frozen=True):
     true. `url` has passed `find_url_error`. The driver throws in `AuthorizationFailed` if no such
     request arrives in time, and `AuthRequired` if there is no user to ask or the user declines.
 
-    `server` is the URL of the MCP server. `new_scopes` are those that it demands in addition to the
-    last login; the driver shows them to the user first. They are empty at the first login, where
-    the authorization server shows all of them.
+    `server` is the MCP server's URL. `new_scopes` are those that it demands in addition to the last
+    login; the driver shows them to the user first. They are empty at the first login, where the
+    authorization server shows all of them.
     """
 
     url: str

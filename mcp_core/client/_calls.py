@@ -5,7 +5,7 @@
    Anything else that a call has to wait for, it yields as a `CallWait`.
 2. A `PendingCall` runs such a generator. The reader of a response advances it to its next request
    at once. So the waiting task is woken only once, at the end.
-3. An exception in a callback of the caller ends that call and nothing else.
+3. An exception in the caller's callback ends that call and nothing else.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class CallWait(abc.ABC):
     """A wait of a call for something other than a response. Pass the outcome to `PendingCall.end`.
 
     `pauses_timeout` is True if the server is waiting for this side, for example for the user's
-    input. `name` replaces the method of the last request in the text of a timeout.
+    input. `name` replaces the last request's method in a timeout's text.
     """
 
     pauses_timeout = False
@@ -167,15 +167,15 @@ class PendingCall(PendingRequest, Generic[T]):
         steps: the call.
         options: the caller's options.
 
-    `id` is the id of the last request, None before the first. `done` is true once the call is over.
+    `id` is the last request's id, None before the first. `done` is true once the call is over.
     `deadline` is the time at which the call times out unless something happens, or None.
     `pause_count` counts the input requests that this side is answering. While there are any,
     `timeout` is paused. `describe_silence` returns a clause to append to the text of a timeout.
 
     Raises:
         TypeError: an option is unknown.
-        ValueError: a timeout is negative or not a number, or `check_output` has another value than
-            those of `CallOptions`.
+        ValueError: a timeout is negative or not a number, or `check_output` has a value that
+            `CallOptions` doesn't list.
     """
 
     # Class attributes, because nearly every call starts with the same values.
@@ -422,7 +422,7 @@ class PagedList(Generic[T]):
     """The items of all pages of `method`.
 
     While `has_more`, request a page with `params` and pass it to `add_page`; then read `items`.
-    `problem` is what is wrong with the end of the list, or "".
+    `problem` is what is wrong with the list's end, or "".
 
     Args:
         method: the method that lists.
@@ -452,7 +452,7 @@ class PagedList(Generic[T]):
 
     @property
     def params(self) -> dict[str, Any] | None:
-        """The params of the next request. A cursor may be ""; only a missing one ends the list."""
+        """The next request's params. A cursor may be ""; only a missing one ends the list."""
         return None if self._cursor is None else {"cursor": self._cursor}
 
     def add_page(self, page: Any) -> None:

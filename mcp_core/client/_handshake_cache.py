@@ -51,8 +51,8 @@ def server_key(target: str | Sequence[str], cwd: str = "") -> str:
     """Return a server's key: a digest, from which the target cannot be read.
 
     Args:
-        target: the URL of the server, of which its origin, path and query count; or the words of
-            its command line, the first of them an absolute path.
+        target: the server's URL, of which its origin, path and query count; or the words of its
+            command line, the first of them an absolute path.
         cwd: for a command, the absolute path of its working directory.
     """
     if not isinstance(target, str):
@@ -102,9 +102,9 @@ class HandshakeCache:
 
         Args:
             key: the server.
-            peer: the `peer` of the client, None if it could not connect.
+            peer: the client's `peer`, None if it could not connect.
             now: seconds since 1970.
-            needs_handshake: the `needs_handshake` of the client.
+            needs_handshake: the client's `needs_handshake`.
         """
         entry = self._entries.get(key)
         if needs_handshake and peer is not None:

@@ -105,7 +105,7 @@ class CallbackOptions(TypedDict, total=False):
 
 
 class ClientConfigOptions(CallbackOptions, total=False):
-    """Options of a client's connection: those of `CallbackOptions`, and these.
+    """Options of a client's connection: everything in `CallbackOptions`, and these.
 
     Keys:
         versions: revisions of MCP to use; default all. The newest that both sides support is
@@ -114,7 +114,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
             once, which saves a probe; a server that refuses its handshake is probed all the same.
             Ignored if that revision isn't among `versions`. A `HandshakeCache` has one for each
             server that needs a handshake.
-        info: name and version of the client; default this library's.
+        info: the client's name and version; default this library's.
         extensions: capabilities beyond MCP, by identifier, each with its settings. Declared as the
             capability `extensions` in 2026-07-28, and as `experimental`, which every revision has.
         tasks: True to declare that the server may run a tool call as a task (2026-07-28, the
@@ -129,9 +129,9 @@ class ClientConfigOptions(CallbackOptions, total=False):
             may start slowly.
         keep_alive: seconds of silence after which a ping is sent; after as many more the connection
             is closed. Default never.
-        on_log: called with each log message of the server. An `async def` is awaited in a task,
-            one message after the other; one that still runs when the client is closed is
-            cancelled. Its exceptions are reported and end nothing.
+        on_log: called with each of the server's log messages. An `async def` is awaited in a task,
+            one message after the other; one that still runs when the client is closed is cancelled.
+            Its exceptions are reported and end nothing.
         on_elicitation_complete: called when the server says that the user has finished a URL
             elicitation, or a page that an error of code -32042 named (2025-11-25 only). It may
             be an `async def`, and exceptions are handled, as for `on_log`.
@@ -143,7 +143,7 @@ class ClientConfigOptions(CallbackOptions, total=False):
             (2026-07-28).
         max_listing: bytes of memory that all pages of one listing may take, estimated; default 48
             MiB. If the server offers a further page after that, the call fails.
-        check_output: the default of the call's option of that name: "error" (the default), "warn"
+        check_output: the default for the call's option of that name: "error" (the default), "warn"
             or "off".
     """
 

@@ -1,10 +1,10 @@
-"""Approvals of the user for servers and calls of tools, and the decision about each call.
+"""The user's approvals for servers and tool calls, and the decision about each call.
 
 1. A server of a project's file is approved by the digest of what it would run or connect to. The
    approval also names the files whose server of the same name it replaces.
 2. A rule allows or denies a tool's calls. A permanent one names the definition that the user saw,
    and ends when the tool changes.
-3. Annotations are hints of the server. They count for servers of the user's own files only.
+3. Annotations are the server's hints. They count only for servers in the user's own files.
 
 `Approvals` is what is stored. The host keeps rules for one call or a session in memory.
 """
@@ -68,10 +68,10 @@ class InvalidApprovals(McpTrioError):
 
 
 class ToolRule(Struct, frozen=True, kw_only=True):
-    """A decision of the user about calls of one tool, or of several.
+    """A user's decision about calls of one tool, or of several.
 
     Attributes:
-        tool: the name of the tool at its server, or a pattern.
+        tool: the tool's name at its server, or a pattern.
         is_pattern: `*` in `tool` stands for any characters. Without it a tool that a server calls
             `*` matches itself only.
         is_allowed: False if calls are denied.
@@ -137,8 +137,8 @@ class Approvals(Struct, frozen=True, kw_only=True):
     """A user's approvals.
 
     Attributes:
-        servers: by the absolute path of the file and the name of the server in it.
-        version: the version of the JSON.
+        servers: by the file's absolute path and the server's name in it.
+        version: the JSON's version.
     """
 
     servers: dict[str, dict[str, ServerApproval]] = field(default_factory=dict)
@@ -275,14 +275,14 @@ def decide_call(
     be called. For other tools the user is asked.
 
     Args:
-        tool: the name of the tool at its server.
+        tool: the tool's name at its server.
         pin: its definition's state.
         is_server_approved: False for a server of a project's file before its approval.
         digest: its definition's digest.
-        is_trusted: True for a server of the user's own file. The annotations of others mean
+        is_trusted: True for a server in the user's own file. The annotations of others mean
             nothing.
         annotations: the server's hints.
-        rules: those that are stored, and those of this session.
+        rules: the stored rules, and this session's.
         approve_all: allow calls without asking. The user is still asked about definitions.
     """
     if not is_server_approved:

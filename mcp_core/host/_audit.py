@@ -48,11 +48,11 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         time: when it began, in seconds since 1970.
         server: the server's name.
-        tool: the name of the tool at the server.
+        tool: the tool's name at the server.
         outcome: how it ended.
         duration: the seconds that it took.
         approved_by: who or what allowed or denied it, as `CallDecision.reason`.
-        definition: the digest of the tool's definition.
+        definition: the tool definition's digest.
         arguments_digest: the `digest_arguments`, if the arguments aren't kept.
         arguments: the `redact_arguments`, if they are.
         error: the text of an error, redacted like a text of the arguments.

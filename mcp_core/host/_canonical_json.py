@@ -30,7 +30,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _NUMBER_OR_NULL: Final = re.compile(rb"[:\[,](?:-?\d+[.eE]|-?\d{16}|null)")
 _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 
-_BEGINNINGS: Final = frozenset((b"{", b"[", b'"', b"t", b"f"))  # not those of numbers and null
+_BEGINNINGS: Final = frozenset((b"{", b"[", b'"', b"t", b"f"))  # not a number's or null's
 _TOO_DEEP: Final = "the JSON is nested too deeply"
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
 # ECMA-262, Number::toString: values from 1e-6 to below 1e21 have no exponent.

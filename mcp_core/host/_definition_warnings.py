@@ -168,7 +168,7 @@ class ToolNames:
 
 def _add(index: dict[str, list[QualifiedName]], entry: str, name: QualifiedName) -> None:
     names = index.setdefault(entry, [])
-    # The names come sorted, so those of the same server are the last ones.
+    # The names come sorted, so the same server's names are the last ones.
     if len(names) < _MAX_SHARING or names[-_MAX_SHARING].server != name.server:
         names.append(name)
 

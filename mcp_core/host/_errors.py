@@ -47,8 +47,8 @@ class ServerUnavailable(McpTrioError):
 class CallDenied(McpTrioError):
     """A call that the user or a rule has denied. Nothing was sent.
 
-    `server` is the server's name, `tool` that of the tool at the server, and `reason` says who
-    or what has denied it.
+    `server` is the server's name, `tool` the tool's name at the server, and `reason` says who or
+    what has denied it.
     """
 
     def __init__(self, server: str, tool: str, reason: str) -> None:

@@ -40,7 +40,7 @@ __all__ = [
     "make_launch",
 ]
 
-# The version of the digest. It changes when the digest covers more, so that users are asked again.
+# The digest's version. It changes when the digest covers more, so that users are asked again.
 _DIGEST_VERSION: Final = 3
 # Limits on what is shown: a user reads no more, and doesn't see the end of a long line.
 _MAX_LINES: Final = 200
@@ -63,7 +63,7 @@ _WITHOUT_EFFECT: Final = frozenset(
     alwaysLoad required timeout startup_timeout_sec startup_timeout_ms tool_timeout_sec
     """.split()
 )
-# The labels of the texts in `ServerLaunch.templates`.
+# The labels for texts in `ServerLaunch.templates`.
 _TEMPLATE_LABELS: Final[Mapping[str, str]] = {
     "command": "command from",
     "directory": "directory from",
@@ -94,7 +94,7 @@ class ServerLaunch(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transport: "stdio" for a program, "http" for Streamable HTTP, "sse" for HTTP+SSE, or "ws".
-        command: the absolute path of the program, "" for a URL.
+        command: the program's absolute path, "" for a URL.
         args: its arguments.
         directory: the absolute path of its working directory.
         env: its variables. One that it inherits by name has the value `${NAME}`.
@@ -221,7 +221,7 @@ def is_same_launch(
         first: one server, unexpanded.
         second: the other one.
         first_inputs: the inputs of the first one's file, by their id.
-        second_inputs: those of the other file.
+        second_inputs: the other file's inputs.
     """
     known = _launch_as_written(first, first_inputs)
     return (
@@ -307,7 +307,7 @@ def find_excess(launch: ServerLaunch) -> str | None:
 class LaunchLine(NamedTuple):
     """One line of a launch's description. All of it is safe for a terminal.
 
-    `label` is the kind of the line, such as "argument"; `text` is the value, in quotes where spaces
+    `label` is the line's kind, such as "argument"; `text` is the value, in quotes where spaces
     matter; `mark` says why to look at it twice, "" for no reason.
     """
 

@@ -187,7 +187,7 @@ class _ServerNames(abc.ABC):
 
 
 class NameTable(_ServerNames):
-    """The merged names of the tools of many servers, or of their prompts, and the way back.
+    """The merged names of many servers' tools, or of their prompts, and the way back.
 
     The length is the number of tools or prompts. Iteration yields those that can be called, each as
     a pair of its merged name and its `QualifiedName`.
@@ -209,7 +209,7 @@ class NameTable(_ServerNames):
                 yield merged, next(iter(names))
 
     def merged(self, server: str, name: str) -> str:
-        """Return the merged name of the tool or prompt `name` of `server`.
+        """Return the merged name of `server`'s tool or prompt `name`.
 
         Raises:
             KeyError: the table doesn't have it.
@@ -229,7 +229,7 @@ class NameTable(_ServerNames):
 
 
 class ResourceTable(_ServerNames):
-    """The URIs of the resources of many servers, and the way back from a URI on the wire.
+    """The URIs of many servers' resources, and the way back from a URI on the wire.
 
     On the wire a resource has its own URI if only one server has it. Otherwise it has the longer
     form `mcp-gateway://<server>/<percent-encoded uri>`, by which every resource can be read. The

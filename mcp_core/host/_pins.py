@@ -232,7 +232,7 @@ def _respelled(
 def replace_pins(
     pins: Iterable[Definition] | None, approved: Iterable[Definition]
 ) -> tuple[Definition, ...]:
-    """Return `pins` with the `approved` definitions in place of those of the same names.
+    """Return `pins` with the `approved` definitions in place of the pins with the same names.
 
     Pins of what is gone stay: a tool that returns is compared with its pin.
     """

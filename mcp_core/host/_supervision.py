@@ -54,7 +54,7 @@ class ServerEvent(enum.Enum):
     REJECTED = "rejected"
     LOGIN_REQUIRED = "login required"
     LOGGED_IN = "logged in"
-    # The time of the next attempt has come.
+    # The next attempt's time has come.
     RETRY_DUE = "retry due"
     # The user asks for a new process or connection.
     RESTARTED = "restarted"
@@ -97,7 +97,7 @@ SERVER_TRANSITIONS: Final[Mapping[ServerState, Mapping[ServerEvent, ServerState]
         **_ALWAYS,
     },
 }
-# Events that an attempt to connect reports. Those of an earlier one are late.
+# Events that an attempt to connect reports. An earlier attempt's events are late.
 _OF_ATTEMPT: Final = frozenset(
     {
         ServerEvent.CONNECTED,
@@ -124,7 +124,7 @@ class ListProblem(Struct, frozen=True, kw_only=True):
     Attributes:
         list: the list.
         reason: why it could not be read or used. Safe for a terminal.
-        retry_at: when it is read again at the latest, in seconds of the host's monotonic clock. A
+        retry_at: when it is read again at the latest, in seconds on the host's monotonic clock. A
             change that the server announces, or a new connection, comes earlier.
     """
 

@@ -27,7 +27,7 @@ __all__ = [
 
 MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
 # What programs often need besides: proxies, CA bundles, and sockets and files of other programs.
-# Those of proxies are written in small letters, too.
+# Proxy variables are written in small letters, too.
 _USUAL_VARIABLES: Final = (
     "HTTP_PROXY",
     "HTTPS_PROXY",

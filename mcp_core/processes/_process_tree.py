@@ -67,7 +67,7 @@ class ProcessTree:
         return f"<ProcessTree of {self._leader}, {len(self._known)} found>"
 
     def find(self, *, leader_exists: bool, in_group: bool = True) -> list[int]:
-        """Return the ids of the running processes of the tree.
+        """Return the ids of the tree's running processes.
 
         What was found once is found again, even if nothing connects it to the tree any more.
 

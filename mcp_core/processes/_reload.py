@@ -94,7 +94,7 @@ class ReloadRelay:
         self._to_server: list[bytes] = []
         self._waiting: list[bytes] = []  # lines of the client
         self._pending: dict[RequestId, str] = {}  # the method of each request without a response
-        self._replays: dict[RequestId, str] = {}  # the same for requests of the relay
+        self._replays: dict[RequestId, str] = {}  # the same for the relay's requests
         self._replay_count = 0
         # The server's id of each of its requests, by the id that the client knows. They differ
         # because a new process counts from the start.
@@ -238,7 +238,7 @@ class ReloadRelay:
     # -- Messages of the client -------------------------------------------------------------------
 
     def receive_from_client(self, data: bytes) -> None:
-        """Process `data`, bytes of the client in chunks of any size."""
+        """Process `data`, bytes from the client in chunks of any size."""
         self._client_lines.feed(data)
         while (line := self._client_lines.next_line()) is not None:
             if isinstance(line, Excerpt):
@@ -324,7 +324,7 @@ class ReloadRelay:
     # -- Messages of the server -------------------------------------------------------------------
 
     def receive_from_server(self, data: bytes) -> None:
-        """Process `data`, bytes of the process that runs; ignored while it is being stopped."""
+        """Process `data`, bytes from the process that runs; ignored while it is being stopped."""
         if self._phase in (_Phase.STOPPED, _Phase.FAILED):
             return
         self._server_lines.feed(data)
@@ -406,7 +406,7 @@ class ReloadRelay:
             self._to_client.append(encode_notification(UPDATED, params))
 
     def _rename_request(self, id: RequestId, message: Envelope) -> bytes | None:
-        """Return a request of the server with an id that no earlier process has used.
+        """Return a server request with an id that no earlier process has used.
 
         None if the first process has sent it: its ids stay.
         """

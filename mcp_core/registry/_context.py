@@ -69,7 +69,7 @@ class Context(Injected, Generic[L]):
 
     Attributes:
         server: the server on which the handler was declared.
-        lifespan: the value of the server's lifespan, None if it has none.
+        lifespan: the server lifespan's value, None if it has none.
         state: a dict for what middleware passes to the handler.
         session_state: a dict that the handlers of all requests of one session share, for example
             to keep the roots. It ends with the session, or with the connection of stdio. In
@@ -115,7 +115,7 @@ class Context(Injected, Generic[L]):
 
     @property
     def request_id(self) -> RequestId:
-        """The JSON-RPC id of the request."""
+        """The request's JSON-RPC id."""
         return self._request.id
 
     @property
@@ -154,7 +154,7 @@ class Context(Injected, Generic[L]):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The whole `_meta` of the request, members that no revision defines included.
+        """The request's whole `_meta`, members that no revision defines included.
 
         It is empty if the request has none.
 
@@ -168,7 +168,7 @@ class Context(Injected, Generic[L]):
 
     @property
     def trace(self) -> dict[str, str]:
-        """The trace context of the request: `traceparent`, `tracestate` and `baggage`.
+        """The request's trace context: `traceparent`, `tracestate` and `baggage`.
 
         It holds those that are present and well-formed (W3C Trace Context). Pass
         `meta=context.trace` to a call to another server, to make it part of the same trace.
@@ -195,9 +195,9 @@ class Context(Injected, Generic[L]):
                 return await publish_slowly(answer.data)
 
         The task is stored before this returns. From then on the client may disconnect, and
-        `progress` sets the status message of the task, `elicit` and the like show their requests
-        with it. Return False, and change nothing, if the call cannot be a task: the tool wasn't
-        declared with `task=`, or the client supports no tasks. Without effect in a task.
+        `progress` sets the task's status message, `elicit` and the like show their requests with
+        it. Return False, and change nothing, if the call cannot be a task: the tool wasn't declared
+        with `task=`, or the client supports no tasks. Without effect in a task.
 
         Raises:
             McpError: there are too many tasks, or the server is shutting down.
@@ -207,7 +207,7 @@ class Context(Injected, Generic[L]):
         return self._runtime.detach(self._task_job)
 
     def bind_task_job(self, job: DetachableJob) -> None:
-        """Let `detach` make a task of the call that `job` runs. For runtimes."""
+        """Let `detach` make a task from the call that `job` runs. For runtimes."""
         self._task_job = job
 
     def enter_task(self, host: RequestHost) -> None:
@@ -503,7 +503,7 @@ class Context(Injected, Generic[L]):
 
         The page logs its visitor in, and calls `Server.verify_url_elicitation` with their
         principal: the link may have been passed on to another user. The token names the user only
-        to the server, and isn't a login. Each run of the handler gets the same one.
+        to the server, and isn't a login. Each handler run gets the same one.
 
         Args:
             name: a name for the page. A token for one page isn't valid for another.
@@ -542,8 +542,8 @@ class Context(Injected, Generic[L]):
         The handler may be run again, as for `elicit`. Deprecated in 2026-07-28.
 
         Args:
-            messages: the conversation so far. A text is one message of the user.
-            max_tokens: the maximum length of the result, in tokens of the model.
+            messages: the conversation so far. A text is one user message.
+            max_tokens: the result's maximum length, in the model's tokens.
             system_prompt: the client may change or ignore it, like the following arguments except
                 for the tools.
             model_preferences: which model to select.
@@ -611,7 +611,7 @@ class Context(Injected, Generic[L]):
         run one after another. An exception of a tool becomes a result with `isError`: of a
         `ToolError` the model gets the text, of any other a reference, under which the log has it.
         A tool may itself call `elicit` and the like. Middleware and required scopes, which belong
-        to requests of the client, don't apply to these tool uses.
+        to the client's requests, don't apply to these tool uses.
 
         The handler may be run again, as for `elicit`. Tools aren't: their results are kept, signed
         but not encrypted, by the client. If the client sends the same retry twice, or the process
@@ -622,9 +622,9 @@ class Context(Injected, Generic[L]):
             tools: functions, as for `Server.tool`, and names of tools of this server. A function
                 that is a tool of this server is used as it was declared.
             max_tokens: the maximum length of each message.
-            max_rounds: the maximum number of messages of the model, 2 to 10; 8 by default, so that
-                in 2026-07-28, where a call has ten rounds of input, two remain for other requests.
-                In the last round the model must not use tools.
+            max_rounds: the maximum number of model messages, 2 to 10; 8 by default, so that in
+                2026-07-28, where a call has ten rounds of input, two remain for other requests. In
+                the last round the model must not use tools.
             system_prompt: as for `sample`, like the following arguments.
             model_preferences: which model to select.
             temperature: the model's temperature.
@@ -705,7 +705,7 @@ class Context(Injected, Generic[L]):
 
         Args:
             key: the key in `input_requests`.
-            kind: a `Form`, or the type of the result: `ElicitResult`, `CreateMessageResult` or
+            kind: a `Form`, or the result's type: `ElicitResult`, `CreateMessageResult` or
                 `ListRootsResult`. Content that doesn't fit the form counts as no response.
 
         Raises:

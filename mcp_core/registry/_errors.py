@@ -45,7 +45,7 @@ class UrlElicitationRequired(McpError):
         elicitation_id: a unique id; generated if None.
 
     Attributes:
-        elicitation: the params of the elicitation.
+        elicitation: the elicitation's params.
     """
 
     def __init__(self, message: str, url: str, elicitation_id: str | None = None) -> None:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 class AcceptedElicitation(Struct, Generic[T], frozen=True):
     """The user accepted (client/elicitation, Response Actions).
 
-    `data` is the content of the form, an object of its type; None for a page to visit. `action` is
+    `data` is the form's content, an object of its type; None for a page to visit. `action` is
     always "accept".
     """
 
@@ -144,7 +144,7 @@ class Form(Generic[T]):
         return t.ElicitRequest(t.ElicitParams(message=message, requested_schema=self.schema))
 
     def read(self, result: t.ElicitResult) -> ElicitationResult[T]:
-        """Return the action of the user and the content of the form, from `result`.
+        """Return the user's action and the form's content, from `result`.
 
         Raises:
             ValueError: the content doesn't fit the form.
@@ -313,7 +313,7 @@ _SIMPLE: Final[Mapping[type[mi.Type], dict[str, Any]]] = {
 
 
 def _split_metadata(kind: mi.Type) -> tuple[mi.Type, dict[str, Any]]:
-    """Return a type without its metadata, and the JSON Schema of the metadata."""
+    """Return a type without its metadata, and the metadata's JSON Schema."""
     if isinstance(kind, mi.Metadata):
         return kind.type, kind.extra_json_schema or {}
     return kind, {}
@@ -352,7 +352,7 @@ def _choice_values(kind: mi.Type, order: list[Any]) -> list[Any]:
 
 
 def _literal_values(annotation: Any) -> Iterator[Any]:
-    """Yield the values of every `Literal` in an annotation, in the order of the source."""
+    """Yield the values of every `Literal` in an annotation, in source order."""
     parts: Iterable[Any] = typing.get_args(annotation)
     if typing.get_origin(annotation) is Literal:
         yield from parts

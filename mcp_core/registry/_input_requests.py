@@ -133,8 +133,8 @@ class RuntimeLike(Protocol):
 class RequestHost(Protocol):
     """The part of `Service` that a handler's `Context` needs.
 
-    `lifespan` is the value of the server's lifespan. `principal` is the authenticated user, empty
-    without authorization. `session_state` is a dict of this connection's handlers.
+    `lifespan` is the server lifespan's value. `principal` is the authenticated user, empty without
+    authorization. `session_state` is a dict of this connection's handlers.
     """
 
     @property
@@ -160,7 +160,7 @@ class RequestHost(Protocol):
 
 
 class NestedRequestSender(Protocol):
-    """The occasion for nested requests: a request of the client, or a notification.
+    """The occasion for nested requests: a client's request, or a notification.
 
     `label` is its method. `related` is the request's id, None for a notification. `trace` is
     its trace context. The other members are `InputCollector`'s.
@@ -192,7 +192,7 @@ class NestedRequests(abc.ABC, Generic[T]):
     limit), and leave it. Then call `result`.
 
     Args:
-        sender: the request or notification of the client on whose behalf they are sent.
+        sender: the client's request or notification on whose behalf they are sent.
     """
 
     seconds: float | None = None
@@ -228,7 +228,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         `wake` is called when all responses are here, or one of the requests has failed.
 
         Raises:
-            NeedInput: the input requests go into the response; this run of the handler is over.
+            NeedInput: the input requests go into the response; this handler run is over.
             McpError: the client did not declare the capability, or the server is shutting down.
             LocalProtocolError: the client's revision has no such request, or the client's own
                 request is over.
@@ -509,8 +509,8 @@ class _SingleTaskInput(TaskInput[T]):
 class _ReturnedTaskInput(TaskInput[None]):
     """The input requests of an `InputRequiredResult` that a handler returned.
 
-    The author's keys may come again in a later round, and a task's may not: the number of
-    the round is put in front.
+    The author's keys may come again in a later round, and a task's may not: the round's number is
+    put in front.
     """
 
     def __init__(
@@ -581,7 +581,7 @@ class InputCollector(Struct, eq=False):
 
     @property
     def trace(self) -> dict[str, str]:
-        """The trace context of the request."""
+        """The request's trace context."""
         return trace_context(meta_of(self.request))
 
     @property
@@ -681,7 +681,7 @@ class InputCollector(Struct, eq=False):
             )
 
     def required(self, returned: InputRequiredResult | None) -> InputRequiredResult:
-        """Return the response: the input requests of the handler, or the result that it returned.
+        """Return the response: the handler's input requests, or the result that it returned.
 
         Raises:
             McpError, LocalProtocolError: as for `ServerRoundTrips.input_required_result`.

@@ -218,7 +218,7 @@ class RequestLookup:
 
 
 class ListInvocation(Invocation):
-    """The page of a list for which functions of the author have to be called."""
+    """The page of a list for which the author's functions have to be called."""
 
     __slots__ = ()
 
@@ -239,6 +239,6 @@ class ListInvocation(Invocation):
 def request_error(
     request: RequestReceived, fault: Fault, message: str, data: Any = None
 ) -> McpError:
-    """Return the exception to raise, with the code of the peer's revision for `fault`."""
+    """Return the exception to raise, with the peer revision's code for `fault`."""
     code = request.peer.dialect.codes[fault]
     return McpError(code, message) if data is None else McpError(code, message, data)

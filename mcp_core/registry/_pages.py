@@ -4,8 +4,8 @@
    two pages, every entry that stays is still listed exactly once. The cursor of a removed entry is
    unknown, even if another entry has its name: the client starts again at the first page.
 2. A cursor is a digest of the server's name, the list and the entry. It is compared with the
-   cursors of the current entries, never decoded. No state is kept per client, and the cursor is
-   valid after a restart and in another process.
+   current entries' cursors, never decoded. No state is kept per client, and the cursor is valid
+   after a restart and in another process.
 3. A list is encoded once for each revision, and cached until it changes. Only entries with a
    `lastModified` that is computed are encoded for each request.
 """
@@ -65,7 +65,7 @@ class Entry(Protocol):
     def present_time(self) -> PresentTime | None: ...
 
     def list_entry(self, dialect: Dialect) -> Struct:
-        """Return the entry of the list in this revision."""
+        """Return the list's entry in this revision."""
 
 
 class ListPages:
@@ -110,7 +110,7 @@ class ListPages:
     def get_page(
         self, method: str, cursor: str | None, dialect: Dialect, on_error: OnError | None = None
     ) -> Raw | None:
-        """Return the first page of the list, or the page after `cursor`; None if it is unknown.
+        """Return the list's first page, or the page after `cursor`; None if it is unknown.
 
         With `on_error` the page has the times that are computed now. `on_error` gets what the
         functions raise.
@@ -176,7 +176,7 @@ class ListPages:
         )
 
     def _cursor(self, method: str, key: str, entry: Entry) -> str:
-        """Return the cursor of the page that starts after `entry`."""
+        """Return the cursor for the page that starts after `entry`."""
         digest = hashlib.sha256(
             f"{self._server}\0{method}\0{entry.number}\0{key}".encode()
         ).digest()
@@ -209,7 +209,7 @@ class _EncodedPages(Struct, frozen=True):
 
 
 def _page_starts(encoded: Sequence[Raw], size: int) -> list[int]:
-    """Return the index of the first entry of each page."""
+    """Return the index of each page's first entry."""
     starts = [0]
     page_bytes = 0
     for index, entry in enumerate(encoded):

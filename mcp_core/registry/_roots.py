@@ -42,7 +42,7 @@ class RootsContext(Generic[L]):
 
     Attributes:
         server: the server on which the hook was declared.
-        lifespan: the value of the server's lifespan, None if it has none.
+        lifespan: the server lifespan's value, None if it has none.
         peer: the client: revision, capabilities and, for display only, its name.
         principal: the authenticated user, empty if the server runs without authorization.
         session_state: as `Context.session_state`, of the client whose roots have changed.

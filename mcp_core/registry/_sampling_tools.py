@@ -46,9 +46,9 @@ class SampledConversation(Struct, frozen=True):
     """The conversation that sampling with tools has led to.
 
     Attributes:
-        result: the last message of the model, which uses no tool.
-        messages: the whole conversation: the messages that were given, then each message of the
-            model and the results of its tool uses. To go on, append a message and sample again.
+        result: the model's last message, which uses no tool.
+        messages: the whole conversation: the messages that were given, then each model message and
+            the results of its tool uses. To go on, append a message and sample again.
     """
 
     result: t.CreateMessageResult
@@ -56,12 +56,12 @@ class SampledConversation(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of the last message."""
+        """The last message's text."""
         return self.result.text
 
 
 class ToolUse:
-    """One tool use of the model, which has no result yet.
+    """One tool use by the model, which has no result yet.
 
     Call `prepare`, run what it returns, and pass the outcome to `done` or to `failed`.
     """
@@ -161,7 +161,7 @@ class ToolSampling:
         return f"<ToolSampling with {', '.join(self.tools)}, {self._round} rounds so far>"
 
     def ask(self) -> Coroutine[Any, Any, CreateMessageResult]:
-        """Request the next message of the model."""
+        """Request the model's next message."""
         if self._results:
             results: list[t.SamplingContent] = list(self._results.values())
             self._append(t.SamplingMessage("user", results))
@@ -207,7 +207,7 @@ class ToolSampling:
         return missing
 
     def store(self, key: str, content: t.ToolResultContent) -> None:
-        """Store the result of a tool use for the next round, and for further runs of the handler.
+        """Store the result of a tool use for the next round, and for further handler runs.
 
         It is used as it will be read again, so that each run asks the same.
         """

@@ -151,8 +151,8 @@ class Server:
     Raises:
         ValueError: a version isn't a revision of MCP, an extension or a key has an invalid name,
             `page_size` is below 1, or a key is too short.
-        DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is that
-            of tasks, which this library doesn't serve.
+        DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is the
+            one for tasks, which this library doesn't serve.
     """
 
     def __init__(
@@ -369,7 +369,7 @@ class Server:
 
         Return it, or without it a decorator (server/prompts). Its parameters are the prompt's
         arguments, converted from text to the annotated types. It may return text or content, which
-        becomes a message of the user; `PromptMessage`; a list of these; or a `GetPromptResult`.
+        becomes a user message; `PromptMessage`; a list of these; or a `GetPromptResult`.
 
         Raises:
             DeclarationError: the function cannot be served as declared, or the name is in use.
@@ -409,15 +409,15 @@ class Server:
                 return [name for name in LANGUAGES if name.startswith(typed)]
 
         The function gets the text that the user has typed so far. If it has a second parameter, it
-        gets a dict of the arguments already chosen, as text; before 2025-06-18 it is empty. The
+        gets a dict with the arguments already chosen, as text; before 2025-06-18 it is empty. The
         function returns an iterable of strings, best first, of which at most 100 are sent; or a
         `mcp_core.types.Completion`, to give the total number.
 
         Return a decorator (server/utilities/completion).
 
         Args:
-            ref: the name of the prompt or the text of the template, which is declared already.
-            argument: the name of the prompt's argument or of the template's variable.
+            ref: the prompt's name or the template's text, which is declared already.
+            argument: the name of the prompt's argument or the template's variable.
             thread: True to run a plain `def` in a worker thread, because it blocks. By default the
                 server's `threads` decides.
 
@@ -740,7 +740,7 @@ class Server:
         return entry is not None and entry.task is not None
 
     def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
-        """Return the names of the tools and prompts, and of the methods of its own."""
+        """Return the names of its tools, prompts and own methods."""
         return self._tools.keys(), self._prompts.keys(), self._methods.keys()
 
     @property
@@ -767,8 +767,8 @@ class Server:
     def param_headers(self, name: str) -> ParamHeaders | None:
         """Return the arguments of the tool `name` that clients repeat in HTTP headers.
 
-        For each property with `"x-mcp-header"` it has the path and the end of the header's name
-        after `Mcp-Param-` (2026-07-28, basic/transports). None if there is no such tool.
+        For each property with `"x-mcp-header"` it has the path and the header name's end after
+        `Mcp-Param-` (2026-07-28, basic/transports). None if there is no such tool.
         """
         entry = self._tools.get(name)
         return entry.param_headers if entry is not None else None

@@ -51,9 +51,9 @@ class UrlElicitation(Struct, frozen=True):
     """The id and the signed token of a URL elicitation, for the request's user.
 
     Attributes:
-        token: put it into the URL of the page. It has only characters that need no escape there.
-        elicitation_id: a random id, the same in each run of the handler. Pass it to
-            `Context.elicit_url`, and store under it that the user has finished.
+        token: put it into the page's URL. It has only characters that need no escape there.
+        elicitation_id: a random id, the same in each handler run. Pass it to `Context.elicit_url`,
+            and store under it that the user has finished.
     """
 
     token: str

@@ -1,4 +1,4 @@
-"""Calls of a client's callback for progress or log messages, in the order of the messages.
+"""Calls of a client's callback for progress or log messages, in the messages' order.
 
 A plain function is called at once, where the message was read. The awaitable of an `async def` is
 awaited in a task, and the messages that arrive meanwhile wait for it.

@@ -86,8 +86,8 @@ _SET_LEVEL: Final = "logging/setLevel"
 _TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 _ROOTS_LIST: Final = "roots/list"
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
-# Seconds. Servers that request the roots by themselves do so within half a second of the handshake
-# (server-everything waits 350 ms), and a user notices a longer delay.
+# Seconds. Servers that request the roots by themselves do so within half a second after the
+# handshake (server-everything waits 350 ms), and a user notices a longer delay.
 _ROOTS_TIMEOUT: Final = 1.0
 # The notifications that have a callback, each with the callback's option.
 _CALLBACKS: Final = {
@@ -190,7 +190,7 @@ class AbstractClient(abc.ABC):
 
     @property
     def peer(self) -> Peer:
-        """The revision, capabilities, name and instructions of the server."""
+        """The server's revision, capabilities, name and instructions."""
         peer = self._conn.peer
         assert peer is not None
         return peer
@@ -368,9 +368,9 @@ class AbstractClient(abc.ABC):
             arguments: its arguments, by name.
             returns: the type of the result's `data`: a dataclass, `msgspec.Struct`, TypedDict or
                 pydantic model, or any other type that a tool may return. Structured content is
-                decoded to it. Without structured content, the only text is decoded as JSON. A
-                value in `{"result": value}` is unwrapped for a type that isn't an object. If the
-                tool failed, `data` raises `ToolError`.
+                decoded to it. Without structured content, the only text is decoded as JSON. A value
+                in `{"result": value}` is unwrapped for a type that isn't an object. If the tool
+                failed, `data` raises `ToolError`.
             options: see `CallOptions`.
 
         Raises:
@@ -736,7 +736,7 @@ class AbstractClient(abc.ABC):
         cache = self._cache
         if cache is None or options.get("meta") or options.get("headers"):
             return (yield from self._once(method, params))
-        # Those of the response are appended to the caller's list, or to a new one.
+        # The response's problems are appended to the caller's list, or to a new one.
         problems = options.setdefault("problems", [])
         found = cache.get(method, params, self._clock(), problems)
         if found is not None:
@@ -976,7 +976,7 @@ class AbstractClient(abc.ABC):
         return self._notified[option]
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
-        """Return the URI of the only resource that a notification is about.
+        """Return the URI of the one resource that a notification is about.
 
         None if it may also be about the resource that contains it, or about anything else.
         """

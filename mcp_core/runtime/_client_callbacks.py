@@ -8,8 +8,8 @@ result of a call, which the client then sends again with the responses (`ClientR
 2. A callback may refuse with an `McpError`. A server's request gets that error. In the result of a
    call, refusing a form is a response; for the other kinds the call ends with the error
    (client/sampling: no retry).
-3. Any other exception is a fault of the client. The server's request gets an internal error, and
-   the log gets the exception; a call raises it. A `BaseException` ends the task.
+3. Any other exception is the client's fault. The server's request gets an internal error, and the
+   log gets the exception; a call raises it. A `BaseException` ends the task.
 
 Sources: client/elicitation, client/sampling and client/roots of all revisions; basic/patterns/mrtr
 of 2026-07-28.

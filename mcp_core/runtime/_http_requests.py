@@ -125,7 +125,7 @@ class HttpClientRuntime(Protocol[L]):
         """Call `HttpRequestRunner.run`, and set a timer to its `next_deadline`."""
 
     def clock(self) -> float:
-        """Return the current time, on the clock of the `HttpClient`."""
+        """Return the current time, on the `HttpClient`'s clock."""
 
     def new_event(self) -> EventLike:
         """Create an event of this runtime."""
@@ -383,7 +383,7 @@ class HttpRequestJob(Job):
         keep_alive: seconds for which the server keeps the connection, None if it names no time.
         unauthorized: whether the response demands another access token; the client doesn't get
             such a response.
-        record: the recording of the last attempt, None if it isn't recorded.
+        record: the last attempt's recording, None if it isn't recorded.
     """
 
     __slots__ = (
@@ -444,7 +444,7 @@ class HttpRequestJob(Job):
             return exc
 
     def handle_actions(self, actions: list[Action]) -> EventLike | None:
-        """Pass `actions`, a part of the response, to the client. See `PooledConnection.run`."""
+        """Pass `actions`, part of the response, to the client. See `PooledConnection.run`."""
         runner = self._runner
         call = self.call
         key = call.key

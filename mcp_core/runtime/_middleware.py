@@ -206,8 +206,8 @@ def outcome_of_error(
         return outcome_of(runtime, collector, invocation, None)
     error = single(exc)
     if error is collector.no_response_error:
-        # The client closed the connection while it was asked. That isn't a fault of the handler,
-        # so nothing is logged.
+        # The client closed the connection while it was asked. That isn't the handler's fault, so
+        # nothing is logged.
         code = collector.request.peer.dialect.codes[Fault.INTERNAL]
         return ErrorData(code, "the connection closed while the client was asked for input")
     if not isinstance(error, UrlElicitationRequired):

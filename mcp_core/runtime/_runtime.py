@@ -57,7 +57,7 @@ class Runtime(abc.ABC):
 
     @abc.abstractmethod
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
-        """Log `exc`, an exception of the handler of `request`.
+        """Log `exc`, an exception from the handler of `request`.
 
         `reference` is the name for it that the peer was given, from `reference()`.
         """
@@ -81,7 +81,7 @@ class Runtime(abc.ABC):
         """Call `function` in the connection's thread, without waiting.
 
         Any thread may call this. A function that is passed several times before it is called may
-        be called once. After the end of the run nothing happens.
+        be called once. After the run ends nothing happens.
         """
         function()
 

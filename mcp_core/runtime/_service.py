@@ -89,7 +89,7 @@ _OWNER_SIZE: Final = 16  # bytes, as many as a session id has
 
 
 class ConversationJob(Job):
-    """A job that serves a request of the client, and is cancelled with it.
+    """A job that serves a client's request, and is cancelled with it.
 
     `input_collector` collects what the handler asks of the client.
     """
@@ -302,7 +302,7 @@ class Service:
         server: the declarations.
         conn: the connection.
         runtime: what the driver adds.
-        lifespan: the value of the server's lifespan.
+        lifespan: the server lifespan's value.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
         conversation: what an HTTP server knows of the client, None on other transports.
@@ -643,7 +643,7 @@ class ServedServer(NamedTuple):
         principal: str = "",
         conversation: ConversationLike | None = None,
     ) -> Service:
-        """Return the service of the connection `conn`, which has the runtime `runtime`.
+        """Return the service for the connection `conn`, which has the runtime `runtime`.
 
         `principal` is its authenticated user, "" without one. `conversation` is what an HTTP server
         knows of the client, None on other transports.

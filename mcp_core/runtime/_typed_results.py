@@ -1,7 +1,7 @@
 """Tool results whose data is decoded to a type of the caller: `call_tool(..., returns=Weather)`.
 
 1. The data is `structuredContent`. Older revisions don't have this: there, the only text block is
-   the JSON of the data (server/tools, Structured Content).
+   the data's JSON (server/tools, Structured Content).
 2. Data that isn't an object is often sent as `{"result": value}`: until 2025-11-25 structured
    content has to be an object. It is unwrapped if the type doesn't describe an object.
 """
@@ -33,7 +33,7 @@ class UnexpectedResult(McpTrioError):
     The cause is the error of decoding.
 
     Args:
-        message: the text of the exception: the tool, the type, and what doesn't fit.
+        message: the exception's text: the tool, the type, and what doesn't fit.
         result: the result as it arrived.
     """
 

@@ -3,9 +3,9 @@
 1. The result is a part of its own, because it may be large and only `TaskStore.get` returns it.
 2. In Redis, what has to happen in one step is one script. All keys of a deployment have its name as
    their hash tag, so that a cluster keeps them on one node, and a script gets every key it uses.
-3. The clock of the Redis server decides what is over: those of the workers differ.
+3. The Redis server's clock decides what is over: the workers' clocks differ.
 
-The keys, where NAME is the deployment, OWNER a digest of the owner, and ID a task's id:
+The keys, where NAME is the deployment, OWNER the owner's digest, and ID a task's id:
 
 - `mcp:{NAME}:task:OWNER:ID`, a hash: `serial`, `record`, and `result` if there is one. Redis
   removes it some time after its expiry, in case that no worker is left to do it.
@@ -17,7 +17,7 @@ The keys, where NAME is the deployment, OWNER a digest of the owner, and ID a ta
   task of an earlier version has no such field, and gets one with its next change.
 - `mcp:{NAME}:running`, a sorted set: `OWNER:ID` of the tasks that have not ended, by the number of
   their worker; 0 if they have none.
-- `mcp:{NAME}:workers`, a hash: the numbers of the workers by name, and the last number by "".
+- `mcp:{NAME}:workers`, a hash: the workers' numbers by name, and the last number by "".
 - `mcp:{NAME}:leases`, a sorted set: the workers, by the time at which their lease is over.
 - `mcp:{NAME}:task-changes`, a channel: the keys of the records that are changed or removed.
 """
@@ -231,7 +231,7 @@ class RedisLayout:
     """The keys of one deployment in Redis, and what to call for each method of `TaskStore`.
 
     Args:
-        name: the name of the deployment, without braces. Workers of one server have the same.
+        name: the deployment's name, without braces. Workers of one server have the same.
 
     Raises:
         ValueError: the name has braces, which end the hash tag, or is empty.

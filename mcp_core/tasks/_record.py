@@ -4,7 +4,7 @@
    number.
 2. The owner is a part of the key. Another owner's task isn't found, as one that never was.
 3. A record has no access token, no header and no session id. The results and responses in it are
-   data of the user: keep a store as private as they are.
+   the user's data: keep a store as private as they are.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TaskQuota(Struct, frozen=True, kw_only=True):
 
     Attributes:
         per_key: tasks with the quota key of the record, ended ones included.
-        total: tasks of the server.
+        total: the server's tasks.
         key_bytes: the sum of `TaskRecord.size` of the tasks with that quota key.
         total_bytes: that sum of all tasks.
     """
@@ -101,7 +101,7 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     # All responses to input requests of a task together. They come from the client, each as long
     # as a message, and a store writes all of them again with every change.
     responses: int = 4 * 1024 * 1024
-    # Characters of the status message.
+    # The status message's characters.
     message: int = 1_000
     # Seconds between two status messages that are stored, so that the progress of a tight loop
     # doesn't write to a database all the time.
@@ -184,7 +184,7 @@ class TaskCall(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     Attributes:
         params: the request's params, as JSON.
         capabilities: those that the client declared.
-        client: the name and version of the client, None if it did not say.
+        client: the client's name and version, None if it did not say.
         principal: the authenticated user, "" without authorization.
     """
 
@@ -211,9 +211,9 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         open_requests: the input requests that have no response, by key. Empty unless `status` is
             "input_required".
         responses: the responses to earlier input requests, by key. A key is used once.
-        result: the result of the call, as JSON of `revision`; UNSET unless `status` is "completed".
+        result: the call's result, as JSON of `revision`; UNSET unless `status` is "completed".
         is_error: True if the result is a tool result with `isError`.
-        error: the error of the call, if `status` is "failed".
+        error: the call's error, if `status` is "failed".
         worker: the worker that runs the handler, "" if none does. It has a lease in the store.
         call: the call to run again after the worker was lost; None not to run it again.
         quota_key: whose quota it counts for: see `quota_key`. "" for the one user of the server.
@@ -242,7 +242,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     size: int = 0
 
     def __repr__(self) -> str:
-        # Neither the id, which may be the only secret, nor data of the user.
+        # Neither the id, which may be the only secret, nor the user's data.
         return f"<TaskRecord of {self.tool!r} {self.status} serial {self.serial}>"
 
     @property

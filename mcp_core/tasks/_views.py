@@ -116,14 +116,14 @@ def cancel_task_result(
 
 
 def task_outcome(record: TaskRecord) -> dict[str, Any] | t.ErrorData:
-    """Return the response to `tasks/result` of an ended task: that of the original request.
+    """Return the response to `tasks/result` of an ended task: the original request's response.
 
     A result names its task in `_meta`; its members are encoded. A cancelled task has the error
     -32603.
 
     Raises:
         LocalProtocolError: the task hasn't ended, or the record is without its result.
-        InvalidPayload: `_meta` of the result isn't an object.
+        InvalidPayload: the result's `_meta` isn't an object.
     """
     if record.error is not None:
         return record.error

@@ -1,7 +1,7 @@
 """Byte streams, WebSockets and child processes as lines of a trace.
 
 Methods take a line's time and what was captured, and return lines. A recorder calls them later, in
-the order of the trace, so that no conversation waits for them.
+the trace's order, so that no conversation waits for them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class StreamChannel:
         self._server = MessageSplitter(limit)
 
     def client_data(self, t: float, data: bytes) -> list[TraceLine]:
-        """Return the lines, at time `t`, for `data` of the client; `b""` is its end."""
+        """Return the lines, at time `t`, for the client's `data`; `b""` is its end."""
         return self._lines(t, "client", self._client, data)
 
     def server_data(self, t: float, data: bytes) -> list[TraceLine]:
-        """Return the lines, at time `t`, for `data` of the server; `b""` is its end."""
+        """Return the lines, at time `t`, for the server's `data`; `b""` is its end."""
         return self._lines(t, "server", self._server, data)
 
     def skip(self) -> None:
@@ -63,7 +63,7 @@ class WebSocketChannel:
 
     Args:
         conversation: its number.
-        exchange: the number of the exchange that opened it; 0 if that wasn't recorded.
+        exchange: the exchange that opened it, by number; 0 if that wasn't recorded.
         limit: bytes of a message that are kept.
     """
 

@@ -44,7 +44,7 @@ __all__ = [
     "read_trace",
 ]
 
-# The version of the format, the member `mcp-trace` of a header.
+# The format's version, the member `mcp-trace` of a header.
 FORMAT_VERSION: Final = 1
 # Bytes. A recorded message has at most 1 MiB, and JSON inside JSON is at most six times as long.
 MAX_TRACE_LINE: Final = 16 * 1024 * 1024
@@ -63,12 +63,12 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
     """The first line of a trace.
 
     Attributes:
-        format_version: the version of the format, the member `mcp-trace`.
+        format_version: the format's version, the member `mcp-trace`.
         at: when `t` was 0, in UTC, as in RFC 3339: `2026-11-22T14:26:18.900000Z`.
         by: the program that recorded the trace.
         observer: the side that recorded the trace; `between` for a proxy.
         transport: `stdio`, `stream`, `memory`, `http` or `websocket`; others are possible.
-        target: the command or the URL of the server, without secrets. Empty if not known.
+        target: the server's command or URL, without secrets. Empty if not known.
         redacted: what was hidden, as `header:authorization` or `pointer:/params/arguments/x`.
             Empty if the trace has everything, secrets included.
         server_versions: revisions that the server is known to speak, even if the trace doesn't show
@@ -131,8 +131,8 @@ class TruncatedMessage(Struct, frozen=True, kw_only=True, gc=False):
     """The size and digest of a message whose line has only the beginning.
 
     Attributes:
-        size: the number of bytes of the whole message.
-        sha256: the digest of the whole message, in hexadecimal; empty if the message was redacted.
+        size: the whole message's size in bytes.
+        sha256: the whole message's digest, in hexadecimal; empty if the message was redacted.
     """
 
     size: int
@@ -149,8 +149,8 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
         sender: the side that sent it: the member `from`. None if it wasn't sent.
         raw: a message exactly as it crossed, without its line break. A batch is one message.
         data: a message that isn't UTF-8, in place of `raw`: the member `b64`.
-        truncated: set if `raw` or `data` is only the beginning of the message, because of the limit
-            of the recording, or because the body of an HTTP message was cut off.
+        truncated: set if `raw` or `data` is only the message's beginning, because of the
+            recording's limit, or because the body of an HTTP message was cut off.
         http: the head of a request or a response.
         sse: the fields of the event that carried the message, or an event without one.
         websocket: a close frame: the member `ws`.
@@ -220,7 +220,7 @@ def read_header(data: bytes) -> TraceHeader:
     """Decode `data`, the first line of a trace, with or without its line feed.
 
     Raises:
-        InvalidTrace: it isn't a trace's header, or has a later version of the format.
+        InvalidTrace: it isn't a trace's header, or has a later format version.
     """
     data = data.removeprefix(_BYTE_ORDER_MARK).rstrip()
     if not data:
@@ -283,7 +283,7 @@ class TraceReader:
         self._at_end = False
 
     def feed(self, data: bytes) -> None:
-        """Add `data`, the next bytes of the file, or `b""` at its end."""
+        """Add `data`, the file's next bytes, or `b""` at its end."""
         if data:
             self._lines.feed(data)
         else:

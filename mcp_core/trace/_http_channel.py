@@ -63,7 +63,7 @@ class ConversationNumbers:
         return self._last
 
     def of_request(self, head: RequestHead) -> int:
-        """Return the number of the conversation of a request with `head`."""
+        """Return the conversation's number for a request with `head`."""
         if self.single:
             return self._last or self.new()
         # HTTP+SSE names the session in the target.
@@ -85,7 +85,7 @@ class HttpChannel(Struct, gc=False, eq=False):
 
     Attributes:
         number: its number.
-        conversations: those of the trace.
+        conversations: the trace's conversations.
         limit: bytes of a message that are kept.
     """
 
@@ -144,7 +144,7 @@ class HttpChannel(Struct, gc=False, eq=False):
 
     def response(self, t: float, actions: Sequence[Action]) -> list[TraceLine]:
         """Return the lines, at time `t`, for `actions`, a part of the response."""
-        # A response may precede the end of the body.
+        # A response may precede the body's end.
         lines = [] if self._request is None else self._end_request(t, is_cut=True)
         for action in actions:
             if type(action) is Head:
@@ -209,7 +209,7 @@ class HttpChannel(Struct, gc=False, eq=False):
         )
 
     def ended(self, t: float, what: tuple[Sender, str]) -> list[TraceLine]:
-        """Return the lines, at time `t`, for the end of the exchange.
+        """Return the lines, at time `t`, for the exchange's end.
 
         `what` is the side that ended it, and how.
         """

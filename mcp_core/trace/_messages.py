@@ -35,7 +35,7 @@ class MessageBuffer:
         return self._size
 
     def add(self, data: bytes) -> None:
-        """Add the next bytes of the message."""
+        """Add the message's next bytes."""
         if not self._size and len(data) <= self._limit:
             self._whole = data
             self._size = len(data)

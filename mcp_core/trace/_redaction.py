@@ -66,7 +66,7 @@ _RESULT: Final = '"result"'
 _ACTION: Final = '"action"'
 _ELICITATION: Final = "elicitation"
 _ELICIT: Final = "elicitation/create"
-# A member `url`, but not that of a capability, as in `"elicitation":{"form":{},"url":{}}`.
+# A member `url`, except a capability's, as in `"elicitation":{"form":{},"url":{}}`.
 _URL: Final = re.compile(r'"url"(?!\s*+:\s*+\{\s*+\}\s*+(?:\}|,\s*+"\w++"\s*+:))')
 
 _SECRET_HEADERS: Final = frozenset(

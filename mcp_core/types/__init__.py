@@ -1,6 +1,6 @@
 """The types of MCP: all params, results and entities of all revisions, as msgspec Structs.
 
-Names are those of the specification's schema.
+Names are as in the specification's schema.
 """
 
 from ._base import (

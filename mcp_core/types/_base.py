@@ -1,7 +1,7 @@
-"""The base types of the package: scalars, capabilities, params and results.
+"""The package's base types: scalars, capabilities, params and results.
 
 1. A type has the fields of all revisions. `_revisions.py` lists the fields that a revision lacks.
-2. Attributes are snake_case, JSON names are those of the specification. Absent and null members are
+2. Attributes are snake_case, JSON names are as in the specification. Absent and null members are
    both read as None. Where the specification distinguishes them, an absent one is `UNSET`.
 3. Unknown members are dropped, except in the `_meta` of results and entities, which is a dict. JSON
    Schemas are dicts. JSON whose type isn't known here stays undecoded, as `msgspec.Raw`.
@@ -39,7 +39,7 @@ LOGGING_LEVELS: Final[tuple[LoggingLevel, ...]] = (
     "emergency",
 )
 
-# Keys that MCP defines inside `_meta`. Those of a request are fields of `RequestMeta`.
+# Keys that MCP defines inside `_meta`. A request's keys are fields of `RequestMeta`.
 META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 META_SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 META_RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
@@ -158,7 +158,7 @@ class ResourcesCapability(Shape, gc=False, kw_only=True):
     """The server has resources. Page: server/resources.
 
     `subscribe`: clients can subscribe to single resources. `list_changed`: it notifies of changes
-    of the list.
+    to the list.
     """
 
     subscribe: bool | None = None
@@ -253,7 +253,7 @@ class RequestMeta(Shape, kw_only=True):
 
     Since 2026-07-28 a request must have the sender's revision and capabilities here.
     `progress_token` requests progress notifications, `log_level` log notifications while the
-    request runs. `traceparent`, `tracestate` and `baggage` are those of W3C Trace Context and
+    request runs. `traceparent`, `tracestate` and `baggage` are defined by W3C Trace Context and
     Baggage.
     """
 

@@ -44,7 +44,7 @@ class ToolChoice(Shape, gc=False):
 class CreateMessageParams(RequestParams, kw_only=True):
     """A request to sample from the client's model.
 
-    `messages` is the conversation so far, `max_tokens` the limit of the new message. The client may
+    `messages` is the conversation so far, `max_tokens` the new message's limit. The client may
     ignore `include_context` and `metadata`. `tools` and `tool_choice` need the capability
     `sampling.tools`. `task` is 2025-11-25 only.
     """
@@ -118,7 +118,7 @@ ElicitValue: TypeAlias = str | int | float | bool | list[str]
 
 
 class ElicitResult(Result, kw_only=True):
-    """The user's action. `content` has the values of the form, with "accept" only."""
+    """The user's action. `content` has the form's values, with "accept" only."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, ElicitValue] | None = None
@@ -182,7 +182,7 @@ class NumberSchema(Shape, tag_field="type", tag="number", gc=False, kw_only=True
 
 
 class IntegerSchema(Shape, tag_field="type", tag="integer", gc=False, kw_only=True):
-    """An integer field of a form: NumberSchema of the specification with the type "integer"."""
+    """An integer field of a form: the specification's NumberSchema with the type "integer"."""
 
     type: ClassVar[Literal["integer"]] = "integer"
     title: str | None = None
@@ -202,7 +202,7 @@ class BooleanSchema(Shape, tag_field="type", tag="boolean", gc=False, kw_only=Tr
 
 
 class MultiSelectSchema(Shape, tag_field="type", tag="array", kw_only=True):
-    """A multiple selection in a form: both MultiSelectEnumSchemas of the specification."""
+    """A multiple selection in a form: the specification's two MultiSelectEnumSchemas."""
 
     type: ClassVar[Literal["array"]] = "array"
     items: EnumItems

@@ -69,7 +69,7 @@ class UnknownContent:
         data: the other members, as JSON values.
 
     Attributes:
-        annotations: always None, as `meta` is: those of the block, if any, are in `data`.
+        annotations: always None, as `meta` is: the block's annotations, if any, are in `data`.
         meta: always None.
     """
 

@@ -33,7 +33,7 @@ class InitializeParams(RequestParams, kw_only=True):
 
 
 class InitializeResult(Result, kw_only=True):
-    """The session's revision, and the identity and capabilities of the server.
+    """The session's revision, and the server's identity and capabilities.
 
     `instructions` are for the client's model.
     """

@@ -67,7 +67,7 @@ class CompletionArgument(Shape, gc=False):
 
 
 class CompletionContext(Shape, kw_only=True):
-    """The values of the arguments that are already known."""
+    """The values of arguments that are already known."""
 
     arguments: dict[str, str] | None = None
 

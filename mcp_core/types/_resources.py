@@ -62,10 +62,10 @@ class ResourceContents(Shape, kw_only=True):
 class InputResponseParams(RequestParams, kw_only=True):
     """The params of a request to which a server may respond with `input_required` (2026-07-28).
 
-    When the client repeats the request, `input_responses` are the results of the input requests, by
-    their keys. They are results of `elicitation/create`, `sampling/createMessage` or `roots/list`,
-    undecoded because their types depend on the input requests. `request_state` is that of the
-    server, unchanged. Page: basic/patterns/mrtr.
+    When the client repeats the request, `input_responses` are the input requests' results, by their
+    keys. They are results of `elicitation/create`, `sampling/createMessage` or `roots/list`,
+    undecoded because their types depend on the input requests. `request_state` is the server's,
+    unchanged. Page: basic/patterns/mrtr.
     """
 
     input_responses: dict[str, Raw] | None = None
@@ -111,6 +111,6 @@ class UnsubscribeParams(RequestParams, kw_only=True):
 
 
 class ResourceUpdatedParams(NotificationParams, kw_only=True):
-    """A subscribed resource has changed. `uri` may be that of a part of it."""
+    """A subscribed resource has changed. `uri` may name a part of it."""
 
     uri: str

@@ -45,8 +45,8 @@ StructType: TypeAlias = type[Struct]
 class Gate(Struct, frozen=True):
     """The revisions that have `field` of `type`: from `since` on, and before `until`.
 
-    `since` None: from the first revision. `until` None: to the newest. `field` is the name of the
-    attribute, not of the JSON member; None means the whole type.
+    `since` None: from the first revision. `until` None: to the newest. `field` is the attribute's
+    name, not the JSON member's; None means the whole type.
     """
 
     type: StructType

@@ -66,7 +66,7 @@ class GetTaskResult(Result, kw_only=True):
     """A task's state; in the extension also its outcome.
 
     The outcome is `input_requests` in the status "input_required", `result` in "completed"
-    (undecoded, of the type of the original request), and `error` in "failed".
+    (undecoded, of the original request's type), and `error` in "failed".
     """
 
     task_id: str
@@ -90,7 +90,7 @@ class GetTaskPayloadParams(RequestParams, kw_only=True):
 
 
 class GetTaskPayloadResult(Result, kw_only=True):
-    """The result of the original request (2025-11-25 only). Decode the JSON again as its type."""
+    """The original request's result (2025-11-25 only). Decode the JSON again as its type."""
 
 
 class ListTasksResult(Result, kw_only=True):
@@ -107,7 +107,7 @@ class CancelTaskParams(RequestParams, kw_only=True):
 
 
 class CancelTaskResult(Result, kw_only=True):
-    """The response to a cancellation. It has the state of the task in 2025-11-25 only."""
+    """The response to a cancellation. It has the task's state in 2025-11-25 only."""
 
     task_id: str | None = None
     status: TaskStatus | None = None
@@ -133,7 +133,7 @@ class TaskStatusParams(NotificationParams, kw_only=True):
     """A notification that a task's state has changed.
 
     Its method is `notifications/tasks/status`, in the extension `notifications/tasks`. The last
-    three fields are those of `GetTaskResult` and belong to the extension.
+    three fields are the same as in `GetTaskResult` and belong to the extension.
     """
 
     task_id: str

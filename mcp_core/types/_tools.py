@@ -50,7 +50,7 @@ class Tool(Listed, kw_only=True):
 
     @property
     def display_name(self) -> str:
-        """The name for display: the title, else that of the annotations, else the name.
+        """The name for display: the title, else the annotations' title, else the name.
 
         Source: schema, BaseMetadata.
         """
@@ -110,7 +110,7 @@ class CallToolResult(Result, kw_only=True):
         """Return the result itself if the tool succeeded.
 
         Raises:
-            ToolError: the tool failed. The text is that of the result.
+            ToolError: the tool failed. The text is the result's.
         """
         if self.is_error:
             raise ToolError(self.text or "the tool failed and did not say why")

@@ -56,8 +56,8 @@ _AUTHORITY: Final = compile_on_first_use(r"(\[[^\]]*\]|[^:\[\]]*)(?::\d*)?")
 # in a number): 2130706433, 0x7f000001, 127.1 and 0177.0.0.1 are 127.0.0.1.
 _NUMBER: Final = compile_on_first_use(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 
-# IPv4 networks that aren't the public internet (IANA special-purpose registry). A table of our
-# own: that of the standard library differs between Python releases.
+# IPv4 networks that aren't the public internet (IANA special-purpose registry). A table of our own:
+# the standard library's differs between Python releases.
 _NOT_PUBLIC_4: Final = tuple(
     ip_network(net)
     for net in (
@@ -202,8 +202,8 @@ def same_origin_redirect(url: str, location: str) -> str | None:
 def covers_url(resource: str, url: str) -> bool:
     """Return True if `url` is at or below the path of `resource`, at the same origin.
 
-    A slash at the end makes no difference. A query of `resource` has to be that of `url`. The path
-    of `url` must have no dot segments: they are compared as any other text.
+    A slash at the end makes no difference. If `resource` has a query, `url` must have the same one.
+    The path of `url` must have no dot segments: they are compared as any other text.
 
     Raises:
         ValueError: one of them cannot be read.
@@ -257,7 +257,7 @@ def is_local_host(host: str) -> bool:
 
 
 def is_public_address(address: str) -> bool:
-    """Return True if `address` is an IP address of the public internet; other texts aren't.
+    """Return True if `address` is an IP address on the public internet; other texts aren't.
 
     Not public are: private, link-local, cloud metadata services, loopback, carrier-grade NAT,
     multicast, documentation, reserved, unique-local, 6to4, Teredo. An IPv4 address inside an IPv6
@@ -315,13 +315,13 @@ def may_fetch(address: str, *, allow_loopback: bool, allow_private: bool = False
 def may_fetch_named(address: str, publisher: Collection[str]) -> bool:
     """Return True if the driver may connect to an address of a URL that a document named.
 
-    The document is that of a configured server. It may lead further into the network of that
-    server, but not into another one: never from the internet into a private network, and never from
-    there to this machine or to link-local addresses, such as cloud metadata services.
+    The document is a configured server's. It may lead further into that server's network, but not
+    into another one: never from the internet into a private network, and never from there to this
+    machine or to link-local addresses, such as cloud metadata services.
 
     Args:
-        address: a resolved IP address of the URL.
-        publisher: all resolved IP addresses of the server; none if they are unknown.
+        address: a resolved IP address from the URL.
+        publisher: all the server's resolved IP addresses; none if they are unknown.
     """
     inside = bool(publisher) and not any(map(is_public_address, publisher))
     local = inside and all(map(is_loopback_host, publisher))

@@ -15,7 +15,7 @@ class UrlTransport(NamedTuple):
 
     Args:
         name: the transport, as in a trace.
-        http_scheme: the scheme of the HTTP requests, or of a WebSocket's upgrade request.
+        http_scheme: the scheme for HTTP requests, or for a WebSocket's upgrade request.
     """
 
     name: Literal["http", "websocket"]

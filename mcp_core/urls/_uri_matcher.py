@@ -12,7 +12,7 @@ and `y-z`, or as `x-y` and `z`?
    with a separator (`/` or `\`), with a control character, with a drive letter (`C:`) at its start,
    or to `..`. Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no
    separator at its start. `{#x}` may be an absolute path. Values are checked after they are
-   percent-decoded, which is done once. Those of `unchecked` variables aren't checked.
+   percent-decoded, which is done once. The values of `unchecked` variables aren't checked.
 
 A value doesn't tell what it leads to: a symbolic link, for example, isn't visible in a URI.
 """
@@ -246,8 +246,8 @@ class UriMatcher:
         unchecked: the names of variables whose values may be any text.
 
     Attributes:
-        optional: the names of the variables that a matching URI may leave out.
-        unchecked: the names of the variables whose values aren't checked.
+        optional: the names of variables that a matching URI may leave out.
+        unchecked: the names of variables whose values aren't checked.
 
     Raises:
         InvalidUriTemplate: the template is ambiguous, it cuts values (`{x:3}`), or it doesn't have
@@ -282,7 +282,7 @@ class UriMatcher:
         return None if values is None else self._find_error(values)
 
     def has_form(self, uri: str) -> bool:
-        """Return True if `uri` has the form of the template. Its values may be refused ones."""
+        """Return True if `uri` has the template's form. Its values may be refused ones."""
         return self._read(uri) is not None
 
     def _read(self, uri: str) -> Values | None:
@@ -410,7 +410,7 @@ def _with_end(part: Part, literal: str, after: list[Part], error: MakeError) -> 
                 raise error(f"{name!r} is a list of values with commas, and a comma follows it")
             return SimplePart(name, explode, _SEGMENT_END + (stop or ""), suffix)
         case ReservedPart(name):
-            # A query may be absent. A part after it would then be read as the end of the value.
+            # A query may be absent. A part after it would then be read as the value's end.
             query = not literal and len(after) == 1 and next_start == "?"
             if after and not query:
                 raise error(

@@ -1,7 +1,7 @@
 """URI templates of RFC 6570, level 4: parsing, and expansion with values.
 
-The operators are rows of a table, that of appendix A of the RFC. The inverse of expansion, which
-the RFC doesn't define, is `UriMatcher`.
+The operators are rows of a table, as in the RFC's appendix A. The inverse of expansion, which the
+RFC doesn't define, is `UriMatcher`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class UriTemplate:
 
     Attributes:
         parts: literal texts and expressions, in order.
-        variables: the names of the variables, each once, in order.
+        variables: the variables' names, each once, in order.
 
     Raises:
         InvalidUriTemplate: RFC 6570 doesn't allow the text.

@@ -33,7 +33,7 @@ _MAX_SHOWN: Final = 120  # characters of a URL in an error
 
 
 def effective_port(parts: SplitResult) -> int:
-    """Return the port of a URL, or that of its scheme if it names none; 0 for an unknown scheme.
+    """Return a URL's port, or its scheme's port if it names none; 0 for an unknown scheme.
 
     `parts` is the URL as `urllib.parse.urlsplit` returns it (RFC 9110, section 4.2).
 
@@ -74,7 +74,7 @@ class Url(Struct, frozen=True):
         text: the URL as the user wrote it.
         scheme: "http" or "https".
         host: the host in lower case, in IDNA form and without brackets.
-        port: the port, that of the scheme if the URL names none.
+        port: the port, the scheme's default if the URL names none.
         target: path and query, percent-encoded, as the first line of a request has it (RFC 9112,
             section 3.2.1).
     """

@@ -1,6 +1,6 @@
 """Access to one MCP server: each request's token, and the reaction to a rejected one.
 
-1. Tokens go only to the origin of the MCP server, in a header and never in a URL.
+1. Tokens go only to the MCP server's origin, in a header and never in a URL.
 2. A rejection starts at most one flow, and flows cannot loop. A token that was rejected before it
    was ever accepted isn't replaced by the same means: after a refresh comes a login, after a login
    an error.
@@ -131,7 +131,7 @@ class Authorizer:
         self._profile = profile
         self._entropy = entropy
         self._wall_time = wall_time
-        # The redirect URI of the last login. While it stays the same, so does the registration.
+        # The last login's redirect URI. While it stays the same, so does the registration.
         self._redirect_uri = profile.redirect_uri
         self._tokens: Tokens | None = None
         self._auth_server: AuthorizationServer | None = None
@@ -162,7 +162,7 @@ class Authorizer:
     def may_fetch(self, url: str, address: str, named_by: str | None = None) -> bool:
         """Return True if a `Fetch` of `url` may connect to `address`, to which its host resolved.
 
-        - A URL of the user's configuration may be at any address: `issuer` of the profile, the
+        - A URL in the user's configuration may be at any address: the profile's `issuer`, the
           identity provider.
         - A URL at the MCP server's origin may be at the address at which that server was reached.
           Its DNS could otherwise direct us to another host the next time.
@@ -213,7 +213,7 @@ class Authorizer:
         return is_internal_name(server) or is_private_address(self._server_address or server)
 
     def is_at_server(self, url: str) -> bool:
-        """Return True if `url` is at the origin of the MCP server.
+        """Return True if `url` is at the MCP server's origin.
 
         Only there may the driver present a client certificate that is meant for that server.
         """
@@ -262,7 +262,7 @@ class Authorizer:
     def renew(self) -> Flow[bool]:
         """Get a new token without a user. Return False if that wasn't possible.
 
-        A failure raises no exception: the next rejection of the token decides what happens.
+        A failure raises no exception: the token's next rejection decides what happens.
         """
         if not self.expires_soon():
             return True
@@ -393,8 +393,8 @@ class Authorizer:
     def _discover(self, challenge: AuthChallenge) -> Flow[AuthorizationServer]:
         """Discover the authorization server. Discard tokens of another one.
 
-        Each run reads the metadata of the MCP server again, so a change is noticed. The tokens of
-        the old authorization server are never sent to the new one.
+        Each run reads the MCP server's metadata again, so a change is noticed. The old
+        authorization server's tokens are never sent to the new one.
         """
         check_url(self._url, "the URL of the MCP server", local=self._allow_loopback)
         tokens = self._tokens
@@ -501,7 +501,7 @@ class Authorizer:
         yield from self._use_response(auth_server, identity, reply, scopes, source)
 
     def _redirect_uri_for(self, auth_server: AuthorizationServer) -> Flow[str]:
-        """Return the redirect URI to listen at: that of the profile, at the port of the last login.
+        """Return the redirect URI to listen at: the profile's URI, with the last login's port.
 
         With a free port it is one for this authorization server only, unless other redirect URIs
         are registered for this client than it sends itself.
@@ -640,7 +640,7 @@ class Authorizer:
             return False
         if self._use(stored) is not None:
             return False
-        # Tokens of the same login were only refreshed: the user is the same.
+        # Tokens from the same login were only refreshed: the user is the same.
         if current is None or stored.login_id is None or stored.login_id != current.login_id:
             self.generation += 1
         return stored.renew_at is None or stored.renew_at > self._wall_time()
@@ -678,7 +678,7 @@ class Authorizer:
         dpop_seed = None
         if self._dpop_signer is not None and reply.token_type.lower() == "dpop":
             dpop_seed = self._dpop_signer.seed
-        # Secrets of the profile are stored only on request (`keep_secret`). A client without a
+        # The profile's secrets are stored only on request (`keep_secret`). A client without a
         # secret needs no profile for a refresh.
         keep_secret = self._profile.keep_secret and identity.secret is not None
         store_identity = identity.registered or identity.method == "none" or keep_secret
@@ -800,7 +800,7 @@ class AuthAttempt:
         """Return the headers to send with one HTTP request, `method` of the absolute `url`.
 
         Call it for every HTTP request: a DPoP proof must not be sent twice. The result is empty if
-        `url` isn't at the origin of the MCP server.
+        `url` isn't at the MCP server's origin.
         """
         self._epoch = self._authorizer._epoch
         return self._authorizer._headers(method, url)
@@ -838,7 +838,7 @@ class AuthAttempt:
         return covers_url(authorizer._resource if tokens is None else tokens.resource, url)
 
     def handle_challenge(self) -> Flow[None]:
-        """Satisfy the challenge of the last response.
+        """Satisfy the last response's challenge.
 
         Then send the request again, with new `headers()`.
 

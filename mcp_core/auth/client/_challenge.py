@@ -44,7 +44,7 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,256}")
 class Challenge(Struct, frozen=True):
     """One challenge: its scheme, and either its parameters or its token68.
 
-    The scheme and the names of the parameters are in lower case.
+    The scheme and the parameters' names are in lower case.
     """
 
     scheme: str

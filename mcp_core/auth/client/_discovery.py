@@ -5,7 +5,7 @@
    than the one that was meant.
 2. A body that isn't JSON isn't the document either. JSON that isn't valid metadata is skipped, and
    the error names it if no other URL has a valid one.
-3. What was ignored is a note of the result, for the log.
+3. What was ignored is a note in the result, for the log.
 
 Sources: 2026-07-28 basic/authorization/authorization-server-discovery, RFC 9728 sections 3 and 5,
 RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 basic/authorization
@@ -64,15 +64,15 @@ _OTHER_ISSUER: Final = (
 
 
 class AuthorizationServer(Struct, frozen=True):
-    """The authorization server of an MCP server, and the name of the MCP server there.
+    """The authorization server of an MCP server, and the MCP server's name there.
 
     - `resource` is the value of the `resource` parameter, sent unchanged.
     - `scopes` are those that the MCP server publishes, None if it publishes none.
-    - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `metadata_url` is the `resource_metadata` URL in the MCP server's challenge.
     - `address` is the IP address that `metadata` came from, None if that is unknown.
     - `guessed` is True if no metadata was found, so that `server` holds default endpoints.
-    - `metadata_issuer` is the `metadata_issuer` of the profile, if the metadata has that issuer.
-      `metadata` then has the `issuer` of the profile.
+    - `metadata_issuer` is the profile's `metadata_issuer`, if the metadata has that issuer.
+      `metadata` then has the profile's `issuer`.
     - `notes` say what was ignored in what the servers publish, and how it deviates.
     """
 
@@ -87,7 +87,7 @@ class AuthorizationServer(Struct, frozen=True):
 
     @property
     def issuer(self) -> str:
-        """The issuer identifier of the authorization server. Records are stored under it."""
+        """The authorization server's issuer identifier. Records are stored under it."""
         return self.metadata.issuer
 
     @property
@@ -107,11 +107,11 @@ def find_authorization_server(
 ) -> Flow[AuthorizationServer]:
     """Find the authorization server for the MCP server at `url`.
 
-    If the MCP server offers several, the choice is `configured_issuer`, then `token_issuer` (that
-    of the current tokens), then the first one. `configured_issuer` is also used if the MCP server
+    If the MCP server offers several, the choice is `configured_issuer`, then `token_issuer` (the
+    current tokens' issuer), then the first one. `configured_issuer` is also used if the MCP server
     has no metadata. `metadata_issuer` is the issuer in its metadata, None for the same one; it
-    counts for no other authorization server. The metadata of the authorization server is copied
-    from `cached`, and not fetched again, if the issuer is the same.
+    counts for no other authorization server. The authorization server's metadata is copied from
+    `cached`, and not fetched again, if the issuer is the same.
 
     Raises:
         AuthorizationFailed: there is no authorization server that may be used.
@@ -211,7 +211,7 @@ def is_relative(location: str) -> bool:
 def find_resource_metadata(
     url: str, location: str | None
 ) -> Flow[ProtectedResourceMetadata | None]:
-    """Fetch the metadata of the MCP server at `url`. Return None if it publishes none.
+    """Fetch the MCP server's metadata at `url`. Return None if it publishes none.
 
     The URLs are tried in this order: `location` (from the server's challenge), unless it is
     relative, then the well-known URLs, the most specific first.

@@ -5,7 +5,7 @@
    the URL of a start page, which leads to the login page and works once.
 2. The redirect is accepted once, and only with the `state` of this login. Any other request gets a
    404 and changes nothing.
-3. No page contains a part of the redirect URL, which has the authorization code.
+3. No page contains any part of the redirect URL, which has the authorization code.
 
 Sources: RFC 8252 sections 7.3 and 8.1, OAuth 2.1 section 7.5.
 """
@@ -43,9 +43,9 @@ _NOT_FOUND: Final = f"{_HEAD}<p>This page belongs to no login in progress.</p>"
 class LoopbackLogin:
     """The pages of one login on loopback.
 
-    `callback` is the complete URL of the redirect, None until it arrived. `start_url` is the URL to
-    open in the browser instead of `step.url`. Nothing can be learned from it before it is opened;
-    allow that only to the user (`is_start`).
+    `callback` is the redirect's complete URL, None until it arrived. `start_url` is the URL to open
+    in the browser instead of `step.url`. Nothing can be learned from it before it is opened; allow
+    that only to the user (`is_start`).
 
     `entropy` returns random bytes that are fit for secrets.
     """
@@ -70,9 +70,9 @@ class LoopbackLogin:
         return f"{self._origin}{self._start_path.reveal()}"
 
     def is_start(self, target: str) -> bool:
-        """Return True if `target` is that of the start page.
+        """Return True if `target` is the start page's.
 
-        Other users of the machine may have seen it: call `respond` only if the request is known to
+        Other users on the machine may have seen it: call `respond` only if the request is known to
         come from a program of this user.
         """
         return Secret(target) == self._start_path

@@ -43,7 +43,7 @@ class EnterpriseManaged(RedactedStruct, frozen=True):
     (ID-JAG), and that assertion at the MCP server's authorization server for an access token.
 
     `id_token` returns the ID token and is called for each token request. `token_endpoint`,
-    `client_id` and `client_secret` are those of the identity provider.
+    `client_id` and `client_secret` are the identity provider's.
 
     Raises:
         ValueError: `client_secret` isn't a `Secret`.
@@ -80,14 +80,14 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
 
     - `client_name` is shown to the user on the consent page.
     - `redirect_uri` is the URL to which the browser is redirected after the login: `https`, or
-      `http` on loopback. Port 0 means any free port; the port of the last login is preferred, and a
+      `http` on loopback. Port 0 means any free port; the last login's port is preferred, and a
       client that registers dynamically adds a path of its own for each authorization server (RFC
       9700 section 4.4.2.2). With another port, a `client_id` or a `client_metadata_url`, the URL is
       used as it is.
     - `scopes` are requested at every login. With a user, those that the server demands are added;
       None: only those that it demands or publishes. Without a user, no others are ever requested;
       None: none, and the authorization server decides.
-    - `client_id`, and `client_secret` or `private_key` (PEM), are those of a client that was
+    - `client_id`, and `client_secret` or `private_key` (PEM), belong to a client that was
       registered by hand with the authorization server `issuer`. They are never sent to another one.
       Without `issuer`, which only a `client_id` alone may lack, they belong to the first
       authorization server that is used.
@@ -106,15 +106,15 @@ class ClientProfile(Struct, frozen=True, kw_only=True):
       own credentials ("client_credentials"), or with an assertion.
     - `offline_access`: request a refresh token if the authorization server has that scope.
 
-    The next three drop a requirement of the specification, for an authorization server that doesn't
-    fulfil it. What each opens is in docs/explanation/security.md. Each needs `issuer`:
+    The next three drop a specification requirement, for an authorization server that doesn't fulfil
+    it. What each opens is in docs/explanation/security.md. Each needs `issuer`:
 
     - `assume_pkce`: log in although the authorization server publishes no
       `code_challenge_methods_supported`. One that publishes the list has to have S256 in it.
     - `send_resource`: False sends no `resource`, so the authorization server chooses by the scopes
       what a token is for. It needs `scopes`, and then no others are ever requested, even if the
       MCP server demands them.
-    - `metadata_issuer` is the `issuer` in the metadata of the authorization server, character by
+    - `metadata_issuer` is the `issuer` in the authorization server's metadata, character by
       character, if that isn't `issuer`. `iss` has to be equal to it. Tokens and registrations are
       stored under `issuer` all the same. None: it is `issuer`.
 

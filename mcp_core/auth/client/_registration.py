@@ -1,6 +1,6 @@
 """Client registration: the client_id and the authentication method for an authorization server.
 
-1. The order is that of the specification: pre-registered, Client ID Metadata Document, dynamic
+1. The order is the specification's: pre-registered, Client ID Metadata Document, dynamic
    registration. If none is possible, `AuthRequired` is raised: a person has to register the client.
 2. What one authorization server issued is stored under and with its issuer, and never sent to
    another. Configured credentials belong to the configured issuer. A client_id without a secret may
@@ -85,7 +85,7 @@ _decode: Final = reader(_StoredRegistration)
 
 
 def registration_key(issuer: str) -> str:
-    """Return the storage key of the registration with an authorization server."""
+    """Return the storage key for the registration with an authorization server."""
     return f"client:{issuer}"
 
 
@@ -190,7 +190,7 @@ def known_identity(
 
 
 def _check_issuer(profile: ClientProfile, issuer: str) -> Flow[None]:
-    """Check that `issuer` is the configured one, or the owner of the configured client_id.
+    """Check that `issuer` is the configured one, or the configured client_id's owner.
 
     Without a configured issuer, the first one that a client_id is used with is stored, and binding
     from then on for all MCP servers.

@@ -2,11 +2,10 @@
 
 1. Every request names the `resource`, so the token is valid for this MCP server only, unless the
    profile says otherwise (`send_resource`).
-2. Code, verifier, client secret and refresh token go only to the token endpoint of the configured
-   authorization server. Only the ID token goes elsewhere: to the identity provider that the user
-   named.
-3. An error of the server is reported with its code and its text, from which every secret that was
-   sent is removed.
+2. Code, verifier, client secret and refresh token go only to the configured authorization server's
+   token endpoint. Only the ID token goes elsewhere: to the identity provider that the user named.
+3. A server error is reported with its code and its text, from which every secret that was sent is
+   removed.
 
 Sources: RFC 6749 sections 2.3, 4 to 6; RFC 7521, RFC 7523, RFC 8693, RFC 8707, RFC 9449 section 5;
 OAuth 2.1; extensions/auth of modelcontextprotocol.io;
@@ -175,7 +174,7 @@ class TokenEndpointClient:
     def enterprise_managed(
         self, provider: EnterpriseManaged, scopes: Sequence[str]
     ) -> Flow[TokenResponse]:
-        """Request a token with the ID token of the user's organization.
+        """Request a token with an ID token from the user's organization.
 
         The identity provider exchanges the ID token for an assertion, which `jwt_bearer` then uses.
         """
@@ -305,7 +304,7 @@ class TokenEndpointClient:
 
 
 def call_user_function(function: Callable[[], str], name: str) -> str:
-    """Call a function of the user and return its text. `name` is its name in the profile.
+    """Call the user's function and return its text. `name` is its name in the profile.
 
     Raises:
         AuthorizationFailed: it raises an exception or returns no text.

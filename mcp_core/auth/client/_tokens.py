@@ -35,14 +35,14 @@ class Tokens(Struct, frozen=True, kw_only=True):
     - `scopes` are those that the server granted, None if it did not say; `requested_scopes` are all
       that were requested.
     - `renew_at` is the time from which the token should be renewed, shortly before `expires_at`.
-    - `metadata_url` is the `resource_metadata` URL of the MCP server's challenge.
+    - `metadata_url` is the `resource_metadata` URL in the MCP server's challenge.
     - `dpop_seed` is the seed of the key that the token is bound to, None for a bearer token.
     - `client_method` and `client_secret` say how the client authenticates. They are set if it is
       registered dynamically, has no secret, or stores its secret here; None: as the profile says.
-    - `redirect_uri` is the redirect URI of the login.
+    - `redirect_uri` is the login's redirect URI.
     - `login_id` is a random text that is the same for all tokens of one login, so that tokens
       refreshed by another process are known to belong to the same user. None: unknown.
-    - `assume_pkce`, `send_resource` and `metadata_issuer` are the settings of the login's profile.
+    - `assume_pkce`, `send_resource` and `metadata_issuer` are the login profile's settings.
     """
 
     access: Secret
@@ -112,8 +112,7 @@ def tokens_from_response(
 ) -> Tokens:
     """Build `Tokens` from a token response.
 
-    `refresh` is the refresh token of the request. It stays in use unless the response has a new
-    one.
+    `refresh` is the request's refresh token. It stays in use unless the response has a new one.
     """
     lifetime = reply.lifetime
     expires_at = None

@@ -1,7 +1,7 @@
 """A fixed set of API keys, sent as `Authorization: Bearer <key>`, without OAuth.
 
-1. Only the SHA-256 digests of the keys are kept. All of them are compared, each in constant time,
-   so the time of a response tells neither a key nor whose it is.
+1. Only the keys' SHA-256 digests are kept. All of them are compared, each in constant time, so the
+   time of a response tells neither a key nor whose it is.
 2. A challenge has no `resource_metadata`, and no metadata is published: there is no authorization
    server that a client could ask.
 3. No text contains a key. Errors about a mapping don't even show its names, because a user may

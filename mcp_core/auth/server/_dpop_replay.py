@@ -52,7 +52,7 @@ class ReplayCache:
 
     def __init__(self, max_age: float) -> None:
         self._max_age = max_age
-        # By number of the period, then by principal.
+        # By the period's number, then by principal.
         self._groups: dict[int, dict[str, set[bytes]]] = {}
         self._stored: dict[str, int] = {}  # proofs by principal
         self._count = 0  # of all proofs
@@ -70,7 +70,8 @@ class ReplayCache:
         The times are in seconds since 1970. The proof isn't older than `max_age`.
 
         Raises:
-            TooManyProofs: the principal used so many proofs that those of this time are forgotten.
+            TooManyProofs: the principal used so many proofs that proofs from this time are
+                forgotten.
             VerifierUnavailable: there are more clients than can be stored.
         """
         self._discard_expired(now)

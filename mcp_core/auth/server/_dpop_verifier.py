@@ -122,8 +122,9 @@ class DpopVerifier:
     ) -> None:
         """Verify a proof that arrived with `token`, and mark it as used.
 
-        `thumbprint` is that of the key that the token is bound to, `principal` that of its grant.
-        `urls` are the URLs by which this one request may be known. `now` is in seconds since 1970.
+        `thumbprint` belongs to the key that the token is bound to, `principal` to the token's
+        grant. `urls` are the URLs by which this one request may be known. `now` is in seconds since
+        1970.
 
         Raises:
             InvalidDpopProof: the proof isn't valid, or was used before.

@@ -62,7 +62,7 @@ class Grant(Struct, frozen=True):
         client_id: the program that sends the request, None if it isn't known.
         scopes: the scopes that the token has.
         expires_at: when the token expires, in seconds since 1970, None for never.
-        claims: all claims of the token. The repr doesn't show them.
+        claims: all the token's claims. The repr doesn't show them.
         jkt: the thumbprint of the key that the token is bound to (RFC 9449), or None.
         leeway: the seconds for which the grant is accepted after it expired, because clocks differ.
 

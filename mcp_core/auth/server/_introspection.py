@@ -8,7 +8,7 @@
 4. A stranger can invent any number of tokens. Only some that were never valid are introspected at
    the same time; the others get 503. Tokens that were valid before don't have to wait for that.
 
-Length and characters of the token were checked by `OAuthResourceServer`; it has no other format.
+The token's length and characters were checked by `OAuthResourceServer`; it has no other format.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class IntrospectionVerifier:
             character.
         audience: what `aud` of a response must contain: the URI of this server, as in
             `OAuthResourceServer`. Several, if there is a reason.
-        endpoint: the introspection endpoint of the issuer.
+        endpoint: the issuer's introspection endpoint.
         client_id: the identifier of this server at the issuer.
         client_secret: its secret (HTTP Basic, RFC 6749, 2.3.1).
         cache_seconds: the time for which a positive result is cached.

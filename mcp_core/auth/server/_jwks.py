@@ -1,8 +1,8 @@
 """The keys that verify an issuer's tokens: configured, or fetched from its JWKS when needed.
 
 1. Tokens cannot make the server send requests at will. The only URL that is fetched is the
-   configured one, or the one in the metadata of the configured issuer. Unknown keys cause one fetch
-   in half a minute, with a few in reserve; after a failure one in ten seconds.
+   configured one, or the one in the configured issuer's metadata. Unknown keys cause one fetch in
+   half a minute, with a few in reserve; after a failure one in ten seconds.
 2. If a key could not be looked up, the result is `VerifierUnavailable` (503), not `InvalidToken`
    (401): the token may be valid. So tokens of strangers, which name keys that don't exist, delay
    the use of a new key by at most half a minute, and no valid token is called invalid.
@@ -66,7 +66,7 @@ class StaticKeys:
         Raises:
             InvalidToken: there is no such key, or several keys fit.
         """
-        yield from ()  # a flow without steps, like that of `RemoteKeys`
+        yield from ()  # a flow as in `RemoteKeys`, but without steps
         key = _select_key(self._keys, jws)
         if key is None:
             raise InvalidToken(_UNKNOWN_KEY)

@@ -49,10 +49,10 @@ _WRONG_KIND: Final = "this kind of token is not an access token"
 class JwtVerifier:
     """A verifier for access tokens that are JWTs of `issuer` (RFC 7519, 9068). See `TokenVerifier`.
 
-    The public keys are `jwks`, or those at `jwks_uri`. Without both, the metadata of the issuer
-    names their URL (RFC 8414). They are fetched for the first token, and again after an hour. A
-    token with an unknown key causes a fetch too, but at most one in half a minute on average. Until
-    the next one is allowed, such tokens get 503 with `Retry-After`.
+    The public keys are `jwks`, or those at `jwks_uri`. Without both, the issuer's metadata names
+    their URL (RFC 8414). They are fetched for the first token, and again after an hour. A token
+    with an unknown key causes a fetch too, but at most one in half a minute on average. Until the
+    next one is allowed, such tokens get 503 with `Retry-After`.
 
     Args:
         issuer: the authorization server, as its tokens name it in `iss`. Compared character by
@@ -154,7 +154,7 @@ class JwtVerifier:
 
 
 def _is_other_token_type(claims: Mapping[str, Any]) -> bool:
-    """Return True if the claims are those of an ID token, logout token or refresh token."""
+    """Return True if the claims belong to an ID token, logout token or refresh token."""
     return any(name in claims for name in _FOREIGN_CLAIMS) or any(
         isinstance(claims.get(name), str) and claims[name] in kinds
         for name, kinds in _FOREIGN_VALUES.items()

@@ -5,7 +5,7 @@
    needed scopes are known.
 2. The responses are: no credentials, 401 without an error; an invalid token, 401 `invalid_token`;
    missing scopes, 403 `insufficient_scope`; a malformed request, 400 `invalid_request`.
-3. No text contains a part of a token: not a challenge, not a log line. Texts of clients and of the
+3. No text contains a part of a token: not a challenge, not a log line. Texts from clients and the
    application cannot leave the quotes of a challenge.
 
 Sources: 2026-07-28 basic/authorization; RFC 6750.
@@ -75,7 +75,7 @@ class PresentedCredentials(RedactedStruct, frozen=True):
 
 
 class Await(Struct, frozen=True):
-    """A step of `OAuthResourceServer.admit`: await the result of the application's verifier.
+    """A step of `OAuthResourceServer.admit`: await the application verifier's result.
 
     Await `awaitable`, and send its result into the flow, or throw in the exception.
     """
@@ -90,7 +90,7 @@ AuthFlow: TypeAlias = Generator[Step | Await, Any, Grant | AuthDenial]
 class ProtectedResource(abc.ABC):
     """The part of authorization that doesn't depend on how a token is verified.
 
-    The arguments are those of `OAuthResourceServer`.
+    The arguments are as for `OAuthResourceServer`.
 
     Raises:
         ValueError: a scope is invalid, or a URI template.
@@ -138,9 +138,9 @@ class ProtectedResource(abc.ABC):
         The entries of mappings are checked, but for resources. Functions aren't.
 
         Args:
-            tools: the names of the tools that the server has.
+            tools: the names of the server's tools.
             prompts: its prompts' names.
-            methods: its methods beside those of the specification.
+            methods: its methods beside the specification's.
 
         Raises:
             ValueError: a name is none of the server's. The text names a similar one.
@@ -163,7 +163,7 @@ class ProtectedResource(abc.ABC):
         Args:
             error: the error code, such as "invalid_token". None if the client made no mistake.
             description: the error for people.
-            scopes: the scopes that the request needs; default those of every request.
+            scopes: the scopes that the request needs; default the scopes that every request needs.
             scheme: the scheme, "Bearer" or "DPoP", whose challenge has the error.
         """
         wanted = self._required.always if scopes is None else scopes
@@ -192,7 +192,7 @@ class ProtectedResource(abc.ABC):
 
         Args:
             method: the request's method, such as `b"POST"`.
-            target: path and query, as in the first line of the request.
+            target: path and query, as in the request's first line.
             headers: its headers, as pairs of name and value.
             now: the time in seconds since 1970.
         """

@@ -54,8 +54,8 @@ class OAuthResourceServer(ProtectedResource):
     server needs tokens of its own.
 
     Args:
-        resource: the URI of the MCP server as clients know it, in front of any proxy. It is the
-            audience of its tokens.
+        resource: the MCP server's URI as clients know it, in front of any proxy. It is the audience
+            of its tokens.
         authorization_servers: the issuers whose tokens are accepted, as `verifier` knows them.
         verifier: a `JwtVerifier`, an `IntrospectionVerifier`, or a function, `async` or not, from a
             token to a `Grant` or None. Such a function is responsible for everything: signature,
@@ -65,7 +65,7 @@ class OAuthResourceServer(ProtectedResource):
             also called with names that clients invent.
         resource_scopes: further scopes to read or subscribe to a resource, by its URI or by its URI
             template: a mapping or a function. A resource needs the scopes of each entry whose URI
-            or template matches, and completions of a template need those of the template. The
+            or template matches, and a template's completions need the template's scopes. The
             function gets the URI as the client wrote it, in any encoding, or the template.
         prompt_scopes: further scopes to get a prompt and its completions, by name: a mapping or a
             function.
@@ -75,7 +75,7 @@ class OAuthResourceServer(ProtectedResource):
             imply others. Default: a scope must be listed.
         scopes_supported: the scopes in the metadata, by default `scopes`. Clients without other
             information request all of them.
-        resource_name: the name of the server for people.
+        resource_name: the server's name for people.
         dpop: accept tokens that are bound to keys (RFC 9449), beside unbound ones. A proof is
             accepted once in each process.
         nonce_key: require a nonce in each proof. 32 bytes or more, the same in all processes of
@@ -162,7 +162,7 @@ class OAuthResourceServer(ProtectedResource):
     def admit(self, method: bytes, target: bytes, headers: Headers, now: float) -> AuthFlow:
         """Authorize a request's head. Return its token's grant, or a denial.
 
-        This is a flow, which usually ends without a step. An exception of the application's
+        This is a flow, which usually ends without a step. An exception from the application's
         verifier, other than `InvalidToken` and `VerifierUnavailable`, passes through: the request
         must then be denied.
 
@@ -170,7 +170,7 @@ class OAuthResourceServer(ProtectedResource):
 
         Args:
             method: the request's method, such as `b"POST"`.
-            target: path and query, as in the first line of the request.
+            target: path and query, as in the request's first line.
             headers: its headers, as pairs of name and value.
             now: the time in seconds since 1970.
         """
@@ -204,7 +204,7 @@ class OAuthResourceServer(ProtectedResource):
         return grant
 
     def _verify_token(self, token: str, now: float) -> Generator[Step | Await, Any, Grant]:
-        """Verify a token. Keep it out of the exceptions of the application's verifier."""
+        """Verify a token. Keep it out of exceptions from the application's verifier."""
         try:
             grant = yield from self._run_verifier(token, now)
         except (Exception, SystemExit) as exc:
@@ -259,7 +259,7 @@ class OAuthResourceServer(ProtectedResource):
             raise InvalidToken("the token is bound to a key, which this server does not support")
         if credentials.proof is None:
             raise InvalidToken("the token is bound to a key: send it as DPoP, with a proof")
-        # The public URI of the resource may lack the path at which it is served here.
+        # The resource's public URI may lack the path at which it is served here.
         parts = urlsplit(self.resource)
         served_at = f"{parts.scheme}://{parts.netloc}{target.decode('latin-1')}"
         self._dpop_verifier.verify(

@@ -5,7 +5,7 @@
    resources by their normal form, and decodes `%73` to `s` in the values of a template, so all
    these spellings may lead to the same resource.
 3. A resource that several entries name needs the scopes of all of them, and a request for very many
-   resources those of all resources.
+   resources needs the scopes of all resources.
 
 Sources: 2026-07-28 basic/authorization, Scope Challenge Handling; RFC 6749, section 3.3.
 """
@@ -81,7 +81,7 @@ class RequiredScopes:
     ) -> None:
         """Raise `ValueError` for an entry whose name doesn't exist.
 
-        The arguments are those of `ProtectedResource.check_names`.
+        The arguments are as for `ProtectedResource.check_names`.
         """
         known = {
             "tool": tools,

@@ -1,1 +1,1 @@
-"""Catalogs: the lists of one server of a host with its pins, and those of all servers merged."""
+"""Catalogs: one server's lists with its pins, and the lists of all a host's servers merged."""

@@ -56,7 +56,7 @@ class HostTool(Struct, frozen=True):
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the arguments."""
+        """The arguments' JSON Schema."""
         return self.tool.input_schema
 
 
@@ -78,7 +78,7 @@ class HostResource(Struct, frozen=True):
     """A resource that a host can read.
 
     Attributes:
-        uri: the URI for `read`: that of the server if no other server has it and it isn't a label,
+        uri: the URI for `read`: the server's URI if no other server has it and it isn't a label,
             else one that begins with `mcp-gateway://`.
         server: the server's name.
         resource: the resource as the server describes it, with its own URI.
@@ -120,7 +120,7 @@ class _NamesByApproval:
     def set_server(
         self, server: str, approved: Iterable[Tool | Prompt], offered: Iterable[Tool | Prompt]
     ) -> None:
-        """Replace the names of `server` by those of what it offers, of which some is approved."""
+        """Replace the names of `server` by the names of what it offers, some of it approved."""
         names = {each.name: None for each in approved}
         self.approved.set_server(server, names)
         self._others.set_server(server, (each.name for each in offered if each.name not in names))
@@ -200,7 +200,7 @@ class HostCatalog:
     # -- Lists -----------------------------------------------------------------------------------
 
     def tools(self) -> tuple[HostTool, ...]:
-        """Return the tools that can be called, in the order of the servers."""
+        """Return the tools that can be called, in the servers' order."""
         return self._cached("tools", self._find_tools)
 
     def prompts(self) -> tuple[HostPrompt, ...]:

@@ -267,7 +267,7 @@ class ServerCatalog:
         return self._current.get((kind, name))
 
     def tool(self, name: str) -> Tool | None:
-        """Return the tool `name` of the server, or None if it isn't offered."""
+        """Return the server's tool `name`, or None if it isn't offered."""
         return self._tools.get(name)
 
     def approved_tools(self) -> list[Tool]:

@@ -42,7 +42,7 @@ class LiteralSecret:
     Args:
         member: where it is.
         name: the variable's or header's name.
-        variable: a variable of the environment that can take its place.
+        variable: an environment variable that can take its place.
         reference: the text that refers to the variable in place of the value.
     """
 

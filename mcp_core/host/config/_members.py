@@ -34,7 +34,7 @@ class MemberReader:
 
     Args:
         tree: the file.
-        path: the path of the object in it.
+        path: the object's path in it.
         value: the object.
         problems: where problems are added.
         server: the server that cannot be used if there is a problem, by name.
@@ -59,7 +59,7 @@ class MemberReader:
         self._check_repeated(())
 
     def add(self, problem: str, *members: str | int, restricts: bool = False) -> None:
-        """Add a problem of the object, or of the member at the path `members` in it."""
+        """Add a problem with the object, or with the member at the path `members` in it."""
         self.wrong.update(members[:1])
         place = self._tree.place((*self._path, *members))
         self._problems.append(ConfigProblem(place, problem, self._server, restricts))

@@ -54,7 +54,7 @@ class ConfigPlace:
         file: the file's path, as the caller gave it; "" for an entry of a program.
         line: the line, counted from 1.
         column: the character in the line, counted from 1.
-        member: the path of the member, such as `mcpServers.github.url`; empty for the file itself.
+        member: the member's path, such as `mcpServers.github.url`; empty for the file itself.
     """
 
     file: str
@@ -75,8 +75,8 @@ class ConfigProblem:
 
     Args:
         place: where it is.
-        problem: the cause, and the cure where it isn't obvious. It shows no values of the file.
-        server: the name of the server that cannot be used because of it; None for the whole file.
+        problem: the cause, and the cure where it isn't obvious. It shows no values from the file.
+        server: the server that cannot be used because of it, by name; None for the whole file.
         restricts: whether the member turns the server off or restricts it. A running server must
             not go on without it.
     """
@@ -94,7 +94,7 @@ class InvalidConfig(McpTrioError):
     """A configuration that cannot be used. Its text has one line for each problem.
 
     Args:
-        problems: what is wrong, in the order of the files; at least one.
+        problems: what is wrong, in the files' order; at least one.
     """
 
     def __init__(self, problems: Sequence[ConfigProblem]) -> None:
@@ -102,5 +102,5 @@ class InvalidConfig(McpTrioError):
         if len(problems) > _MAX_SHOWN:
             lines.append(f"and {len(problems) - _MAX_SHOWN} more problems")
         super().__init__("\n".join(lines))
-        # What is wrong, in the order of the files.
+        # What is wrong, in the files' order.
         self.problems = tuple(problems)

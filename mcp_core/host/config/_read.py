@@ -1,11 +1,11 @@
 """Read the servers of a configuration file, in the formats of `CLIENT_FORMATS`.
 
 1. A file that cannot be parsed is an error. A server that is wrong is a problem of its own: the
-   other servers of the file can be used.
+   file's other servers can be used.
 2. Nothing is expanded here: what was read is what a user is asked to approve.
 3. People copy entries from one program's file to another's. So the spellings of all programs are
    understood in every file, as long as they have one meaning. Where servers are expected and none
-   are found, and where a file has those of two programs, that is a problem: never silence.
+   are found, and where a file has two programs' servers, that is a problem: never silence.
 
 Sources: code.claude.com/docs/en/mcp; modelcontextprotocol.io, connect-local-servers;
 cursor.com/docs/mcp; vscode-docs `agents/reference/mcp-configuration.md`; codex
@@ -101,8 +101,8 @@ _INHERITED: Final = frozenset((*INHERITED_VARIABLES, *WINDOWS_VARIABLES))
 class _Dialect(NamedTuple):
     """How one format names a server's members, where formats differ.
 
-    `urls` maps each member that has an address to its transport; `_URLS` has those of others. The
-    timeouts map each member to the number of its units in a second.
+    `urls` maps each member that has an address to its transport; `_URLS` has the other members'
+    transports. The timeouts map each member to the number of its units in a second.
     """
 
     variables: VariableSyntax

@@ -45,9 +45,9 @@ class ServerConfig:
         variables: how its texts write variables.
         command: the program of a stdio server, else None.
         args: the program's arguments.
-        env: variables of the program, with their values.
+        env: the program's variables, with their values.
         forwarded: names of variables that the program gets from our environment, if they are set.
-        env_file: a file with further variables of the program, or None.
+        env_file: a file with further variables for the program, or None.
         cwd: the program's directory; None for ours.
         url: the address of a remote server, else None.
         headers: headers of each HTTP request.
@@ -158,7 +158,7 @@ class ConfigFile:
         inputs: the inputs, by id.
         broken: the names of servers that have a problem. They shadow servers of other files like
             any other, so that a typing error doesn't start a different server.
-        problems: what is wrong, in the order of the file.
+        problems: what is wrong, in the file's order.
         has_servers: whether the file has the member for servers at all, even an empty one.
         servers_path: the path of that member, from the outermost object; empty if the file is the
             mapping of servers itself.

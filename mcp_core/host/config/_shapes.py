@@ -21,7 +21,7 @@ __all__ = [
     "member_at",
 ]
 
-# Where servers are in files: the format, and the path of the member. For a file whose path names no
+# Where servers are in files: the format, and the member's path. For a file whose path names no
 # format, the first one counts.
 SHAPES: Final = (
     ("claude-code", ("mcpServers",)),

@@ -1,7 +1,7 @@
 """Expand the variables of a configured server.
 
 1. A text is expanded once: what a variable stands for isn't expanded again. So there are no
-   cycles, and a value of the environment cannot name further variables.
+   cycles, and an environment value cannot name further variables.
 2. A variable that isn't set and has no default is a problem. Claude Code would send the text
    `${NAME}` to the server instead, and Gemini CLI an empty one.
 3. No value appears in a problem or a `repr`.
@@ -39,8 +39,8 @@ __all__ = [
     "variable_pattern",
 ]
 
-# What a variable stands for: one of the environment, an answer of the user, or a fact such as the
-# directory of the project.
+# What a variable stands for: an environment variable, a user's answer, or a fact such as the
+# project's directory.
 VariableKind: TypeAlias = Literal["environment", "input", "predefined"]
 
 _NOTHING: Final = re.compile(r"(?!)")
@@ -73,9 +73,9 @@ class ConfigVariables:
 
     Args:
         environ: the environment.
-        inputs: the user's answers, by the id of the input.
+        inputs: the user's answers, by the input's id.
         workspace_folder: the project's directory, or None.
-        home: the home directory of the user; None if it isn't known.
+        home: the user's home directory; None if it isn't known.
         path_separator: the separator of paths on this system.
     """
 
@@ -92,7 +92,7 @@ class VariableUse:
 
     Args:
         kind: what it stands for.
-        name: its name, or the id of the input.
+        name: its name, or the input's id.
         place: where the text stands.
         has_default: whether the text has a default for it.
         leaves_machine: whether its value is sent to another machine: it is in the address or a

@@ -50,7 +50,7 @@ class MemberChange:
         return self.new is None or bool(self.old != self.new)
 
     def apply(self, text: str) -> str:
-        """Return the text of the file with the change made.
+        """Return the file's text with the change made.
 
         `text` is the text for which the change was planned.
 

@@ -404,7 +404,7 @@ def config_path(
         scope: the file for all projects of the user, or the one of a project.
         system: as `sys.platform`; an unknown one is taken for Linux.
         environ: the user's environment.
-        directory: the absolute path of the project's directory.
+        directory: the project directory's absolute path.
 
     Raises:
         ValueError: the client has no file of that scope, or the environment doesn't say where
@@ -446,7 +446,7 @@ def _base_directory(base: str, system: str, environ: Mapping[str, str]) -> str:
 
 
 def entry_members(client: ClientFormat, server: ServerEntry) -> dict[str, Any]:
-    """Return the members of the entry of `server` in the file of `client`, by name.
+    """Return the members in the entry of `server` in the file of `client`, by name.
 
     Raises:
         ValueError: the client cannot have such an entry, or its file is only read.

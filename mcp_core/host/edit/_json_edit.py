@@ -139,8 +139,8 @@ def apply_edits(text: str, edits: Sequence[TextEdit]) -> str:
 def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -> list[TextEdit]:
     """Return the edits that set the member at `path` to `value`.
 
-    The span of an edit is the old value, or white space between braces, or empty. Objects of the
-    path that are missing are inserted. An equal value needs no edit.
+    The span of an edit is the old value, or white space between braces, or empty. Missing objects
+    on the path are inserted. An equal value needs no edit.
 
     Args:
         text: the file. It may be empty.
@@ -149,8 +149,8 @@ def find_edits(text: str, path: Sequence[str], value: Any, syntax: JsonSyntax) -
         syntax: what the program that owns the file can read.
 
     Raises:
-        ConfigFileError: the text isn't JSON of that syntax, a name of the path occurs twice, or
-            a value of the path isn't an object.
+        ConfigFileError: the text isn't JSON of that syntax, a name on the path occurs twice, or a
+            value on the path isn't an object.
     """
     root = parse_json(text, syntax)
     if root is None:
@@ -321,7 +321,7 @@ class _Style:
         return self._line_start(position) > 0 and not before.strip(" \t")
 
     def _indent_at(self, position: int) -> str:
-        """Return the indentation of the line that has a position."""
+        """Return the indentation of a position's line."""
         line = self._text[self._line_start(position) : position].lstrip(_BYTE_ORDER_MARK)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -342,7 +342,7 @@ class _Reader:
         self._expected = _VALUE
 
     def read(self) -> JsonNode | None:
-        """Return the value of the text, or None if it has none.
+        """Return the text's value, or None if it has none.
 
         Raises:
             ConfigFileError: the text isn't JSON of this syntax.

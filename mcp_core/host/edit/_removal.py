@@ -44,8 +44,8 @@ def remove_json_member(text: str, path: Sequence[str], syntax: JsonSyntax) -> st
         syntax: what the program that owns the file can read.
 
     Raises:
-        ConfigFileError: the text isn't JSON of that syntax, a name of the path occurs twice, or
-            a value of the path isn't an object.
+        ConfigFileError: the text isn't JSON of that syntax, a name on the path occurs twice, or a
+            value on the path isn't an object.
     """
     found = find_member(text, path, syntax)
     if found is None:

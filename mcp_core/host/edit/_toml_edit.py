@@ -81,8 +81,8 @@ def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) ->
         members: strings, numbers, lists of them, and tables of them.
 
     Raises:
-        ConfigFileError: the text isn't TOML, a value of the path isn't a table, or the table
-            is written in a way that cannot be changed without changing other lines.
+        ConfigFileError: the text isn't TOML, a value on the path isn't a table, or the table is
+            written in a way that cannot be changed without changing other lines.
         ImportError: tomlkit isn't installed.
     """
     old = read_toml(text)

@@ -4,9 +4,8 @@
    is of 2024-11-05. It makes the calls in the tables of `ClientState`, which all parts share.
 2. What arrives goes to the operation of its call. An operation calls no other part: it returns
    outcomes, such as "these messages arrived", and the transport acts on them.
-3. Each request of the connection ends, with a result or with an error of the network.
-4. A redirect within the origin is followed by another call of the same operation
-   (`_redirects.py`).
+3. Each request of the connection ends, with a result or with a network error.
+4. A redirect within the origin is followed by another call in the same operation (`_redirects.py`).
 5. While too many responses wait to be sent (`ResponseQueue`), no event stream is read.
 
 Sockets, the connection pool and the revisions aren't known here.
@@ -59,7 +58,7 @@ class HttpClient:
 
     With an authorizer in the options, send the head that `sign` returns, and pass each response
     head to `is_retry_worthwhile`. If it returns True, don't report the response: run the
-    authorization flow of the call's `attempt`, and call `pause_timeout` before and after it. Then
+    authorization flow for the call's `attempt`, and call `pause_timeout` before and after it. Then
     make the call again, or report `denied`.
 
     Tools that cannot be called because of an invalid `x-mcp-header` are removed from the results of
@@ -71,7 +70,7 @@ class HttpClient:
 
     Args:
         conn: a client's connection that isn't open yet.
-        url: the URL of the server, `http://` or `https://`.
+        url: the server's URL, `http://` or `https://`.
         options: headers, reconnect policy and authorization.
 
     Raises:
@@ -196,7 +195,7 @@ class HttpClient:
             self._state.unsent.pop(operation.id, None)
 
     def response_started(self, key: int, head: Head, now: float) -> None:
-        """Process `head`, that of the response to call `key`. Header names must be in lower case.
+        """Process `head`, which answers call `key`. Header names must be in lower case.
 
         Leave out informational responses (1xx).
         """

@@ -85,7 +85,7 @@ def is_long_lived(out: Outgoing) -> bool:
 
 
 def caller_headers(out: Outgoing) -> Headers:
-    """Return the headers that the caller of the method set."""
+    """Return the headers that the method's caller set."""
     return [
         (name.lower().encode(), value.encode("latin-1"))
         for name, value in (out.headers or {}).items()
@@ -106,12 +106,12 @@ def _target_name(params: object) -> str:
 
 
 def handshake_step(out: Outgoing) -> Step | None:
-    """Return the step of the handshake that a message takes."""
+    """Return the handshake step that a message takes."""
     return STEPS.get(out.method)
 
 
 class Messages(Struct):
-    """Messages of the server arrived on the operation's event stream."""
+    """Server messages arrived on the operation's event stream."""
 
     messages: list[bytes]
 
@@ -228,7 +228,7 @@ class HttpOperation(abc.ABC):
 
     @abc.abstractmethod
     def response_ended(self, error: str | None, now: float) -> Outcomes:
-        """Process the end of the response. With an `error` it broke, or no connection was made."""
+        """Process the response's end. With an `error` it broke, or no connection was made."""
 
     def status_error(self, prefix: str, response: Response) -> McpTrioError:
         """Build the error for a response whose status isn't good. Its text begins with `prefix`."""

@@ -41,7 +41,7 @@ def find_cleartext_error(
     for tokens (RFC 6750, 5.3). The message names the cure.
 
     Args:
-        url: the URL of the server.
+        url: the server's URL.
         headers: the headers' names, in any case.
         websocket: the text names the schemes `ws` and `wss`.
     """
@@ -89,15 +89,15 @@ class AuthAttemptLike(Protocol):
     def received(self, status: int, headers: Iterable[tuple[str, str]], url: str) -> bool:
         """Process a response's head. Return True if a retry may succeed.
 
-        Before the retry the driver runs the authorization flow of this attempt. `status` is that of
-        the response, `headers` are its headers, names in lower case, and `url` is that of the
-        request.
+        Before the retry the driver runs the authorization flow of this attempt. `status` is the
+        response's status, `headers` are its headers, names in lower case, and `url` is the
+        request's URL.
         """
 
     def covers(self, url: str) -> bool:
         """Return True if the token is valid for the absolute `url`, so that it may be sent there.
 
-        Called if a redirect leads outside of the path of the server's URL.
+        Called if a redirect leads outside of the server URL's path.
         """
 
 
@@ -141,14 +141,14 @@ class HttpClientOptions(Struct, frozen=True, kw_only=True):
     """The options of an `HttpClient`.
 
     Attributes:
-        headers: sent with each request, in addition to those of the protocol.
+        headers: sent with each request, in addition to the protocol's headers.
         reconnect_attempts: how often in a row a reconnect to a stream is tried before it fails.
         max_reconnect_delay: seconds between two attempts at most, even if the server asks for more.
         entropy: returns that many random bytes. They lengthen our own delays by up to a quarter, so
             that the clients of a restarted server don't reconnect all at once. None for no jitter.
-        on_message: called with each message of the server; it must not raise.
+        on_message: called with each server message; it must not raise.
         authorizer: authorizes each call; None for no authorization.
-        allow_cleartext: whether `headers`, and those of calls, may have credentials although the
+        allow_cleartext: whether `headers`, and calls' headers, may have credentials although the
             connection to another machine isn't encrypted. Only for a network in which everyone may
             see them, such as between containers of one machine.
 

@@ -10,7 +10,7 @@
    have ended.
 3. After its result, a stream has some seconds to end by itself: then the connection can be reused.
 
-Sources: those of `_streamable.py`.
+Sources: as in `_streamable.py`.
 """
 
 from __future__ import annotations

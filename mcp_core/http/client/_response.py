@@ -67,7 +67,7 @@ class Response:
 
     Args:
         head: the response's head.
-        limit: the maximum size of the body, or of each event, in bytes.
+        limit: the maximum size of the body or each event, in bytes.
         last_id: the event id with which a stream is resumed.
 
     Raises:

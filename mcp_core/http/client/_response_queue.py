@@ -49,7 +49,7 @@ class ResponseQueue:
         posts: the POSTs that are under way.
         active: True if a response waits or is under way.
         paused: True if no event stream may be read at present.
-        size: the bytes of the waiting responses.
+        size: the waiting responses' size in bytes.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class ResponseQueue:
     def on_deadline(self, now: float) -> None:
         """Close the connection: the server has accepted no response for too long."""
         if any(self._state.is_authorizing(post) for post in self.posts):
-            # A user is asked to log in. That isn't a delay of the server.
+            # A user is asked to log in. That isn't the server's delay.
             self._state.set_deadline(self, now + _STALL_TIMEOUT)
             return
         problem = (

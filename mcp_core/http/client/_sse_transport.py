@@ -159,7 +159,7 @@ class HttpSseTransport(Transport):
             self._previous_transport.act(operation, outcomes, now)
 
     def _act_on_stream(self, outcome: Outcome, now: float) -> bool:
-        """Act on an outcome of the stream. Return False if that has ended it."""
+        """Act on a stream's outcome. Return False if that has ended it."""
         if isinstance(outcome, Messages):
             for data in outcome.messages:
                 self.state.receive(data, now, None, None)
@@ -187,7 +187,7 @@ class HttpSseTransport(Transport):
 
 
 class _SseStreamGet(HttpOperation):
-    """The GET of the event stream."""
+    """The GET for the event stream."""
 
     def __init__(self, conn: Connection) -> None:
         self.conn = conn

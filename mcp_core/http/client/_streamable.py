@@ -88,7 +88,7 @@ _STREAM_OPEN_TIMEOUT: Final = 1.0
 # Tools with mirrored arguments that are remembered. Above it the tools listed first are forgotten,
 # and a call of one of them costs one more `tools/list`.
 _MAX_TOOLS: Final = 4096
-# Characters of the name of such a tool. The specification recommends at most 128.
+# Characters in such a tool's name. The specification recommends at most 128.
 _MAX_TOOL_NAME: Final = 1024
 
 
@@ -175,7 +175,7 @@ class StreamableHttpTransport(Transport):
         """Return the headers that the revision requires for a message.
 
         Raises:
-            ValueError: an argument of the message has no spelling as a header.
+            ValueError: an argument in the message has no spelling as a header.
         """
         dialect = out.dialect
         if dialect is None or not dialect.http.mirrored_headers:
@@ -224,7 +224,7 @@ class StreamableHttpTransport(Transport):
         self.post(out, now)
 
     def _connect(self, stream: EventStreamGet) -> None:
-        """Queue the GET of an event stream, with the id of the last event if there was one."""
+        """Queue the GET of an event stream, with the last event's id if there was one."""
         dialect = None if stream.out is None else stream.out.dialect
         headers = [ACCEPT_EVENT_STREAM, *self.headers(dialect)]
         last_id = last_event_id(stream.reconnection.last_id)

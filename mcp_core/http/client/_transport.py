@@ -3,8 +3,7 @@
 1. Each message is a request of its own, so messages may overtake each other. Where the order
    matters, later messages are held until the server has responded to the first: all messages behind
    `initialized`, and requests behind `logging/setLevel`. A timeout ends the wait.
-2. Each request of the client ends: with its response, or with an error that says what HTTP did
-   instead.
+2. Each client request ends: with its response, or with an error that says what HTTP did instead.
 3. No caller awaits a notification or a response to the server. If it doesn't accept one in time,
    that is reported as an event, and nothing else happens.
 
@@ -99,7 +98,7 @@ class ClientState:
         options: the client's options.
 
     Attributes:
-        message_limit: the maximum size of a message of the server, in bytes.
+        message_limit: the maximum size of a server message, in bytes.
         transport: sends the messages.
         events: events for the driver, in order. The connection has no earlier ones.
         calls: the calls that the driver has not taken yet.
@@ -199,7 +198,7 @@ class ClientState:
         self.calls.append(call)
 
     def url_of(self, operation: HttpOperation) -> Url:
-        """Return the URL of the last call of `operation`, after redirects."""
+        """Return the URL of `operation`'s last call, after redirects."""
         assert operation.call is not None
         return self.url.at(operation.call.head.target)
 
@@ -310,7 +309,7 @@ class ClientState:
         status: int | None,
         body: ParsedBody | None = None,
     ) -> list[RequestId]:
-        """Pass `data`, a message of the server, to the connection.
+        """Pass `data`, a server message, to the connection.
 
         `id` is our request on whose stream it came, `status` the response's; None for none. `body`
         is `data`, parsed; None if that wasn't done yet. Return the ids of our requests that it has
@@ -328,7 +327,7 @@ class ClientState:
     def message_failed(self, out: Outgoing, error: McpTrioError, now: float, status: int) -> None:
         """End the request `out` with `error`, or report another message's error.
 
-        `status` is that of the response, 0 without one.
+        `status` is the response's, 0 without one.
         """
         if out.kind is MessageKind.REQUEST:
             assert out.id is not None
@@ -343,7 +342,7 @@ class ClientState:
         self.events.append(MessageRejected(problem))
 
     def _queue_events(self) -> list[RequestId]:
-        """Queue all events of the connection. Return the ids of our requests that have ended."""
+        """Queue all the connection's events. Return the ids of our requests that have ended."""
         answered = []
         while (event := self.conn.next_event()) is not NEED_DATA and event is not PAUSED:
             self.events.append(event)
@@ -407,7 +406,7 @@ class Transport(abc.ABC):
         for other in answered:
             if other != id:
                 self.request_answered(other, now)
-        # A batch may lack the response, and a response of the wrong shape is rejected.
+        # A batch may lack the response, and a response with the wrong shape is rejected.
         if id not in answered and state.conn.has_outgoing(id):
             missing = post.invalid_response_error(
                 "the body does not contain the response to the request"

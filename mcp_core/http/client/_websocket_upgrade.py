@@ -3,8 +3,8 @@
 1. A client accepts a response only if it proves that the server read the request (RFC 6455, 4.1).
 2. It offers the subprotocols of its options (`mcp` by default) and no extension, and accepts
    nothing else.
-3. Redirects are followed as those of other requests (`_redirects.py`). The status 101 is the
-   server's, so a redirect was sent before any message.
+3. Redirects are followed as for other requests (`_redirects.py`). The status 101 is the server's,
+   so a redirect was sent before any message.
 
 The server's part, and what both share, is in `wire/_websocket_upgrade.py`.
 """
@@ -81,7 +81,7 @@ class WebSocketUpgrade:
 
     Args:
         url: `ws://...` or `wss://...`.
-        headers: additional headers of the request.
+        headers: the request's additional headers.
         key: 16 random bytes.
         allow_cleartext: as of `HttpClientOptions`.
         subprotocols: names of subprotocols to offer, the preferred one first; the server has to

@@ -2,7 +2,7 @@
 
 1. An application is one endpoint, at its path, and where it is mounted in another one. `root_path`
    says how deep it is mounted. Without one it isn't mounted, and nothing else is served.
-2. Paths that are sent to a client start at the root of the server that the client sees.
+2. Paths that are sent to a client start at the server root that the client sees.
 3. All output of one moment is one message, so the head of a stream comes with a body, an empty one
    if need be: servers may hold a head back until there is one (ASGI, HTTP connection scope).
 

@@ -46,7 +46,7 @@ def asgi_exchange(
 
     Args:
         router: what serves the request.
-        scope: the scope of the application's call.
+        scope: the application call's scope.
         now: the time on the router's clock.
         token: belongs to the driver. Its `wake` is called when there is output to send.
 

@@ -131,7 +131,7 @@ class ServerLike(Protocol):
     """A server with its declarations' names. See `mcp_core.registry.Server`."""
 
     def declared_names(self) -> tuple[Collection[str], Collection[str], Collection[str]]:
-        """Return the names of its tools and prompts, and of the methods of its own."""
+        """Return the names of its tools, its prompts and its own methods."""
 
 
 def check_scope_names(
@@ -164,7 +164,7 @@ class EndpointAuth(Struct):
         resource_server: decides about each request.
         wall_time: returns seconds since 1970, because token expiry isn't on a monotonic clock.
         log: the method of that name of a `logging.Logger`.
-        warned_at: the time of the last warning, by `wall_time`.
+        warned_at: the last warning's time, by `wall_time`.
     """
 
     resource_server: ResourceServerLike
@@ -189,7 +189,7 @@ class EndpointAuth(Struct):
     ) -> ErrorResponse | frozenset[str]:
         """Return the scopes that `body` needs, or an error response unless `grant` has them all.
 
-        `config` is that of the connection which gets the body. This decodes the params of its
+        `config` belongs to the connection that gets the body. This decodes the params of its
         messages (`ParsedBody.decode_params`), for the connection too.
         """
         needed: set[str] = set()
@@ -253,8 +253,8 @@ class EndpointAuth(Struct):
     ) -> ErrorResponse:
         """Log `denial` and return it as a response.
 
-        `verb` is the HTTP method of the request, `method` the denied MCP method, None for the head
-        of a request.
+        `verb` is the request's HTTP method, `method` the denied MCP method, None for the head of a
+        request.
         """
         request = verb.decode("ascii") if method is None else f"{verb.decode('ascii')} {method}"
         # A 5xx isn't the client's mistake, so an operator should see it.
@@ -263,9 +263,9 @@ class EndpointAuth(Struct):
         return ErrorResponse(denial.status, denial.message, denial.headers)
 
     def failure_response(self, verb: bytes, exc: BaseException) -> ErrorResponse:
-        """Log `exc`, an exception of the resource server, and return a response without it.
+        """Log `exc`, an exception from the resource server, and return a response without it.
 
-        `verb` is the HTTP method of the request.
+        `verb` is the request's HTTP method.
         """
         verb_text = verb.decode("ascii")
         self.log_line(
@@ -278,7 +278,7 @@ class EndpointAuth(Struct):
     def timeout_response(self, verb: bytes) -> ErrorResponse:
         """Log that the check took too long, and return a response: retry later.
 
-        `verb` is the HTTP method of the request.
+        `verb` is the request's HTTP method.
         """
         verb_text = verb.decode("ascii")
         text = f"{verb_text} refused with 503: the authorization check took too long"
@@ -408,7 +408,7 @@ def _guarded_messages(body: ParsedBody, config: Config) -> Iterator[tuple[str | 
             assert message.method is not UNSET
             yield message.method, decoded.params
             if config.declared is not None:
-                # A scope may be that of the declared spelling, or of the client's.
+                # A scope may be for the declared spelling, or for the client's.
                 most = config.limits.uris
                 params = with_declared_uris(message.method, decoded.params, config.declared, most)
                 if params is not decoded.params:

@@ -4,7 +4,7 @@
    requested, then in which shape and revision. The first failed check is the response, and the body
    isn't read.
 2. A header that may occur once and occurs twice is rejected, even if its values are equal: one
-   reader takes the first, and another the last. Headers that repeat values of the body are checked
+   reader takes the first, and another the last. Headers that repeat values in the body are checked
    with the body (`RequestHeaderValidator`).
 3. Only pages of origins that `HostOriginPolicy` lists by name get CORS headers, and credentials are
    never allowed.
@@ -113,7 +113,7 @@ class ParsedHead(Struct, gc=False):
     """A request's head, as far as it is read here.
 
     `headers` has each header once, `repeated` one that occurs twice and must not, and `mirrored`
-    those that may repeat a value of the body, unchanged. The check of `Accept` sets `accepted` to
+    those that may repeat a value in the body, unchanged. The check of `Accept` sets `accepted` to
     "json" or "sse" if the client takes only responses of that kind.
     """
 
@@ -145,7 +145,7 @@ def parse_head(headers: Headers) -> ParsedHead:
 def check_head(
     verb: bytes, parsed: ParsedHead, options: HttpOptions, config: Config
 ) -> ErrorResponse | None:
-    """Run all checks for `verb`. Return the response of the first that fails, or None."""
+    """Run all checks for `verb`. Return the first failed check's response, or None."""
     for check in CHECKS.get(verb, _UNKNOWN_VERB):
         rejection = check(parsed, options, config)
         if rejection is not None:

@@ -4,7 +4,7 @@
    else is rejected. The revision is in the version header, or else in the body: one without
    handshakes makes each request a conversation, the others make each session one.
 2. A session belongs to the principal that began it. For any other the response is, to the letter,
-   that of a session that doesn't exist.
+   the same as for a session that doesn't exist.
 3. A head and its body are two calls. What was checked for the head may have changed since, such as
    the session, and is checked again for the body.
 
@@ -264,7 +264,7 @@ class Endpoint:
     def _find_session(
         self, exchange: Exchange, id: bytes, dialect: Dialect | None
     ) -> ErrorResponse | None:
-        """Find the session that a request names. `dialect` is that of the version header."""
+        """Find the session that a request names. `dialect` is the version header's."""
         session = self.sessions.get(id)
         is_sse = SESSION_ID not in exchange.headers
         if (
@@ -525,7 +525,7 @@ class Endpoint:
         self._post(exchange, conversation, body, body.request_ids, long_lived=long_lived)
         if long_lived and exchange.mode is _UNDECIDED:
             # The connection answers this request by itself, so there is no event of it. Without an
-            # event the driver would not know of the conversation, and could publish no changes.
+            # event the driver would not know about the conversation, and could publish no changes.
             ready = PeerReady(Peer(dialect, t.ClientCapabilities()))
             self.events.append((conversation, ready))
 
@@ -727,7 +727,7 @@ class Endpoint:
             first = until if first is None else min(first, until)
         tables: list[Sessions | EventLog | WebSocketSessions] = []
         if self.sessions:
-            tables += (self.sessions, self.log)  # the streams in the log are those of sessions
+            tables += (self.sessions, self.log)  # the streams in the log are the sessions'
         if self.websockets.checks:
             tables.append(self.websockets)
         for table in tables:

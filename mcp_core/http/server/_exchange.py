@@ -87,8 +87,8 @@ class Exchange:
     - `over`: True once `actions_to_send` has returned the whole response.
     - `auth_check`: the authorization check that is still undecided. No body is read until then.
     - `close_after`: True if the connection must be closed after this response.
-    - `queued`: bytes of the response that wait to be sent.
-    - `buffered`: bytes of the body that have arrived, as long as it isn't complete.
+    - `queued`: response bytes that wait to be sent.
+    - `buffered`: body bytes that have arrived, as long as it isn't complete.
     - `socket`: the WebSocket that the connection becomes once the response's head is sent.
     - `conversation`: what the request belongs to, once that is known.
     - `record`: its recording, None if it isn't recorded.
@@ -151,7 +151,7 @@ class Exchange:
         # What the endpoint has found out about the request.
         self.headers: dict[bytes, bytes] = {}
         self.mirrored_headers: Headers = []  # those that repeat values of the body
-        self.extra_headers: Headers = []  # for the head of every response, such as those of CORS
+        self.extra_headers: Headers = []  # for every response's head, such as CORS headers
         self.principal = ""
         self.address = ""  # of the client, "" if that is unknown
         self.auth_check: AuthCheck | None = None
@@ -230,7 +230,7 @@ class Exchange:
 
     @property
     def queued(self) -> int:
-        """Bytes of the stream that wait to be sent."""
+        """Stream bytes that wait to be sent."""
         stream = self.stream
         return stream.unsent if stream is not None and stream.exchange is self else 0
 
@@ -346,7 +346,7 @@ class Exchange:
 
     @property
     def rules(self) -> HttpRules:
-        """The HTTP rules of the conversation's revision."""
+        """The HTTP rules for the conversation's revision."""
         assert self.conversation is not None
         return self.conversation.rules
 

@@ -1,4 +1,4 @@
-"""The options and limits of an endpoint, beside those of every connection (`mcp_core.Limits`).
+"""An endpoint's options and limits, beside the limits of every connection (`mcp_core.Limits`).
 
 Everything that clients can make grow has a limit, and every default has its reason next to it.
 """
@@ -34,11 +34,11 @@ class ServeOptions(TypedDict, total=False):
         limits: upper bounds of what clients can use.
         trusted_proxies: addresses or networks of reverse proxies, such as `"127.0.0.1"`, or
             `"unix"` for one that connects over a Unix socket. A request's client is then
-            the one that they name in `X-Forwarded-For`. By default it is the peer of the
-            connection, so all clients of a proxy share the limits of one client.
+            the one that they name in `X-Forwarded-For`. By default it is the connection's peer, so
+            all clients of a proxy share the limits of one client.
         sse_path: a second path, such as `"/sse"`, at which GET begins HTTP+SSE (2024-11-05), for
-            clients that are set up for that transport. They need sessions. The path of the server
-            itself serves them too.
+            clients that are set up for that transport. They need sessions. The server's own path
+            serves them too.
         subprotocols: names of WebSocket subprotocols, of which a client has to offer one;
             `["mcp"]` by default. With none, any client is accepted, and none is selected.
     """
@@ -56,7 +56,7 @@ class ServeOptions(TypedDict, total=False):
 class HttpLimits(Struct, frozen=True, kw_only=True):
     """Upper bounds of one endpoint. Sizes are in bytes, times in seconds.
 
-    Those of a message and of a connection are in `mcp_core.Limits`.
+    The bounds of a message and a connection are in `mcp_core.Limits`.
 
     Raises:
         ValueError: `client_share` isn't above 0 and at most 1.
@@ -68,7 +68,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     # as one. 1 for no quotas.
     client_share: float = 0.25
     # A session costs some KiB: these are some tens of MiB. As many one-shot requests may be in
-    # progress. Before 2026-07-28 those of disconnected clients count too, since a disconnect does
+    # progress. Before 2026-07-28 disconnected clients' requests count too, since a disconnect does
     # not cancel them.
     sessions: int = 10_000
     # Sessions whose handshake isn't complete. Any client can begin one, so they are few.
@@ -101,7 +101,7 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     # another message comes, the stream is closed.
     queued: int = 1024 * 1024
     # Bytes of responses that the client of one HTTP/2 connection hasn't read, but for the longest
-    # response. Above it further requests of the connection wait, and after 30 s get 503. Responses
+    # response. Above it the connection's further requests wait, and after 30 s get 503. Responses
     # of handlers that run by then can still add to it: above four times as much, a client that
     # reads less than 128 KiB a second gets errors in their place. 100 concurrent requests reach it
     # with responses of 160 KiB each, none of which is read; most are a hundredth of that.
@@ -133,8 +133,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             proxies don't close it.
         limits: upper bounds.
         trusted_proxies: the proxies that name their requests' clients; None for none.
-        sse_path: a second path of the endpoint, at which each GET without a session begins HTTP+SSE
-            (2024-11-05); None for none.
+        sse_path: a second path for the endpoint, at which each GET without a session begins
+            HTTP+SSE (2024-11-05); None for none.
         subprotocols: the WebSocket subprotocols of which a client has to offer one; empty for none.
     """
 

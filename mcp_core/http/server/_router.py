@@ -115,7 +115,7 @@ class Router:
             for path, document in _published_metadata(auths).items()
             if path not in self._routes
         }
-        # The memory for unfinished bodies is that of the process, so all endpoints count together.
+        # Unfinished bodies use the process's memory, so all endpoints count together.
         for endpoint in self.endpoints[1:]:
             endpoint.state.bodies = self.endpoints[0].state.bodies
         # Bytes of unread responses above which a connection takes no further requests.
@@ -167,12 +167,12 @@ class Router:
         Args:
             head: the request's head.
             now: the time, in seconds, of any monotonic clock.
-            path: the path within this router, if that isn't the path of the request's target.
+            path: the path within this router, if that isn't the path in the request's target.
             token: belongs to the driver; see `Exchange`.
             principal: the authenticated client, if the endpoint has no authorization.
-            address: the IP address of the connection's peer, "" if that is unknown.
+            address: the connection peer's IP address, "" if that is unknown.
             may_upgrade: the connection can become a WebSocket.
-            http_version: that of the request, such as "1.1", for the `recorder`.
+            http_version: the request's HTTP version, such as "1.1", for the `recorder`.
         """
         path = (head.target.partition(b"?")[0] if path is None else path).removesuffix(b"/")
         endpoint = self._by_path.get(path)

@@ -4,7 +4,7 @@ There are two kinds. A session lives over many requests and has several streams;
 request goes to its standalone stream, which the client opens by GET. A one-shot conversation serves
 a single POST and has one stream.
 
-1. A message goes to exactly one stream: a response to that of its request, what was sent on behalf
+1. A message goes to exactly one stream: a response to its request's stream, what was sent on behalf
    of a request too, and the rest to the standalone stream (2025-11-25, basic/transports, Multiple
    Connections).
 2. Nothing here calls the endpoint. What is for it goes into `EndpointState`, and `finished` asks it
@@ -112,7 +112,7 @@ class EndpointState:
     - `log`: streams that clients can resume.
     - `limits`: the endpoint's limits.
     - `queued_limit`: bytes that may wait on one stream before it is closed.
-    - `now`: the time of the call that is under way.
+    - `now`: the time of the call under way.
     - `token`: the endpoint's, for the driver.
     - `auth`: authorizes the endpoint's requests, None without authorization.
     """
@@ -164,7 +164,7 @@ class Conversation:
         shared: the endpoint's state.
         conn: the connection. Its `close` is for the endpoint only.
         principal: the authenticated client, "" without one.
-        rules: the HTTP rules of the revision that is spoken.
+        rules: the HTTP rules for the revision that is spoken.
         client: the client that it counts for in quotas, "" for none.
 
     Attributes:
@@ -201,7 +201,7 @@ class Conversation:
         self.conn = conn
         self.principal = principal
         self.client = client  # under which it counts, see `client_key`
-        self.rules = rules  # the HTTP rules of the revision that is spoken
+        self.rules = rules  # the HTTP rules for the revision that is spoken
         self.service: Any = None
         # The stream of the body that is being processed.
         self.current_stream: EventStream | None = None
@@ -504,7 +504,7 @@ class Session(Conversation):
     def find_stream(self, last_id: bytes | None) -> tuple[EventStream, int] | ErrorResponse:
         """Return the stream that a GET opens, and the number of the event behind which it begins.
 
-        `last_id` is the `Last-Event-ID` of the request. Without one it gets the standalone stream.
+        `last_id` is the request's `Last-Event-ID`. Without one it gets the standalone stream.
         """
         if last_id is None:
             stream = self.standalone_stream
@@ -636,7 +636,7 @@ class Session(Conversation):
 
 
 def cancelled_ids(body: ParsedBody) -> list[RequestId]:
-    """Return the ids of the requests that the notifications in a body cancel."""
+    """Return the ids of requests that the notifications in a body cancel."""
     ids: list[RequestId] = []
     for message in body.messages:
         if isinstance(message, BadMessage) or message.method != _CANCELLED:
@@ -653,7 +653,7 @@ def cancelled_ids(body: ParsedBody) -> list[RequestId]:
 
 
 def target_with_session(target: bytes, id: bytes) -> bytes:
-    """Return the target to which a client of 2024-11-05 posts: that of its stream, with the id."""
+    """Return the target to which a client of 2024-11-05 posts: its stream's, with the id."""
     return b"%b?%b%b" % (target.partition(b"?")[0], _QUERY, id)
 
 

@@ -61,7 +61,8 @@ class EventStream:
     """The messages of one POST, or of a session's standalone stream, in order.
 
     - `name`: unique in its session.
-    - `needed_scopes`: the scopes that a token needs to read it, beside those of every request.
+    - `needed_scopes`: the scopes that a token needs to read it, beside those that every request
+      needs.
     - `rejection`: the status and headers of its response if that is an error, None for the usual.
     - `pending`: requests whose responses are still to come on it.
     - `long_lived`: True for a standalone stream. It has no requests and ends with its session.
@@ -72,7 +73,7 @@ class EventStream:
     - `unsent`: bytes that this response hasn't sent.
     - `last`, `last_taken`, `last_evicted`: numbers of the newest message, of the newest one that a
       response has sent, and of the newest one that was evicted.
-    - `bytes`, `counted_bytes`: bytes of the messages, and the memory that an `EventLog` counts for
+    - `bytes`, `counted_bytes`: the messages' bytes, and the memory that an `EventLog` counts for
       them.
     """
 
@@ -138,7 +139,7 @@ class EventStream:
         self._append(data, 0)
 
     def add_response(self, data: bytes, id: RequestId | None, code: int) -> None:
-        """Append the response to request `id`; `code` is that of an error, 0 for a result."""
+        """Append the response to request `id`; `code` is an error's code, 0 for a result."""
         if id is not None:
             self.pending.discard(id)
             self.over = self.ended or not (self.pending or self.long_lived)

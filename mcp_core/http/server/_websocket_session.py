@@ -4,7 +4,7 @@
    handshake. A client that is rejected gets an HTTP response.
 2. The connection is closed after a rejected upgrade. What follows may be WebSocket frames, and may
    come from another client: some proxies don't wait for the response.
-3. Each message is authorized by the grant of the upgrade request, as if it came by POST.
+3. Each message is authorized by the upgrade request's grant, as if it came by POST.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class WebSocketSession(Conversation):
 
 
 class WebSocketSessions:
-    """The deadlines of the WebSockets of an endpoint.
+    """The deadlines of an endpoint's WebSockets.
 
     Moving a deadline back costs nothing: a WebSocket that is checked too early is checked again.
     The heap has numbers only, so that one that is over is released at once. `checks` is empty if no
@@ -156,7 +156,7 @@ class WebSocketSessions:
         return heap[0][0] if heap else None
 
     def handle_timeout(self, now: float) -> None:
-        """Handle the timeouts of the WebSockets that are due, and mark these dirty."""
+        """Handle the WebSockets' due timeouts, and mark these WebSockets dirty."""
         while self._heap and self._heap[0][0] <= now:
             conversation = self.checks.pop(heappop(self._heap)[1], None)
             if conversation is not None:
@@ -188,8 +188,8 @@ def begin_websocket(
     conversation = WebSocketSession(exchange, endpoint, config, bucket, client)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.one_shots.add(conversation)
-    # A client may only listen. Without an event the driver would not know of the conversation, and
-    # could publish no changes.
+    # A client may only listen. Without an event the driver would not know about the conversation,
+    # and could publish no changes.
     endpoint.events.append(
         (conversation, PeerReady(Peer(config.dialects[0], t.ClientCapabilities())))
     )

@@ -58,7 +58,7 @@ def is_visit(method: bytes, mode: bytes | None, dest: bytes | None) -> bool:
 
 
 def sent_by_foreign_page(headers: Headers) -> bool:
-    """Return True if `headers` have no `Origin`, and are those of another site's page."""
+    """Return True if `headers` have no `Origin`, and come from another site's page."""
     if any(name == b"origin" for name, _ in headers):
         return False
     sites = [value for name, value in headers if name == SEC_FETCH_SITE]

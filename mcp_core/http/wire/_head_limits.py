@@ -35,7 +35,7 @@ SINGLETONS: Final = (
 
 
 class HeadError(Struct, frozen=True):
-    """The rejection of a head: the `status` of the response, and a `reason` for its body.
+    """The rejection of a head: the response's `status`, and a `reason` for its body.
 
     Read nothing more of the request: close the connection in HTTP/1.1, the stream in HTTP/2.
     """

@@ -59,7 +59,7 @@ class Authority(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """`http` or `https`, a host as in `Authority`, and the port, by default that of the scheme."""
+    """`http` or `https`, a host as in `Authority`, and the port, by default the scheme's."""
 
     scheme: str
     host: str
@@ -78,7 +78,7 @@ def parse_host(value: bytes) -> Authority | None:
     host = value.decode("ascii").lower()
     port = None
     if host[-1:] != "]":
-        # Without a bracket at the end, the only colon outside of brackets is that of the port.
+        # Without a bracket at the end, the only colon outside of brackets precedes the port.
         before, colon, digits = host.rpartition(":")
         if colon:
             if not _PORT.fullmatch(digits) or int(digits) > 0xFFFF:
@@ -119,7 +119,7 @@ class HostOriginPolicy:
 
     Args:
         bind: the address that the server listens on; None if it is every address, or unknown.
-        hosts: further names or addresses of the server, each for all ports or with its port:
+        hosts: further server names or addresses, each for all ports or with its port:
             `"mcp.example.com"`, `"mcp.example.com:8443"`.
         origins: pages of other origins that may send requests, as browsers write them:
             `"https://app.example.com"`.
@@ -187,7 +187,7 @@ class HostOriginPolicy:
     def is_listed_origin(self, origin: bytes | None) -> bool:
         """Return True if `origin`, the header, is a listed one: its responses need CORS headers.
 
-        Pages of the server itself need none.
+        The server's own pages need none.
         """
         return origin is not None and bool(self._origins) and parse_origin(origin) in self._origins
 

@@ -221,7 +221,7 @@ def _target_fault(method: bytes, target: bytes, fields: dict[bytes, bytes]) -> H
 
 
 def _body_fault(fields: dict[bytes, bytes], minor: bytes) -> HeadError | None:
-    """Check the fields about the length of the body and when it is sent."""
+    """Check the fields about the body's length and when it is sent."""
     length = fields.get(b"content-length")
     coding = fields.get(b"transfer-encoding")
     if coding is not None:

@@ -7,7 +7,7 @@ valid ones that do harm.
    counted, over ten seconds, and compared with completed requests and data sent in both directions.
    A peer in normal use may ping, update windows and reset streams (RFC 9113, 10.5).
 2. **A frame is checked by its 9-byte header**, before any of it is buffered. The result doesn't
-   depend on how the bytes were split. No payload is read but that of GOAWAY.
+   depend on how the bytes were split. No payload is read but GOAWAY's.
 3. GOAWAY isn't passed to h2, which would end everything. It only means that the peer starts no new
    streams (6.8).
 """
@@ -98,7 +98,7 @@ _OTHER_PROTOCOL: Final = re.compile(
 class Http2Error(Struct, frozen=True):
     """An error that ends the connection: the error `code` for GOAWAY, and a sentence as `reason`.
 
-    The codes are those of RFC 9113, section 7.
+    RFC 9113, section 7, defines the codes.
     """
 
     code: int
@@ -140,8 +140,8 @@ class FrameWatch:
 
     Pass received bytes to `receive`, and what it returns to h2. If there is an `error` then, send
     it in a GOAWAY and close the connection. Report completed streams with `stream_completed`, DATA
-    frames with `data_sent`, streams that were reset for an error of the peer with `stream_reset`,
-    and what arrived for closed streams with `late_frames`.
+    frames with `data_sent`, streams that were reset for a peer error with `stream_reset`, and what
+    arrived for closed streams with `late_frames`.
 
     The `now` of its methods is a monotonic time in seconds.
 
@@ -150,7 +150,7 @@ class FrameWatch:
 
     Attributes:
         error: why the connection has to end, None if it need not.
-        goaway: the last GOAWAY of the peer, None before the first.
+        goaway: the peer's last GOAWAY, None before the first.
     """
 
     __slots__ = (
@@ -223,7 +223,7 @@ class FrameWatch:
 
     @property
     def preface_received(self) -> bool:
-        """True if the whole preface of the peer has arrived, its first SETTINGS frame included."""
+        """True if the peer's whole preface has arrived, its first SETTINGS frame included."""
         return self._settled and (self._preface_complete or not self._left)
 
     # -- What the driver reports ------------------------------------------------------------------
@@ -279,7 +279,7 @@ class FrameWatch:
                     self._receive_goaway(bytes(self._goaway_payload))
                     self._goaway_payload = None
                 continue
-            # Pass a header only when it is complete: it may be that of a GOAWAY.
+            # Pass a header only when it is complete: it may be a GOAWAY's.
             missing = _FRAME_HEADER - len(self._header)
             buffered = self._header
             header = buffered + data[place : place + missing]

@@ -3,7 +3,7 @@
 1. Text that a header cannot carry is sent as `=?base64?...?=`, and so is text that looks like that.
    Each text thus has one encoding. Decoding is strict: base64 that no encoder produces, or that is
    not UTF-8, is an error (2026-07-28, basic/transports/streamable-http, Value Encoding).
-2. Load balancers and gateways route and reject requests by headers that repeat values of the body,
+2. Load balancers and gateways route and reject requests by headers that repeat values in the body,
    but the server acts on the body. A difference may be an attack, so the server rejects the request
    (Server Validation, same page). Values are compared after decoding, numbers as numbers. A header
    for a missing argument is as wrong as a missing header.

@@ -86,7 +86,7 @@ def _names(headers: Headers) -> str:
 
 
 def header(head: Head, name: bytes) -> bytes | None:
-    """Return the value of the first header of this name, in lower case, None without one."""
+    """Return the value of the first header with this name, in lower case, None without one."""
     for key, value in head.headers:
         if key == name:
             return bytes(value)
@@ -97,7 +97,7 @@ class ErrorResponse(Struct, frozen=True):
     """An error response. `message` names the cause and the cure.
 
     `close_after`: close the connection after it, without reading what may follow. `fault` decides
-    the JSON-RPC code of the error in its body.
+    the JSON-RPC error code in its body.
     """
 
     status: int

@@ -50,7 +50,7 @@ class GatewayError(Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """A line for the trace, which has no response of the server."""
+        """A line for the trace, which has no response from the server."""
         return f"the proxy answered {self.status}: {self.reason}"
 
 
@@ -120,7 +120,7 @@ class ProxiedExchange:
         return self._is_http_1_1
 
     def receive_head(self, status: int, headers: Headers) -> Headers:
-        """Take the head of the response.
+        """Take the response's head.
 
         Args:
             status: its status code.
@@ -138,7 +138,7 @@ class ProxiedExchange:
             # Chunks count, and a length beside them is wrong.
             fields = [field for field in fields if field[0].lower() != b"content-length"]
         has_length = any(name.lower() == b"content-length" for name, _ in fields)
-        # Without chunks the end of the connection ends the body.
+        # Without chunks the connection's end ends the body.
         self.is_chunked = has_body and not has_length and self._is_http_1_1
         if self.is_chunked or (is_head and from_chunks and self._is_http_1_1):
             fields.append((b"Transfer-Encoding", b"chunked"))
@@ -154,7 +154,7 @@ class ProxiedExchange:
             error: why the response cannot be read; None if it can.
 
         Returns:
-            None if the head of the response has passed: then the response ends early.
+            None if the response's head has passed: then the response ends early.
         """
         if self.status:
             return None

@@ -4,8 +4,8 @@ The server cannot judge by itself who sends a request: it sees the `Host` that t
 the headers that the proxy adds, which may be credentials.
 
 1. A request with a foreign `Host` is refused (DNS rebinding), and so is one of another site's page
-   that has no `Origin` (`_fetch_metadata`). `Origin` passes, and the server judges it. Only that of
-   the proxy itself becomes the server's own, as `Host` does.
+   that has no `Origin` (`_fetch_metadata`). `Origin` passes, and the server judges it. Only the
+   proxy's own `Origin` becomes the server's, as `Host` does.
 2. **A proxy that adds headers lends out rights.** It refuses foreign origins itself, and lends the
    rights to a single place: the very path and query of the server's URL. They are compared byte by
    byte, so no spelling leads elsewhere. Beside it there are the target for messages that an open
@@ -45,7 +45,7 @@ __all__ = [
 _FOREIGN_HOST: Final = (
     "The name in Host is not that of this proxy: use the URL that it has printed."
 )
-# The server would see the proxy's credentials, and take them for those of the page.
+# The server would see the proxy's credentials, and take them for the page's.
 _FOREIGN_ORIGIN: Final = "This proxy adds credentials, so it refuses requests of foreign pages."
 _FOREIGN_PAGE: Final = (
     "A web page of another site has caused this request (Sec-Fetch-Site): send it from a program,"
@@ -75,7 +75,7 @@ class PassedRequest(Struct, frozen=True):
     """A request that the proxy passes on.
 
     Attributes:
-        is_of_own_page: it comes from a page of the server, which was loaded through the proxy.
+        is_of_own_page: it comes from a server page, which was loaded through the proxy.
         gets_headers: the proxy adds its headers.
     """
 
@@ -98,7 +98,7 @@ class ProxyPolicy:
     """Decides what one proxy passes on.
 
     Args:
-        own: decides which names and pages are those of the proxy.
+        own: decides which names and pages are the proxy's.
         url: the server's URL.
         adds_headers: whether the proxy adds headers to what it passes on.
     """
@@ -144,7 +144,7 @@ class ProxyPolicy:
         return ProxyRefusal(404, _OTHER_TARGET, f"a request for another target was refused: {path}")
 
     def passed_headers(self, headers: Headers) -> Headers:
-        """Return a request's `headers` without fields that name another path of the server."""
+        """Return a request's `headers` without fields that name another path on the server."""
         if not self._adds_headers:
             return headers
         return [field for field in headers if field[0].lower() not in _OTHER_PATHS]
@@ -180,13 +180,13 @@ class EndpointWatch:
         return f"<EndpointWatch of {self._url}>"
 
     def receive_head(self, head: Head) -> None:
-        """Take the `head` of the response."""
+        """Take the response's `head`."""
         is_plain = header(head, b"content-encoding") is None
         if head.status == 200 and is_plain and is_event_stream(header(head, b"content-type")):
             self._decoder = SseDecoder(limit=_MAX_EVENT)
 
     def receive_data(self, data: bytes) -> None:
-        """Take `data`, a piece of the body. Only the first event of the stream counts."""
+        """Take `data`, a piece of the body. Only the stream's first event counts."""
         if self._decoder is None:
             return
         self._decoder.feed(data)
@@ -224,8 +224,8 @@ def proxied_request_headers(
     """Return the headers of a request as the proxy sends them to the server.
 
     Args:
-        headers: those of the client, as it has written them.
-        url: the server's URL. A page of the server gets the server's own origin.
+        headers: the client's headers, as it has written them.
+        url: the server's URL. A server page gets the server's own origin.
         request: what `ProxyPolicy.check` has decided.
         added: the proxy's headers, in place of the client's of the same names.
         is_chunked: whether the body is sent in chunks.

@@ -61,6 +61,6 @@ class HttpRecorderLike(Protocol):
     ) -> ExchangeRecorderLike:
         """Begin the recording of an exchange, and return it.
 
-        `head` and `body` are those of the request; the body is None if it follows in pieces.
+        `head` and `body` are the request's; the body is None if it follows in pieces.
         `http_version` is such as `1.1`.
         """

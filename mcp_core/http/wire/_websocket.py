@@ -93,7 +93,7 @@ class Pong(Struct, gc=False):
 
 
 class Close(Struct, gc=False):
-    """The last frame. `code` is that of RFC 6455, 7.4.1; `reason` at most 123 bytes of UTF-8."""
+    """The last frame. `code` is from RFC 6455, 7.4.1; `reason` at most 123 bytes of UTF-8."""
 
     code: int
     reason: str = ""
@@ -225,7 +225,7 @@ class WebSocket:
     # -- Input ------------------------------------------------------------------------------------
 
     def receive_frame_head(self, length: int) -> None:
-        """Check `length`, that of a text or continuation frame whose head has arrived.
+        """Check the `length` of a text or continuation frame whose head has arrived.
 
         A message that becomes too long closes the WebSocket.
         """
@@ -301,7 +301,7 @@ class WebSocket:
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
 
     def receive_eof(self, now: float) -> None:
-        """Report the end of the stream, or its failure. Do nothing if the peer has closed."""
+        """Report the stream's end or failure. Do nothing if the peer has closed."""
         self.now = now
         if not self._peer_closed:
             self._peer_closed = True

@@ -47,7 +47,7 @@ class WebSocketFrames:
     def read(self, data: bytes, now: float) -> None:
         """Decode `data` and pass the messages and control frames to the WebSocket.
 
-        `now` is the time on the clock of the WebSocket.
+        `now` is the time on the WebSocket's clock.
         """
         socket = self._socket
         if socket.input_ignored:
@@ -70,7 +70,7 @@ class WebSocketFrames:
             socket.receive_invalid(exc.code, str(exc), now)  # type: ignore[attr-defined]
 
     def write(self, actions: Sequence[WebSocketAction]) -> bytes:
-        """Return the frames for `actions` of the WebSocket."""
+        """Return the frames for the WebSocket's `actions`."""
         frames = self._frames
         parts: list[bytes] = []
         for action in actions:
@@ -90,7 +90,7 @@ class WebSocketFrames:
         """Yield the frames for `actions` in chunks, to be written one after the other.
 
         Asking for the next chunk means that the one before was written. `clock` returns the time on
-        the clock of the WebSocket.
+        the WebSocket's clock.
         """
         data = memoryview(self.write(actions))
         for start in range(0, len(data), _CHUNK):

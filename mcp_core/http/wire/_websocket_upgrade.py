@@ -93,7 +93,7 @@ def find_upgrade_error(head: RequestHead, subprotocols: Sequence[str]) -> ErrorR
 
 
 def accept_headers(head: RequestHead, subprotocols: Sequence[str]) -> Headers:
-    """Return the headers of the 101 response to a valid request.
+    """Return the headers for the 101 response to a valid request.
 
     The client prefers what it offers first, so the first of `subprotocols` that it offers is
     selected; without any of them no subprotocol is.
@@ -111,7 +111,7 @@ def accept_headers(head: RequestHead, subprotocols: Sequence[str]) -> Headers:
 
 
 def _select(head: RequestHead, subprotocols: Sequence[str]) -> str | None:
-    # Names of subprotocols are case-sensitive, unlike those of protocols in `WebSocketUpgrade`.
+    # Names of subprotocols are case-sensitive, unlike protocol names in `WebSocketUpgrade`.
     for value in _values(head.headers, b"sec-websocket-protocol"):
         for name in value.decode("latin-1").split(","):
             if name.strip() in subprotocols:

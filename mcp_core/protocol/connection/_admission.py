@@ -1,10 +1,10 @@
 """Checks of requests: the peer's before they become events, our own before they are sent.
 
-1. The peer's requests are checked in the order of the specification (2026-07-28,
+1. The peer's requests are checked in the specification's order (2026-07-28,
    basic/transports/streamable-http), which satisfies the earlier revisions too: the sender and its
-   revision, whether that revision is served, the state of the connection, the method, the
-   capabilities of the sender that the method asks for, the params. The first check that fails
-   determines the error response.
+   revision, whether that revision is served, the connection's state, the method, the sender's
+   capabilities that the method asks for, the params. The first check that fails determines the
+   error response.
 2. The sender (`Peer`) is determined here and nowhere else: from `_meta` of the request
    (`_request_peer`), or from the handshake (`_session_peer`).
 3. An invalid message of our own is an error of our caller: `LocalProtocolError`. Nothing is sent.
@@ -272,7 +272,7 @@ def _header_mismatch(mismatch: str, config: Config) -> RequestRejected:
 
 
 def _request_peer(version: str, meta: t.RequestMeta, config: Config, state: State) -> Peer:
-    """Return the sender according to `_meta` of the request."""
+    """Return the sender according to the request's `_meta`."""
     assert meta.client_capabilities is not None
     dialect = config.by_version.get(version)
     if dialect is None or dialect.stateful:

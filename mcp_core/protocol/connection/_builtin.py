@@ -92,15 +92,15 @@ _REPORT = RequestAction.REPORT
 
 
 class ProgressSender(Struct):
-    """The sender of progress of a request of the peer, for `Connection.send_progress`.
+    """The sender of a peer request's progress, for `Connection.send_progress`.
 
-    That of a request that became a task is valid until the task ends.
+    If the request became a task, its sender is valid until the task ends.
 
     Attributes:
         request: the request, None if it is no longer in the table and did not become a task.
         related: the request on whose stream progress is sent: a `tasks/result` that waits for the
             task, None for the session's stream.
-        meta: the `_meta` of the notifications.
+        meta: the notifications' `_meta`.
     """
 
     request: IncomingRequest | None
@@ -124,7 +124,7 @@ def task_progress(request: IncomingRequest | None, task_id: str) -> ProgressSend
 def progress_notification(
     sender: ProgressSender, progress: float, total: float | None, message: str | None
 ) -> Outgoing | None:
-    """Build the progress notification for a request of the peer. Return None if none is due.
+    """Build the progress notification for a peer's request. Return None if none is due.
 
     None is due for a request that was cancelled, or was answered without becoming a task.
 
@@ -167,7 +167,7 @@ def log_notification(
 ) -> Outgoing | None:
     """Build a log notification for `peer`. Return None if it did not request this level.
 
-    `related` is the request of the peer to which the message belongs, `meta` its `_meta`.
+    `related` is the peer's request to which the message belongs, `meta` its `_meta`.
 
     Raises:
         LocalProtocolError: `level` isn't a level of MCP.

@@ -138,7 +138,7 @@ class Connection:
         role: which end this is.
         config: our configuration, shared by all connections of a server or client.
         peer: the other end, if it is known by other means than a handshake on this connection.
-        bucket: counts the tool calls of the peer, if it has several connections at once.
+        bucket: counts the peer's tool calls, if it has several connections at once.
     """
 
     __slots__ = (
@@ -176,7 +176,7 @@ class Connection:
         # Set by transports: to check the headers of a call, and to bound change notifications.
         self.check_headers: Callable[[Mapping[str, str]], None] | None = None
         self.has_capacity: Callable[[RequestId | None], bool] | None = None
-        # Set by a transport that knows more of the peer: a text to append to errors about it.
+        # Set by a transport that knows more about the peer: a text to append to errors about it.
         self.describe_peer: Callable[[], str] | None = None
         self.negotiation: VersionNegotiation | None = None
         self._unreadable: UnreadableInput | None = None
@@ -210,7 +210,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests of the peer that have an event and no response yet.
+        """The number of peer requests that have an event and no response yet.
 
         It includes cancelled requests whose handler still runs.
         """
@@ -218,18 +218,18 @@ class Connection:
 
     @property
     def probing(self) -> bool:
-        """True if the last request of the opening is the probe, `server/discover`."""
+        """True if the opening's last request is the probe, `server/discover`."""
         return self.negotiation is not None and self.negotiation.probing
 
     def queued(self, related: RequestId | None = None) -> int:
         """Return the number of bytes to send.
 
-        With `related`, the id of a request of the peer, count only messages that belong to it.
+        With `related`, the id of a peer's request, count only messages that belong to it.
         """
         return self._outbox.queued if related is None else self._outbox.queued_for(related)
 
     def has_incoming(self, id: RequestId) -> bool:
-        """Return True if the request `id` of the peer has no response yet and wasn't cancelled."""
+        """Return True if the peer's request `id` has no response yet and wasn't cancelled."""
         return self._incoming.is_unanswered(id) or (
             self._publisher is not None and id in self._publisher.table
         )
@@ -333,7 +333,7 @@ class Connection:
     def reinitialize(self, now: float) -> None:
         """Begin a new session of a client, because the server has lost the old one.
 
-        Requests of the server are cancelled. `PeerReady` or `ConnectionClosed` follows.
+        The server's requests are cancelled. `PeerReady` or `ConnectionClosed` follows.
         """
         self._cancel_incoming()
         self._now = now
@@ -391,7 +391,7 @@ class Connection:
         *,
         related: RequestId | None = None,
     ) -> None:
-        """Send the notification `method` with `params`, for the request `related` of the peer.
+        """Send the notification `method` with `params`, for the peer's request `related`.
 
         Raises:
             LocalProtocolError: the connection isn't open, the peer's revision has no such
@@ -412,7 +412,7 @@ class Connection:
         total: float | None = None,
         message: str | None = None,
     ) -> bool:
-        """Send progress of the request `id` of the peer, or of a task. Return whether it was sent.
+        """Send progress of the peer's request `id`, or of a task. Return whether it was sent.
 
         Nothing is sent if the peer did not request progress, the request is complete or cancelled,
         or `progress` hasn't increased. `total` is its final value, `message` is for the user.
@@ -427,7 +427,7 @@ class Connection:
         return self._outbox.put_if_any(progress_notification(id, progress, total, message))
 
     def task_progress(self, id: RequestId, task_id: str) -> ProgressSender | None:
-        """Return the sender of progress of the request `id` of the peer after it became a task.
+        """Return the sender of progress of the peer's request `id` after it became a task.
 
         `task_id` names the task. Call it before `send_result`. None if no progress can be sent
         while the task runs.
@@ -461,8 +461,8 @@ class Connection:
     def send_change(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
-        For servers. Equal changes that aren't sent yet become one notification. That of a task
-        has its `status`.
+        For servers. Equal changes that aren't sent yet become one notification. A task's
+        notification has its `status`.
         """
         if self._closed_emitted or (self._publisher is None and self.peer is None):
             return False
@@ -471,7 +471,7 @@ class Connection:
         return subscribed
 
     def send_acknowledgement(self, id: RequestId, honoured: t.SubscriptionFilter) -> bool:
-        """Accept the `subscriptions/listen` request `id` of the peer, which names tasks.
+        """Accept the peer's `subscriptions/listen` request `id`, which names tasks.
 
         `honoured` is the filter that it requested, without the tasks that the peer may not see.
         Return False if the request was cancelled, or is over a limit and was therefore rejected.
@@ -501,11 +501,11 @@ class Connection:
         return self.send_change(Change(task=status.task_id), status)
 
     def is_subscribed_to_task(self, task_id: str) -> bool:
-        """Return True if a listen request of the peer covers the task `task_id`."""
+        """Return True if a peer's listen request covers the task `task_id`."""
         return self._publisher is not None and self._publisher.table.covers_task(task_id)
 
     def send_result(self, id: RequestId, result: Struct | Mapping[str, Any] | Raw) -> bool:
-        """Send `result`, of the method's type or as a mapping, to the request `id` of the peer.
+        """Send `result`, of the method's type or as a mapping, to the peer's request `id`.
 
         Return False, and send nothing, if the request was cancelled. A `Raw` result is an encoded
         object without `_meta`, in the peer's revision. A `Raw` inside a result isn't checked.
@@ -522,7 +522,7 @@ class Connection:
         return True
 
     def send_error(self, id: RequestId, error: ErrorData) -> bool:
-        """Send `error` as the response to the request `id` of the peer.
+        """Send `error` as the response to the peer's request `id`.
 
         Return False, and send nothing, if the request was cancelled.
 
@@ -552,9 +552,9 @@ class Connection:
     def close(self, error: McpTrioError | None = None, *, answer: ErrorData | None = None) -> None:
         """Close the connection. Idempotent.
 
-        Requests of the peer are cancelled, and `ConnectionClosed` has the tokens of our own. Queued
+        The peer's requests are cancelled, and `ConnectionClosed` has the tokens of our own. Queued
         messages may still be sent. `error` is the reason, None for an orderly close. `answer` is
-        sent as the response to every request of the peer that has none, None for no responses.
+        sent as the response to every peer request that has none, None for no responses.
         """
         if answer is not None:
             for id in self._incoming.unanswered():
@@ -917,7 +917,7 @@ class Connection:
         return self.peer
 
     def _send_response(self, response: Outgoing, id: RequestId) -> None:
-        """Queue the response to the request `id` of the peer, and remove the request."""
+        """Queue the response to the peer's request `id`, and remove the request."""
         if self._outgoing.table:
             response.remove_newlines()  # raises if it isn't JSON, before anything was cancelled
             self._outgoing.cancel_related(id)

@@ -329,10 +329,10 @@ def _initialize(
 ) -> Generator[OpeningRequest, OpeningReply, Peer]:
     """Send `initialize`, and the probe if the server's refusal shows that it may be stateless.
 
-    `tried` has the revisions of the probes so far; the newest isn't probed a third time.
-    `is_guess` is true if only an earlier connection says that the server needs a handshake. Then
-    any refusal leads to the probe. `refusal` is the probe's error, to be raised if the server
-    refuses the handshake too.
+    `tried` has the probes' revisions so far; the newest isn't probed a third time. `is_guess` is
+    true if only an earlier connection says that the server needs a handshake. Then any refusal
+    leads to the probe. `refusal` is the probe's error, to be raised if the server refuses the
+    handshake too.
     """
     reply = yield OpeningRequest("initialize", dialect, config.initialize_timeout)
     # If the probe was answered after its timeout, the server is stateless although `initialize`

@@ -1,11 +1,10 @@
 """The requests that have no response yet: the peer's and our own.
 
-1. A request of the peer stays in the table until its handler has returned, even if it was
-   cancelled. Its id cannot be used again until then, and a handler that ignores its cancellation
-   still counts.
+1. A peer's request stays in the table until its handler has returned, even if it was cancelled. Its
+   id cannot be used again until then, and a handler that ignores its cancellation still counts.
 2. Our own request is in the table until it is answered or cancelled, or the connection ends.
    Input for other ids is ignored: it is a race that the protocol allows.
-3. A request that was sent during a request of the peer (`related`) is cancelled when that one ends.
+3. A request that was sent during a peer's request (`related`) is cancelled when that one ends.
 
 Source: basic/utilities/cancellation.
 """
@@ -75,7 +74,7 @@ def other_spelling(id: RequestId, table: Mapping[RequestId, Any]) -> RequestId |
 
 
 class IncomingRequest(Struct, gc=False):
-    """A request of the peer that has no response yet."""
+    """A peer's request that has no response yet."""
 
     peer: Peer
     dialect_config: DialectConfig
@@ -85,7 +84,7 @@ class IncomingRequest(Struct, gc=False):
 
 
 class IncomingRequests:
-    """The requests of the peer that have no response yet: those in flight, and a queue.
+    """The peer's requests that have no response yet: those in flight, and a queue.
 
     Above `limits.in_flight` a request waits in the queue. A full queue stops reading
     (`must_pause`), unless input is needed to empty it: while we wait for responses ourselves, and
@@ -147,7 +146,7 @@ class IncomingRequests:
         return request is not None and request.phase is not _CANCELLED
 
     def unanswered(self) -> list[RequestId]:
-        """Return the ids of the requests that have no response yet and were not cancelled."""
+        """Return the ids of requests that have no response yet and were not cancelled."""
         return [id for id, request in self.table.items() if request.phase in _UNANSWERED]
 
     def peer_of(self, id: RequestId) -> Peer:
@@ -164,8 +163,7 @@ class IncomingRequests:
     def log_recipient(self, id: RequestId, session_peer: Peer | None) -> Peer | None:
         """Return the peer to which log messages of the request `id` are sent.
 
-        Return None if none may be sent any more. `session_peer` is the current peer of the
-        connection.
+        Return None if none may be sent any more. `session_peer` is the connection's current peer.
         """
         request = self.table.get(id)
         if request is None or next_phase(request.phase, _REPORT) is None:
@@ -254,7 +252,7 @@ class IncomingRequests:
             self._pause_ended = True
 
 
-# Tasks of the peer for which it may send progress. Who follows a task ends that; the limit is for
+# The peer's tasks for which it may send progress. Who follows a task ends that; the limit is for
 # callers that start tasks and never ask for them.
 _MAX_TASKS: Final = 1_000
 
@@ -276,7 +274,7 @@ class OutgoingRequests:
     Attributes:
         table: the requests by id.
         tasks: the requests by id that have become tasks, as long as progress may arrive for them.
-        next_id: the id of the next request.
+        next_id: the next request's id.
     """
 
     __slots__ = (
@@ -332,7 +330,7 @@ class OutgoingRequests:
         self._outbox.put(Outgoing(data, MessageKind.CANCEL, id, call.related, method, call.dialect))
 
     def cancel_related(self, parent: RequestId) -> None:
-        """Cancel the requests that were sent during the request `parent` of the peer."""
+        """Cancel the requests that were sent during the peer's request `parent`."""
         for id, call in list(self.table.items()):
             if call.related == parent and type(call.related) is type(parent):
                 self.cancel(id, "the request it was made for is over")

@@ -223,7 +223,7 @@ class UnreadableInput:
     def explain(self, error: McpTrioError | None) -> McpTrioError | None:
         """Return the error that ends the connection, with what is known about the peer.
 
-        `ConnectFailed` gets no description of the peer: the function that connects adds one.
+        `ConnectFailed` gets no peer description: the function that connects adds one.
         """
         self._doubts.clear()
         self._set_deadline()

@@ -123,9 +123,9 @@ class FormSchema(t.Shape):
     """The schema of a form: a flat object (client/elicitation, Requested Schema).
 
     Attributes:
-        type: the JSON type of the content.
+        type: the content's JSON type.
         properties: the fields by name, in the order in which to show them.
-        required: the names of the fields that must be filled in, None for none.
+        required: the names of fields that must be filled in, None for none.
     """
 
     type: Literal["object"]
@@ -298,7 +298,7 @@ def _find_range_error(
 
 
 def check_input_request(question: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
-    """Check that an input request of the server's may be passed on. `capabilities` are our own.
+    """Check that a server's input request may be passed on. `capabilities` are our own.
 
     Raises:
         RemoteProtocolError: we did not declare the capability, or the input request is invalid.

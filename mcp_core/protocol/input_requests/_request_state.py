@@ -1,9 +1,9 @@
 """Sign and check `requestState`: state of a request that the client keeps for the server.
 
 A state is accepted only if this server issued it to this principal, for this request, and it has
-not expired (2026-07-28, basic/patterns/mrtr). It reads `1.<key>.<body>.<signature>`: the version of
-this format, the name of the key, the body as base64url without padding, and an HMAC-SHA256 over all
-before it, in base64url too.
+not expired (2026-07-28, basic/patterns/mrtr). It reads `1.<key>.<body>.<signature>`: this format's
+version, the key's name, the body as base64url without padding, and an HMAC-SHA256 over all before
+it, in base64url too.
 
 1. A state is signed, not encrypted. The client can read it, so put no secrets into it. Only the
    principal is hidden, behind a keyed digest.
@@ -32,7 +32,7 @@ __all__ = ["InvalidRequestState", "KeyRing", "StateBinding"]
 
 _VERSION: Final = b"1"
 _KEY_NAME: Final = compile_on_first_use(r"[A-Za-z0-9_-]{1,32}")
-_MIN_KEY_SIZE: Final = 32  # bytes; the length of the digest, as RFC 2104 (section 3) recommends
+_MIN_KEY_SIZE: Final = 32  # bytes; the digest's length, as RFC 2104 (section 3) recommends
 # Derives our key from the user's: they may sign other things with theirs, which must not be valid
 # here.
 _PURPOSE: Final = b"mcp requestState"

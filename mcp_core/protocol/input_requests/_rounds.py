@@ -11,7 +11,7 @@ responses. In earlier revisions each input request is a JSON-RPC request of its 
 2. A handler is run again from its beginning, and `ServerRoundTrips.ask` returns what was answered
    before. An input request without a response is registered and ends the run (`NeedInput`). Once
    registered it is sent, even if the handler catches the exception.
-3. A response belongs to an input request, not to a line of the handler. Its key is a digest of the
+3. A response belongs to an input request, not to a line in the handler. Its key is a digest of the
    input request and its number of occurrence, so that tasks may ask in any order.
 
 Which input requests and responses are valid is in `_kinds.py`.
@@ -123,7 +123,7 @@ class ServerRoundTrips:
     Args:
         request: the request to respond to, of any method and revision.
         ring: signs and checks `requestState`.
-        principal: the authenticated principal of the client, or "".
+        principal: the client's authenticated principal, or "".
         now: seconds since 1970.
         max_rounds: how often the request may be answered with `input_required`.
 
@@ -250,7 +250,7 @@ class ServerRoundTrips:
         """Return the key of the next occurrence of an input request in this run.
 
         Raises:
-            UnencodableValue: JSON cannot hold a part of the request.
+            UnencodableValue: JSON cannot hold part of the request.
         """
         encode_exactly(question)
         digest = _digest(question)
@@ -258,7 +258,7 @@ class ServerRoundTrips:
         return f"{digest}.{count}"
 
     def store_response(self, key: str, answer: t.Result) -> None:
-        """Store a stateful client's response, so that another run of the handler finds it."""
+        """Store a stateful client's response, so that another handler run finds it."""
         self.responses[key] = Raw(encode(answer))
 
     def computed(self, key: str) -> Raw | None:
@@ -266,7 +266,7 @@ class ServerRoundTrips:
         return self._computed.get(key)
 
     def store_computed(self, key: str, value: bytes) -> Raw:
-        """Store a value, as JSON, for the further runs of the handler, and return it.
+        """Store a value, as JSON, for further handler runs, and return it.
 
         The client can read the value, and cannot choose or change it.
         """
@@ -276,8 +276,8 @@ class ServerRoundTrips:
     def response(self, key: str, kind: type[R]) -> R | None:
         """Return the response under a key of `InputRequiredResult.input_requests`, or None.
 
-        `kind` is the type of the result, such as `ElicitResult`. Whether the content matches the
-        form isn't checked.
+        `kind` is the result's type, such as `ElicitResult`. Whether the content matches the form
+        isn't checked.
 
         Raises:
             McpError: the client's response cannot be decoded.
@@ -548,7 +548,7 @@ class ClientRoundTrips:
 
     Args:
         method: the request's method.
-        params: the params of the first try, as for `Connection.send_request`.
+        params: the first try's params, as for `Connection.send_request`.
         peer: the server.
         capabilities: our own.
         rounds: how often the server may ask.

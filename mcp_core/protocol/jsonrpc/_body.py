@@ -128,7 +128,7 @@ class ParsedBody(Struct, gc=False):
     ) -> list[DecodedParams | None]:
         """Decode the params of all messages, for a check before the connection gets the body.
 
-        The connection uses the same values. Those of a message are None if it has no method or is
+        The connection uses the same values. A message's value is None if it has no method or is
         bad, or if `find_reader` returns None for the method.
         """
         self.decoded = [_decode_params(message, find_reader) for message in self.messages]

@@ -8,8 +8,8 @@
    an integer. Valid messages pass this by a comparison of lengths or counts of quotation marks,
    which is faster than scanning them in Python.
 4. How deeply a message may be nested is a matter of msgspec and of Python: some 900 levels until
-   3.11, 9,000 since 3.12. A limit of our own would cost a fourth of the time of decoding. Who walks
-   a value has one: see `mcp_core._nesting`.
+   3.11, 9,000 since 3.12. A limit of our own would cost a fourth of the decoding time. Who walks a
+   value has one: see `mcp_core._nesting`.
 
 Sources: JSON-RPC 2.0, sections 4 and 5; MCP basic/index, Messages.
 """
@@ -162,7 +162,7 @@ _read_id = reader(int | str)  # type: ignore[arg-type]
 _SHORTEST_WITH_A_DUPLICATE: Final = len(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"","params":}')
 # The length of the shortest member with its comma.
 _SHORTEST_MEMBER: Final = len(b'"":0,')
-# By the type of the id: the number of quotation marks in `"jsonrpc":"2.0"` and in the id's member.
+# By the id's type: the number of quotation marks in `"jsonrpc":"2.0"` and in the id's member.
 _QUOTES: Final = {UnsetType: 4, int: 6, type(None): 6, str: 8}
 
 

@@ -4,7 +4,7 @@ r"""The beginning and the end of a message that cannot be decoded, and the id th
    the payload is missing or isn't JSON.
 2. Only members of the outermost object count. Inside a string every quotation mark has a backslash
    before it, and a nested object has more than one brace after it, so neither can be mistaken for
-   the end of the message.
+   the message's end.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Excerpt(Struct, gc=False):
     def identify(
         self, id_limit: int = 256
     ) -> tuple[RequestId | None, Literal["request", "response", "unknown"]]:
-        """Return the id and the kind of the message, as far as the excerpt tells them.
+        """Return the message's id and kind, as far as the excerpt tells them.
 
         A notification counts as a request: it isn't a response. The limit is in bytes.
         """

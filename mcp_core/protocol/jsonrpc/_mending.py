@@ -83,7 +83,7 @@ def mend(data: bytes) -> tuple[bytes, str] | None:
     is_response = "method" not in members or "method" in absent
     id = _INTEGRAL.fullmatch(bytes(members.get("id", b""))) if is_response else None
     if "result" in absent and "error" not in members:
-        absent.remove("result")  # the result of the call, as the peer sees it
+        absent.remove("result")  # the call's result, as the peer sees it
     if id is not None:
         found.append("an id such as 3.0 was read as 3")
         members["id"] = Raw(id[1])

@@ -45,7 +45,7 @@ def encode_exactly(value: Any) -> bytes:
     """Encode a value as JSON.
 
     Raises:
-        UnencodableValue: JSON cannot hold a part of the value.
+        UnencodableValue: JSON cannot hold part of the value.
         TypeError: a part of it has a type that has no JSON.
     """
     try:
@@ -60,7 +60,7 @@ def encode_exactly(value: Any) -> bytes:
 def check_numbers(value: Any, encode_hook: EncodeHook | None = None) -> None:
     """Check a value whose JSON has `null`, which may stand for a number that JSON lacks.
 
-    `encode_hook` is that of the encoder.
+    `encode_hook` is the encoder's.
 
     Raises:
         UnencodableValue: the value has NaN or an infinity.

@@ -7,8 +7,8 @@
 3. `token` is the object that was passed to `send_request`, so a driver needs no table of requests.
 
 Events are Structs: they compare by value and cost less than a dict. Those with a token or an error
-are known to the garbage collector: a frame in the traceback of the error can refer to its event,
-and such a circle would never be freed otherwise.
+are known to the garbage collector: a frame in the error's traceback can refer to its event, and
+such a circle would never be freed otherwise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Paused(enum.Enum):
         return self.value
 
 
-# Those of a result that has its exact type.
+# The `problems` of a result that has its exact type.
 NO_PROBLEMS: Final[Mapping[str, str]] = MappingProxyType({})
 NEED_DATA: Final = NeedData.NEED_DATA  # no event until more input arrives
 PAUSED: Final = Paused.PAUSED  # back-pressure: stop reading from the peer
@@ -168,8 +168,8 @@ class NotificationReceived(Struct, gc=False):
 class RequestCancelled(Struct, gc=False):
     """The peer cancelled its request `id`, or the connection ended: stop the handler.
 
-    Call `send_result` or `send_error` for it all the same. The response is dropped. `reason` is a
-    text of the peer for logs, None if the peer gave no reason (basic/utilities/cancellation).
+    Call `send_result` or `send_error` for it all the same. The response is dropped. `reason` is the
+    peer's text for logs, None if the peer gave no reason (basic/utilities/cancellation).
     """
 
     id: RequestId
@@ -212,7 +212,7 @@ class ProgressReceived(Struct):
 
     Attributes:
         id: our request.
-        progress: how much is done, in a unit of the peer. It increases from event to event.
+        progress: how much is done, in the peer's unit. It increases from event to event.
         total: the expected final value of `progress`, if known.
         message: what the peer is doing, for the user.
         token: the object that was passed to `send_request`.
@@ -256,9 +256,9 @@ class TaskCreated(Struct):
 
     Attributes:
         task: the task's state. `task_id` names it.
-        meta: the `_meta` of the response, None if it has none. The member
+        meta: the response's `_meta`, None if it has none. The member
             `types.META_IMMEDIATE_RESPONSE` is a text for the model, to read while the task runs.
-        token: the `token` of the request.
+        token: the request's `token`.
         redirect_progress: call it with another token, which progress of the task then has, or with
             None when no more is wanted. Until 2025-11-25 progress goes on until the task has ended.
     """
@@ -300,10 +300,10 @@ class InputProblem(Struct):
 
 
 class ConnectionClosed(Struct):
-    """The end of the connection's input.
+    """The connection's input has ended.
 
     `lost` are the tokens of our requests that will get no response. `error` is the reason, None if
-    the connection was closed on purpose. Responses to requests of the peer may still be sent while
+    the connection was closed on purpose. Responses to the peer's requests may still be sent while
     the connection's state is CLOSING.
     """
 

@@ -182,7 +182,7 @@ class IncomingMessages:
                 return body.messages[0]
 
     def read_params(self, row: Method, params: Raw | UnsetType) -> Any:
-        """Return the params of the last message, decoded by its `row` unless they are already.
+        """Return the last message's params, decoded by its `row` unless they are already.
 
         Raises:
             InvalidPayload: they don't fit their type.

@@ -302,7 +302,7 @@ def _fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 
 @cache
 def _members_of(kind: Any) -> tuple[Any, ...]:
-    """Return the types of a union without those of an absent member, or `kind` itself."""
+    """Return a union's types without the types of an absent member, or `kind` itself."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         absent = (types.NoneType, UnsetType)
         return tuple(each for each in typing.get_args(kind) if each not in absent)

@@ -41,7 +41,7 @@ class Outgoing(Struct, gc=False):
         data: the encoded message.
         kind: how to route it.
         id: the request that it begins, responds to or cancels.
-        related: the request of the peer during which it is sent, if any.
+        related: the peer's request during which it is sent, if any.
 
     The others are for transports that need more than bytes, such as HTTP:
 
@@ -64,7 +64,7 @@ class Outgoing(Struct, gc=False):
 
     @property
     def incoming_id(self) -> RequestId | None:
-        """The request of the peer to which the message belongs, None for none.
+        """The peer's request to which the message belongs, None for none.
 
         Ids of our own requests may be equal to it, since each side numbers its own requests.
         """
@@ -91,7 +91,7 @@ class Outbox:
 
     Attributes:
         queued: the size of all messages in bytes.
-        response_bytes: the size of the responses in bytes.
+        response_bytes: the responses' size in bytes.
         sent: the number of bytes that were taken so far.
     """
 

@@ -66,7 +66,7 @@ class IgnoredRequest(PendingRequest):
     """A request whose response no task waits for.
 
     Args:
-        on_error: called with an error of the peer, None to ignore that too.
+        on_error: called with the peer's error, None to ignore that too.
     """
 
     def __init__(self, on_error: Callable[[BaseException], object] | None = None) -> None:

@@ -44,7 +44,7 @@ def error_response(id: RequestId | None, error: t.ErrorData, null_id: bool = Fal
     """Return the error response to the request `id`; see `encode_error` for None.
 
     Raises:
-        UnencodableValue: JSON cannot hold a part of the error's data.
+        UnencodableValue: JSON cannot hold part of the error's data.
     """
     data = encode_error(id, encode_exactly(error), null_id=null_id)
     return Outgoing(data, MessageKind.RESPONSE, id, error=error.code)

@@ -1,4 +1,4 @@
-"""From a response of the peer to our request's event.
+"""From a peer's response to our request's event.
 
 1. An invalid result (wrong type, unknown `resultType`) fails its request with a
    `RemoteProtocolError`, and has no other effect.

@@ -1,4 +1,4 @@
-"""Checks of the capabilities that either side declares.
+"""Checks for the capabilities that either side declares.
 
 1. A capability is a path such as `("resources", "subscribe")`: attribute names of the capability
    objects, or keys where these are dicts.
@@ -52,7 +52,7 @@ def supported_methods(rows: dict[str, Method], capabilities: Struct | None) -> d
     """Return the rows that a side which declared `capabilities` receives.
 
     Requests that need a capability which isn't declared are left out. Notifications are all kept,
-    because their `needs` are capabilities of the sender.
+    because their `needs` are the sender's capabilities.
     """
     return {
         name: row

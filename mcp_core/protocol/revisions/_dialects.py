@@ -202,7 +202,7 @@ class Dialect(Struct, frozen=True, eq=False, weakref=True):
 
         Raises:
             LocalProtocolError: the revision cannot express the value.
-            UnencodableValue: JSON cannot hold a part of the value.
+            UnencodableValue: JSON cannot hold part of the value.
         """
         fitted = self.fit(value)
         try:

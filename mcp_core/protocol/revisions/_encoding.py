@@ -39,7 +39,7 @@ _CHECKED: Final = frozenset({t.CallToolResult, t.GetPromptResult, t.ReadResource
 
 
 def encode_params(dialect: Dialect, params: Struct | Mapping[str, Any] | None) -> bytes | None:
-    """Encode params as JSON of the revision. Return None for None and for an empty object.
+    """Encode params as the revision's JSON. Return None for None and for an empty object.
 
     Raises:
         LocalProtocolError: the revision cannot express a value in them.
@@ -100,7 +100,7 @@ def encode_request_params(
 def encode_result_parts(
     config: DialectConfig, result: Struct | Mapping[str, Any] | Raw
 ) -> tuple[bytes, bytes]:
-    """Encode a result as JSON of the revision.
+    """Encode a result as the revision's JSON.
 
     Return it and the members to insert before its own, each with its comma: the arguments `result`
     and `members` of `jsonrpc._codec.encode_result`. A `Raw` result is already encoded, without
@@ -108,7 +108,7 @@ def encode_result_parts(
 
     Raises:
         ValueError: a `Raw` result isn't JSON object, or has a member that is inserted.
-        UnencodableValue: JSON cannot hold a part of the result.
+        UnencodableValue: JSON cannot hold part of the result.
     """
     if isinstance(result, t.Result):
         fitted = (

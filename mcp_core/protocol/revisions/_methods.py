@@ -90,7 +90,7 @@ class Method(Struct, frozen=True, eq=False):
             sender for a notification.
         asks: the path of the capability that the request's sender must have declared, beside
             what the receiver `needs`.
-        step: its step in the life cycle of the connection.
+        step: its step in the connection's life cycle.
         input_ok: its result may be `input_required` (2026-07-28).
         task_needs: the path of the capability with which its receiver declares, in 2025-11-25, that
             it runs the request as a task if the params ask for one. Empty if the response is never

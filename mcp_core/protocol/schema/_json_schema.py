@@ -3,10 +3,10 @@
 1. A schema is never changed, and nothing is ever fetched: only `#...` references are allowed. A
    schema that cannot be used is rejected before any value is checked (2026-07-28, basic/index,
    JSON Schema Usage; server/tools).
-2. Validation is bounded: by size and depth of the schema, depth of the value, and the number of
+2. Validation is bounded: by the schema's size and depth, the value's depth, and the number of
    references followed. References are what can make a small schema cost unlimited work.
-3. `pattern`s of our own author are run. Those of a peer aren't, nor are other costly keywords:
-   in doubt, `UntrustedSchema` reports no error.
+3. `pattern`s of our own author are run. A peer's aren't, nor are other costly keywords: in doubt,
+   `UntrustedSchema` reports no error.
 
 A schema without `$schema` is draft 2020-12. Drafts 3, 4, 6, 7 and 2019-09 are supported if
 declared. `jsonschema` and `referencing` are imported when the first schema is used: they take

@@ -1,6 +1,6 @@
 """Check tool results against the output schemas that the server declared.
 
-1. Only the last complete list of tools counts. After a change of the list nothing is known, and
+1. Only the last complete list of tools counts. After a change to the list nothing is known, and
    unknown tools aren't checked.
 2. A result that is an error needs no structured content. Any other result of a tool with an
    `outputSchema` needs structured content that matches it (server/tools, Output Schema).
@@ -35,7 +35,7 @@ class OutputSchemas:
     Args:
         mode: what follows if a result doesn't fit, unless its call says otherwise: "error", "warn"
             or "off".
-        report: called for "warn", with what is wrong and the options of the call.
+        report: called for "warn", with what is wrong and the call's options.
     """
 
     __slots__ = ("_by_tool", "_compiled", "_mode", "_report")
@@ -71,7 +71,7 @@ class OutputSchemas:
     def check(self, name: str, result: CallToolResult, options: Mapping[str, Any]) -> None:
         """Compare a result of tool `name` with the tool's output schema.
 
-        `options` are those of the call: `check_output` says what follows.
+        `options` are the call's options: `check_output` says what follows.
 
         Raises:
             InvalidToolResult: it doesn't fit.

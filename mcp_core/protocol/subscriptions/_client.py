@@ -6,8 +6,8 @@ message has the id of that request. For the caller both are one `ClientSubscript
 
 1. An update may name a part of a subscribed resource, and only the server knows what is part of
    what. So such updates are accepted; if there are too many, the whole resources count as changed.
-2. A server ends a subscription with the result of the listen request. A client accepts any sign of
-   the end: result, `cancelled`, error, or a closed connection.
+2. A server ends a subscription with the listen request's result. A client accepts any sign of the
+   end: result, `cancelled`, error, or a closed connection.
 3. After a loss everything may have changed, so all changes of a reopened subscription are reported
    once. The same holds after notifications were missed.
 
@@ -70,7 +70,7 @@ class ClientSubscription(PendingRequest):
     returns None. No more changes come once `over` is true.
 
     `wanted` is what was requested. `honoured`, once settled, is the part of it that the server will
-    announce. `id` is the id of the listen request, None where there is no such request.
+    announce. `id` is the listen request's id, None where there is no such request.
 
     Set `on_lost` to a function that gets the error when an open subscription is lost, and returns
     True if it will be reopened. Then it isn't over. `consecutive_losses` counts such losses.
@@ -141,7 +141,7 @@ class ClientSubscription(PendingRequest):
         return None
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        """End the subscription by the result of the listen request, or an error."""
+        """End the subscription by the listen request's result, or an error."""
         if self.over:
             return
         if self._was_open and error is not None and self.on_lost(error):
@@ -211,7 +211,7 @@ class ClientSubscription(PendingRequest):
         return change in self._wanted
 
     def as_wanted(self, change: Change) -> Change:
-        """Return a change of the server with the URI as it was requested.
+        """Return a server's change with the URI as it was requested.
 
         A URI that wasn't requested, or could mean two that were, stays as it is.
         """
@@ -280,8 +280,8 @@ class ClientSubscriptions:
     """All subscriptions of a client on one connection.
 
     They decide what to request for them, and which of them an event concerns. After `open`,
-    `renew`, `close` and each event of the connection, send what `next_request` returns until it
-    returns None.
+    `renew`, `close` and each connection event, send what `next_request` returns until it returns
+    None.
     """
 
     __slots__ = ("_requests", "_resources", "_subscriptions")

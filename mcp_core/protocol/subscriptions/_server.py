@@ -10,7 +10,7 @@ side is `ClientSubscriptions`.
    `resources/subscribe`. Since 2026-07-28 it gets what a `subscriptions/listen` requested, with the
    id of that request on each message. The table stores the former under the id None.
 2. Nothing is sent on a subscription before its acknowledgement (for a session, before it is open)
-   or after its end. A server ends one with the result of the listen request alone; two pages of
+   or after its end. A server ends one with the listen request's result alone; two pages of
    2026-07-28 contradict each other here.
 3. A change becomes a message only while little else is queued. What a client doesn't read stays a
    set of changes, each sent once, and doesn't become a queue.
@@ -113,7 +113,7 @@ class Change(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
     @property
     def method(self) -> str:
-        """The method of the notification for this change, in every revision that has one."""
+        """The notification method for this change, in every revision that has one."""
         if self.list is not None:
             return f"notifications/{self.list}/list_changed"
         return UPDATED if self.task is None else TASK_CHANGED
@@ -210,7 +210,7 @@ def needs_listen(dialect: Dialect) -> bool:
 class ChangeNotification(Struct):
     """A notification to send in `dialect`.
 
-    `related` is the id of the listen request that it belongs to, None for a session.
+    `related` is the id of its listen request, None for a session.
     """
 
     dialect: Dialect
@@ -268,7 +268,7 @@ class SubscriptionTable:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._limits = config.limits
-        # By the id of the listen request; None for the session.
+        # By the listen request's id; None for the session.
         self._subscriptions: dict[RequestId | None, _Subscription] = {}
         # Ids of subscriptions with changes to send, in the order in which they are served.
         self._ready: dict[RequestId | None, None] = {}
@@ -527,7 +527,7 @@ class SubscriptionPublisher:
         config: what this server declares, and its limits.
         out: gets the messages.
         has_capacity: returns True if more can be sent now for a listen request, or for the session
-            (None). Without it only the length of the outbox counts.
+            (None). Without it only the outbox's length counts.
     """
 
     __slots__ = ("_config", "_has_capacity", "_out", "table")
@@ -594,7 +594,7 @@ class SubscriptionPublisher:
     def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
         """Record a change. Return True if the peer is to be notified of it.
 
-        That of a task has its `status`.
+        A task's change has its `status`.
         """
         subscribed = self.table.publish(change, status)
         if status is None:

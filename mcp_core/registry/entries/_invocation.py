@@ -37,7 +37,7 @@ class Invocation(abc.ABC):
     Call `call`, then `result` with the value, or `exception_response` with the exception.
 
     Attributes:
-        arguments: keyword arguments of the function, without the context.
+        arguments: the function's keyword arguments, without the context.
         dialect: the peer's revision.
         function: the declared function.
         task: the options of the task as which the call runs, None for an ordinary call.

@@ -44,7 +44,7 @@ class PromptOptions(TypedDict, total=False):
         title: the name for people.
         description: the purpose; the docstring by default.
         icons: icons with `https:` or `data:` URIs.
-        meta: `_meta` of the entry in the list.
+        meta: the entry's `_meta` in the list.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
     """

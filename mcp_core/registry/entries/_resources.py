@@ -65,7 +65,7 @@ class ResourceOptions(TypedDict, total=False):
         name: the name for programs; the function's name by default.
         title: the name for people.
         description: the contents; the docstring by default.
-        mime_type: the MIME type of the contents; for a template, of all its resources.
+        mime_type: the contents' MIME type; for a template, of all its resources.
         size: the size in bytes; not for templates.
         annotations: audience and priority.
         last_modified: when the contents last changed: a `datetime` with a time zone, ISO 8601 text,
@@ -73,7 +73,7 @@ class ResourceOptions(TypedDict, total=False):
             The function is called for each list, in a worker thread if `thread` is True. If it
             raises, the log has the exception, and the list has no time. Since 2025-06-18.
         icons: icons with `https:` or `data:` URIs.
-        meta: `_meta` of the entry in the list.
+        meta: the entry's `_meta` in the list.
         cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
             default.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the

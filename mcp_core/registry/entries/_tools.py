@@ -74,11 +74,11 @@ class ToolOptions(TypedDict, total=False):
         description: what the tool does, for the model; the docstring by default.
         annotations: hints for clients.
         icons: icons with `https:` or `data:` URIs.
-        meta: `_meta` of the entry in the list.
-        input_schema: replaces the schema of the signature, and is sent as it is. The function then
-            takes one dict. JSON Schema 2020-12, unless its `$schema` names 2019-09, draft-07,
-            draft-06, draft-04 or draft-03.
-        output_schema: replaces the schema of the return annotation, and is sent as it is.
+        meta: the entry's `_meta` in the list.
+        input_schema: replaces the signature's schema, and is sent as it is. The function then takes
+            one dict. JSON Schema 2020-12, unless its `$schema` names 2019-09, draft-07, draft-06,
+            draft-04 or draft-03.
+        output_schema: replaces the return annotation's schema, and is sent as it is.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
         task: "optional" if a client may have the call run as a task, "required" if it has to,

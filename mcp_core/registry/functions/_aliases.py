@@ -63,7 +63,7 @@ def _expand(
 ) -> Any:
     """Expand `part`, a part of the values of the aliases in `opened`.
 
-    `direct` are those of which it is the whole value, or a member of the union.
+    In each alias of `direct`, it is the whole value, or a member of the union.
     """
     is_name = isinstance(part, ForwardRef)
     origin = typing.get_origin(part)
@@ -110,7 +110,7 @@ def _is_json_value(part: Any) -> bool:
 def _value_of(part: Any, origin: Any, names: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
     """Return the type that an alias stands for, and the names in it.
 
-    Quoted names are those of the function, the alias itself and its type parameters.
+    A quoted name is one of the function's, the alias itself or one of its type parameters.
     """
     alias = origin if _is_alias(origin) else part
     parameters = {each.__name__: each for each in alias.__type_params__}

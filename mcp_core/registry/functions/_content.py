@@ -89,7 +89,7 @@ class Image(Struct, frozen=True):
     """An image to return from a tool or a prompt: `Image(data)` or `Image(data, format="jpeg")`.
 
     Attributes:
-        data: the bytes of the image file.
+        data: the image file's bytes.
         format: the format, such as "png" or "jpeg", from which the MIME type is made.
         mime_type: the MIME type; default `image/` and the format.
         annotations: audience and priority, for the client.
@@ -121,7 +121,7 @@ class Audio(Struct, frozen=True):
     A client of revision 2024-11-05, which has no audio, gets a text in its place.
 
     Attributes:
-        data: the bytes of the audio file.
+        data: the audio file's bytes.
         format: the format, such as "wav" or "mp3", from which the MIME type is made.
         mime_type: the MIME type; default `audio/` and the format.
         annotations: audience and priority, for the client.
@@ -152,7 +152,7 @@ class File(Struct, frozen=True):
 
     Attributes:
         data: the contents.
-        uri: the URI of the resource. The client need not be able to read it.
+        uri: the resource's URI. The client need not be able to read it.
         mime_type: the MIME type. Bytes without one are sent as `application/octet-stream`.
         annotations: audience and priority, for the client.
 

@@ -44,7 +44,7 @@ _UNDERLINE = compile_on_first_use(r"-{3,}\s*")
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """Return the description, and the texts of the parameters by name.
+    """Return the description, and the parameters' texts by name.
 
     The names need not be parameters that the function has.
     """

@@ -1,11 +1,11 @@
-"""Conversion of a tool's return value to a result of the peer's revision.
+"""Conversion of a tool's return value to a result in the peer's revision.
 
 1. A result has `content` for the model and `structuredContent` for programs. Data (a Struct,
    dataclass, TypedDict, dict, number, list ...) is sent as both, with its JSON as text. Content is
    sent as `content` only.
 2. The return annotation decides which it is, and gives data an `outputSchema`. A value of another
-   type is an error of the server, and isn't sent. Without an annotation, or with one that allows
-   content, the value decides, and there is no `outputSchema`.
+   type is a server error, and isn't sent. Without an annotation, or with one that allows content,
+   the value decides, and there is no `outputSchema`.
 3. A structured value that isn't an object is sent as it is, as `{"result": value}` with a schema
    to match, or as text only, by the revision's `Dialect.structured`.
 
@@ -264,7 +264,7 @@ def _without_input_required(returns: Any) -> Any:
 
 
 def _described(returns: Any) -> Any:
-    """Return the type of the data: `Model` of `Annotated[CallToolResult, Model]`, else `returns`.
+    """Return the data's type: `Model` of `Annotated[CallToolResult, Model]`, else `returns`.
 
     A text or other metadata isn't a type.
     """

@@ -77,7 +77,7 @@ def schema_of(type: Any) -> dict[str, Any]:
 
 
 def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose root isn't a reference, such as that of a type that contains itself."""
+    """Return a schema with a root that isn't a reference, even for a type that contains itself."""
     name = str(schema.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
     definition = schema.get("$defs", {}).get(name)
     if definition is None:
@@ -88,7 +88,7 @@ def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
 def leave_out_unencodable(schema: dict[str, Any]) -> None:
     """Remove what JSON cannot hold from a derived schema, where it may be absent.
 
-    An infinite bound doesn't bound anything, and a default is still that of the function.
+    An infinite bound doesn't bound anything, and a default is still the function's.
     """
     for _, node in iter_subschemas(schema):
         for name in _MAY_BE_ABSENT & node.keys():

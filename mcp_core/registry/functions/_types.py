@@ -75,7 +75,7 @@ class StandIn(metaclass=_AnyInstance):
     """The base of classes that stand in for a type in annotations for msgspec. No instances.
 
     Attributes:
-        schema: the JSON Schema of the type.
+        schema: the type's JSON Schema.
         read: returns the object for a value of JSON, or raises `ValueError`.
     """
 
@@ -289,7 +289,7 @@ def encode_value(value: Any) -> bytes:
     """Return the JSON of a value of an author's function.
 
     Raises:
-        UnencodableValue: JSON cannot hold a part of the value.
+        UnencodableValue: JSON cannot hold part of the value.
         TypeError: a part of it has a type that has no JSON.
     """
     try:

@@ -109,7 +109,7 @@ class HostedTasks:
         return record
 
     def finish(self, task_id: str, result: t.Result | None, error: t.ErrorData | None) -> None:
-        """Store the response of the task `task_id`, and answer the requests that wait for it."""
+        """Store the response from the task `task_id`, and answer the requests that wait for it."""
         self._jobs.pop(task_id, None)
         if error is not None:
             action: TaskAction = Fail(error)

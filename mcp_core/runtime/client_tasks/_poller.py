@@ -89,16 +89,16 @@ class TaskPoller:
         conn: the connection to the server.
         status: its status.
         callbacks: respond to requests for input.
-        start_job: runs a job in a task of the client.
+        start_job: runs a job in one of the client's tasks.
         register: lets a call end with the connection.
         clock: returns the time now, monotonic, in seconds.
         sleep: waits for a number of seconds.
-        outputs: the output schemas of the tools, for results.
+        outputs: the tools' output schemas, for results.
         subscriptions: returns the client's subscriptions.
         call: runs the steps of a call.
         log_error: logs an error that ends no call.
         report: logs what is wrong with a result, and adds it to what the caller gets. It is called
-            with the options of the call, too.
+            with the call's options, too.
     """
 
     def __init__(
@@ -521,7 +521,7 @@ class TaskProgress(IgnoredRequest):
 
     Args:
         callback: the callback.
-        start_job: runs a job in a task of the client.
+        start_job: runs a job in one of the client's tasks.
         on_error: gets what the callback raises.
     """
 

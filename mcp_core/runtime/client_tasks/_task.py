@@ -121,7 +121,7 @@ class ClientTask:
     `ttl` seconds, whether its client is connected or not.
 
     Args:
-        steps: the steps of the calls about it.
+        steps: the steps for calls about it.
         run: runs the steps of a call.
         task: the task's state.
         tool: the tool's name.
@@ -236,7 +236,7 @@ class ClientTask:
                 yield seen
 
     async def result(self, *, timeout: float | None = None) -> t.CallToolResult:
-        """Wait for the end of the task, and return the result of its call.
+        """Wait for the task's end, and return its call's result.
 
         Requests of the task for input are answered by the client's callbacks. Any number of
         callers may wait. Giving up doesn't cancel the task.

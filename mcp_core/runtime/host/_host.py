@@ -356,7 +356,7 @@ class AbstractHost:
         """Call a tool, and return its result. A tool that failed gives one with `is_error`.
 
         Args:
-            name: the merged name of the tool, as of `HostTool`.
+            name: the tool's merged name, as of `HostTool`.
             arguments: its arguments, by name.
             options: see `CallOptions`.
         """
@@ -377,7 +377,7 @@ class AbstractHost:
 
         Args:
             server: the server's name.
-            name: the name of the tool at the server.
+            name: the tool's name at the server.
             arguments: its arguments, by name.
             options: see `CallOptions`.
         """
@@ -406,7 +406,7 @@ class AbstractHost:
 
         Args:
             server: the server's name.
-            name: the name of the tool at the server.
+            name: the tool's name at the server.
             arguments: its arguments, by name.
             options: see `CallOptions`.
 
@@ -467,7 +467,7 @@ class AbstractHost:
         """Return a prompt, filled in with arguments.
 
         Args:
-            name: the merged name of the prompt, as of `HostPrompt`.
+            name: the prompt's merged name, as of `HostPrompt`.
             arguments: its arguments, by name.
             options: see `CallOptions`.
         """
@@ -508,7 +508,7 @@ class AbstractHost:
 
         Raises:
             ApprovalRequired: the server itself wasn't approved.
-            CallTimeout: it isn't usable within the timeout of the call.
+            CallTimeout: it isn't usable within the call's timeout.
             ServerUnavailable: it isn't about to become usable.
         """
         servers = self._servers

@@ -84,11 +84,11 @@ class HostOptions(TypedDict, total=False):
     application has to ask its user one question after the other.
 
     Keys:
-        on_call: called before each call of a tool with the server's name, the name of the tool
-            there, and the arguments. It returns "allow", "deny", "ask", the arguments to use in
-            place of the given ones, a `CallAnswer`, or None to leave the decision to the rules. It
-            isn't asked about calls that a rule denies, nor about definitions that were not
-            approved. What it raises propagates to the caller.
+        on_call: called before each call of a tool with the server's name, the tool's name there,
+            and the arguments. It returns "allow", "deny", "ask", the arguments to use in place of
+            the given ones, a `CallAnswer`, or None to leave the decision to the rules. It isn't
+            asked about calls that a rule denies, nor about definitions that were not approved. What
+            it raises propagates to the caller.
         on_approve_server: gets a `ServerQuestion` and returns True if the server may be started.
             The answer True is stored. Without it a server of a project's file is "unapproved". What
             it raises is logged, and approves nothing.
@@ -102,8 +102,9 @@ class HostOptions(TypedDict, total=False):
             connect. Without it a server that needs an input fails.
         approve: "all" to make calls of tools without asking; default "ask". The user is still asked
             about servers, definitions, and calls for which `on_call` returns "ask".
-        approvals: where approvals, rules and pins are stored; default in memory. Those of servers
-            that the program names are stored too, so don't share the store with other programs.
+        approvals: where approvals, rules and pins are stored; default in memory. Entries for
+            servers that the program names are stored too, so don't share the store with other
+            programs.
         audit: called with the `AuditRecord` of each call of a tool. It must not block.
         audit_arguments: "digest" (the default) to record a digest of the arguments, or "redacted"
             to record them without what looks like a secret.

@@ -38,7 +38,7 @@ class ServerQuestion(Struct, frozen=True, kw_only=True):
 
     Attributes:
         server: the server's name.
-        file: the absolute path of the file.
+        file: the file's absolute path.
         launch: what would be run or connected to.
         state: "new", or "changed" if another launch of it was approved.
         replaces: the files of a more trusted scope, such as the user's own, that have another
@@ -157,7 +157,7 @@ class CallQuestion(Struct, frozen=True, kw_only=True):
     Attributes:
         server: the server's name.
         tool: the tool, as the server describes it.
-        arguments: the arguments of the call.
+        arguments: the call's arguments.
         reason: why the user is asked.
     """
 

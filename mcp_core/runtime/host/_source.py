@@ -73,7 +73,7 @@ class ServerSource(abc.ABC):
         Such a tool is in no list of the host, isn't approved, and cannot be called.
 
         Args:
-            tool: the name of the tool at the server.
+            tool: the tool's name at the server.
         """
         return None
 
@@ -88,7 +88,7 @@ class ServerSource(abc.ABC):
 
         Args:
             options: the client's options.
-            inputs: what the user has entered, by the id of the input.
+            inputs: what the user has entered, by the input's id.
             launch: what `prepare` has returned and the user has approved, if `needs_approval`, else
                 None. This, and nothing that is found later, is to be run or connected to.
 
@@ -98,4 +98,4 @@ class ServerSource(abc.ABC):
 
     @abc.abstractmethod
     def same_as(self, other: Any) -> bool:
-        """Return True if `other` is a source of the same server, configured in the same way."""
+        """Return True if `other` is a source for the same server, configured in the same way."""

@@ -1,7 +1,7 @@
 """A task's progress and log messages, for the session in which its client created the task.
 
-Only 2025-11-25 has that (basic/utilities/tasks, Task Progress Notifications). The service of the
-session is referenced weakly: a task may outlive it by hours.
+Only 2025-11-25 has that (basic/utilities/tasks, Task Progress Notifications). The session's service
+is referenced weakly: a task may outlive it by hours.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TaskChannel:
     a task doesn't wait for its client.
 
     Args:
-        service: the server side of the session.
+        service: the session's server side.
         request_id: the request that becomes the task.
         task_id: the task.
     """

@@ -42,7 +42,7 @@ class TaskNotifier:
     """Sends the states of tasks on the connection of `service`. Close it with the connection.
 
     Args:
-        service: the server side of the connection.
+        service: the connection's server side.
         records: the tasks.
     """
 
@@ -63,7 +63,7 @@ class TaskNotifier:
         self._seen[record.key] = (record.serial, _visible(record))
 
     def listen(self, keys: list[TaskKey]) -> None:
-        """Send the present state of the tasks that the client listens to, and each later state.
+        """Send the present states of tasks that the client listens to, and each later state.
 
         The present state is sent too, since the client missed all changes before it listened.
         """

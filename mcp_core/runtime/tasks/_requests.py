@@ -282,7 +282,7 @@ class TaskQuestion(NestedRequests[Any]):
 
     Attributes:
         task: the task.
-        key: the key of the input request.
+        key: the input request's key.
     """
 
     def __init__(

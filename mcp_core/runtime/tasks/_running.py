@@ -283,7 +283,7 @@ class RunningTask:
         await self._store_end(partial(self._apply, action))
 
     async def _store_end(self, apply: Callable[[], Awaitable[object]]) -> None:
-        """Store the end of the task by `apply`, again if the store fails."""
+        """Store the task's end by `apply`, again if the store fails."""
         runtime = self._service.runtime
         seconds = _FIRST_RETRY
         while True:

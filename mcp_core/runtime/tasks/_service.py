@@ -48,7 +48,7 @@ __all__ = ["TaskService"]
 # Seconds between two searches for expired tasks. A record that is over its time to live is never
 # shown, so this is about memory only.
 _UPKEEP_INTERVAL: Final = 10.0
-# Seconds before a failed renewal of the lease is tried again: other workers measure the silence.
+# Seconds before a failed lease renewal is tried again: other workers measure the silence.
 _RETRY_INTERVAL: Final = 1.0
 _WORKER_SIZE: Final = 8  # bytes of a worker's name: many start in the life of one task
 _REMOVED_AT_ONCE: Final = 100  # records of an owner
@@ -68,7 +68,7 @@ class TaskService:
     Args:
         server: declares the tools that run as tasks.
         runtime: what the driver adds.
-        lifespan: the value of the server's lifespan.
+        lifespan: the server lifespan's value.
 
     `worker` is the name of this process in leases. `closing` is set when the server shuts down.
     """
@@ -355,7 +355,7 @@ class TaskService:
         return self._running.get(key)
 
     def stop(self, key: TaskKey) -> None:
-        """Cancel the handler of the task `key`, if it runs here."""
+        """Cancel the task `key`'s handler, if it runs here."""
         task = self._running.get(key)
         if task is not None:
             task.stop()

@@ -30,11 +30,11 @@ MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that wai
 
 
 class ExchangeJudge:
-    """The judge of the HTTP exchanges of a trace.
+    """The judge of a trace's HTTP exchanges.
 
     Args:
         report: gets the findings.
-        messages: the judge of the exchanges' messages.
+        messages: judges the exchanges' messages.
     """
 
     def __init__(self, report: JudgeReport, messages: MessageJudge) -> None:

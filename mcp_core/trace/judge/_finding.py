@@ -20,12 +20,12 @@ class Finding(Struct, frozen=True, kw_only=True):
         row: the requirement's id, such as `RPC-7`.
         level: the requirement's level: MUST, SHOULD, ... or schema.
         side: the side at fault.
-        lines: the numbers of the trace's lines that show it, the last one first.
+        lines: the trace lines that show it, by number, the last one first.
         conversation: the conversation's number.
         sentence: the fault, in one sentence.
-        link: the URL of the specification's text.
+        link: the specification text's URL.
         is_certain: True for the verdict "fail". False for "inconclusive": what the trace shows can
-            have another cause, or a part of the conversation is missing.
+            have another cause, or part of the conversation is missing.
     """
 
     row: str

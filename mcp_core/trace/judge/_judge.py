@@ -38,9 +38,9 @@ _LINES: Final = ("stdio",)
 
 
 class Judge:
-    """A judge of the conversations of one trace.
+    """A judge of one trace's conversations.
 
-    Call `receive` with each line of the trace, and `close` at its end. Both return findings.
+    Call `receive` with each trace line, and `close` at its end. Both return findings.
 
     Args:
         header: the trace's header. Without it, nothing is known about the transport and the

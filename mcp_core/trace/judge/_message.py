@@ -212,7 +212,7 @@ class SeenRequest:
         token: the key of its progress token, or None.
         shares_token: an earlier request without a response has the same one.
         progress, progress_line: the last reported value, and its line.
-        progress_exchange, answer_exchange: the HTTP exchanges of that report and of the response.
+        progress_exchange, answer_exchange: the HTTP exchanges of that report and the response.
         cancelled, answered: the lines of its cancellation and its response; 0 before they arrive.
         is_redacted: the recorder replaced some of its values.
         is_error: the response is an error.

@@ -33,11 +33,11 @@ _JUDGED_METHODS: Final = frozenset(method for rule in RULES for method in rule.m
 
 
 class MessageJudge:
-    """The judge of the messages of a trace.
+    """The judge of a trace's messages.
 
     Args:
         report: gets the findings.
-        conversations: the conversations of the trace.
+        conversations: the trace's conversations.
         observer: the side at which the trace was recorded, or "between".
         is_stdio: the transport is stdio, where each message is a line.
 

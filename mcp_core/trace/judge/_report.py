@@ -26,7 +26,7 @@ class JudgeReport:
 
     Attributes:
         opportunities: how often each row was judged, findings included.
-        line: the number of the line being judged.
+        line: the number of the line that is judged.
     """
 
     def __init__(self) -> None:

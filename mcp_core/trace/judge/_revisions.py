@@ -1,7 +1,7 @@
 """The judge's own table of the differences between revisions, beside the rows and the shapes.
 
 It takes no fact from `mcp_core.protocol.revisions`, because the judge judges that code. A revision
-without an entry has the facts of the revision before it.
+without an entry has the previous revision's facts.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Shape(Struct, frozen=True):
 
 
 class _Parser:
-    """A parser of the language."""
+    """A parser for the language."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [match.group() for match in _TOKEN.finditer(text)]

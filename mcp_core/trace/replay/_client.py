@@ -1,8 +1,8 @@
 """A trace's client: it sends a live server the recorded client's messages, in their order.
 
-1. The replay walks through the recorded session from its beginning. It sends each message of the
-   client, and waits for each message of the server until that has come or a timeout has passed. So
-   each message is sent after everything that the recorded client had seen before it.
+1. The replay walks through the recorded session from its beginning. It sends each client message,
+   and waits for each server message until that has come or a timeout has passed. So each message is
+   sent after everything that the recorded client had seen before it.
 2. The wait for a change notification is short. The notification may have been the reason for the
    next message, but it may also depend on time, and not come.
 3. If a task was over when the recorded client asked for it, the replay asks until it is over.
@@ -52,9 +52,9 @@ _MAX_HIDDEN: Final = 10
 class ReplayClient:
     """The client of one recorded session, for a live server.
 
-    Call `begin`, then `receive` with each message of the server, and `advance` at `next_deadline`.
-    After each call, send `messages_to_send`. Stop once `is_over` is True. The `now` of its methods
-    is a monotonic time in seconds.
+    Call `begin`, then `receive` with each message from the server, and `advance` at
+    `next_deadline`. After each call, send `messages_to_send`. Stop once `is_over` is True. The
+    `now` of its methods is a monotonic time in seconds.
 
     Args:
         session: the recorded session.
@@ -129,7 +129,7 @@ class ReplayClient:
         self._walk(now)
 
     def receive(self, data: bytes, now: float) -> None:
-        """Take `data`, a message of the server or a batch."""
+        """Take `data`, a message from the server or a batch."""
         decoded = decode_message(data)
         for each in decoded if isinstance(decoded, list) else [decoded]:
             if isinstance(each, dict):
@@ -323,7 +323,7 @@ class ReplayClient:
         return False
 
     def _deadline(self, message: RecordedMessage, now: float) -> float:
-        """Return the time until which to wait for a message of the server."""
+        """Return the time until which to wait for a server message."""
         if message.kind == "notification":
             previous = self._messages[max(self._place - 1, 0)].t
             gap = max(message.t - previous, 0.0)

@@ -81,7 +81,7 @@ class TraceDifference(Struct, frozen=True, kw_only=True):
         what: the message's method and the tool or other object that it names, for a user.
         part: `request`, `notification` or `response`.
         sender: the side that sent it.
-        session: the number of the session in its trace, from 1.
+        session: the session's number in its trace, from 1.
         old_line: its line in the first trace, 0 if it isn't there.
         new_line: its line in the second trace, 0 if it isn't there.
         old_code: the response's error code in the first trace, or None.

@@ -204,7 +204,7 @@ class ReplayRequest:
 
     @property
     def unanswered(self) -> list[int | str]:
-        """The ids of the requests without a response."""
+        """The ids of requests without a response."""
         return [each for each in self._ids if each is not None]
 
     def receive(self, actions: Iterable[Action]) -> list[bytes]:

@@ -64,7 +64,7 @@ class ReplayExchange:
         self._actions: deque[Action] = deque()
 
     def actions_to_send(self) -> list[Action]:
-        """Return the next part of the response."""
+        """Return the response's next part."""
         found = list(self._actions)
         self._actions.clear()
         return found
@@ -253,7 +253,7 @@ class ReplayHttpServer:
 
     @property
     def next_deadline(self) -> float:
-        """The time of the next output, or infinity."""
+        """The next output's time, or infinity."""
         return min(each.player.next_deadline for each in (self._shared, *self._sessions.values()))
 
     def take_ready(self) -> list[ReplayExchange]:

@@ -70,7 +70,7 @@ class RecordedMessage(Struct, gc=False, eq=False):
         method: its method, "" if it has none.
         data: its bytes.
         exchange: the HTTP exchange that carried it, 0 if none.
-        status: the HTTP status of the response that has it as its body, 0 for other messages.
+        status: the response's HTTP status if this is its body, 0 for other messages.
         redacted: JSON pointers of the values that the recorder replaced.
         is_truncated: `data` is only the beginning.
         batch: its line number if it is a member of a batch, else 0.
@@ -106,7 +106,7 @@ class RecordedSession:
         has_handshake: whether it has an `initialize` request.
         is_initialized: whether that request has a result.
         has_id: whether the server gave it an id over HTTP.
-        has_stream: whether the client opened a stream for messages of the server (GET).
+        has_stream: whether the client opened a stream for server messages (GET).
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class RecordedTrace:
 
     @property
     def warnings(self) -> list[str]:
-        """The missing parts of the trace, as sentences."""
+        """The trace's missing parts, as sentences."""
         found = []
         if self.damaged_count:
             more = " and more" if self.damaged_count > len(self.damaged) else ""

@@ -145,7 +145,7 @@ class ReplayServer:
         return None if found is None or found.is_used else found
 
     def prologue(self, session: int) -> Turn | None:
-        """Return the turn of `session` that precedes all messages of the client."""
+        """Return the turn of `session` that precedes all client messages."""
         return self._prologues[session] if self._prologues else None
 
     def note_missing(self, text: str) -> None:
@@ -220,20 +220,20 @@ class ReplaySession:
         return f"<ReplaySession {self._session}, {len(self._playing)} turns under way>"
 
     def begin(self, now: float) -> None:
-        """Send what the server sent before any message of the client."""
+        """Send what the server sent before any client message."""
         prologue = self._server.prologue(self._session)
         if prologue is not None and not prologue.is_used:
             self._play(prologue, None, None, now)
             self._run(now)
 
     def receive(self, data: bytes, now: float, stream: Hashable = None) -> None:
-        """Take a message of the live client, or a batch.
+        """Take a message from the live client, or a batch.
 
         Args:
             data: its bytes.
             now: the time.
-            stream: any object that stands for the stream of the responses, such as an HTTP
-                exchange. Each output has it.
+            stream: any object that stands for the responses' stream, such as an HTTP exchange. Each
+                output has it.
         """
         decoded = decode_message(data)
         if decoded is None or decoded == []:
@@ -261,7 +261,7 @@ class ReplaySession:
 
     @property
     def next_deadline(self) -> float:
-        """The time of the next output, or infinity."""
+        """The next output's time, or infinity."""
         pace = self._server.pace
         if not pace:
             return math.inf
@@ -397,7 +397,7 @@ class ReplaySession:
         self._playing.append(played)
 
     def _is_free(self, played: _PlayedTurn) -> bool:
-        """Return True if a turn's next item doesn't wait for a response of the client."""
+        """Return True if a turn's next item doesn't wait for a client response."""
         if played.index >= len(played.turn.items):
             return False
         gate = played.turn.items[played.index].waits_for
@@ -466,7 +466,7 @@ class ReplaySession:
         return True
 
     def _live_id(self, recorded: int | str | None) -> int | str:
-        """Return an id for a request of the server: the recorded one if it is free."""
+        """Return an id for a server request: the recorded one if it is free."""
         id: int | str = next(self._fresh_ids) if recorded is None else recorded
         while id in self._used_ids:
             id = f"replay-{next(self._fresh_ids)}"

@@ -1,7 +1,7 @@
 """Turns: a client's message, and the server's messages that belong to it.
 
-A turn begins with a message of the client, and has the notifications, requests and the response
-that the server sent for it. A trace doesn't always show which messages belong together, so:
+A turn begins with a client message, and has the notifications, requests and the response that the
+server sent for it. A trace doesn't always show which messages belong together, so:
 
 1. A response, progress, and all messages on a request's HTTP stream belong to that request.
 2. Any other message belongs to the last request that has no response yet. If all requests have one,
@@ -87,7 +87,7 @@ class Turn:
 
 
 def turns_of(session: RecordedSession, number: int) -> list[Turn]:
-    """Return a session's turns. The first one has no message of the client.
+    """Return a session's turns. The first one has no client message.
 
     `number` is the session's number.
     """

@@ -2,8 +2,8 @@
 
 1. An id equals another one if it replaces that id everywhere. If `a` replaces `1` here and `2`
    there, that is a difference.
-2. A time is left out of a comparison only if it is close to the time of the recording. Any other
-   time is data.
+2. A time is left out of a comparison only if it is close to the recording's time. Any other time is
+   data.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class EqualIds:
     """Pairs of equivalent ids in two traces.
 
     Args:
-        old: the time of the first recording.
-        new: the time of the second recording.
+        old: the first recording's time.
+        new: the second recording's time.
     """
 
     def __init__(self, old: RecordingTime, new: RecordingTime) -> None:

@@ -126,7 +126,7 @@ class HttpState:
 
 
 class EarlierEvent(NamedTuple):
-    """How an event compares with an earlier one of the same id.
+    """How an event compares with an earlier one with the same id.
 
     Attributes:
         is_on_its_stream: the resumed stream is the one that had the id before. None if the stream
@@ -150,7 +150,7 @@ class SeenExchange:
         status: the response's status, 0 before it.
         response: the message of a response that isn't an event stream, or None.
         has_body: a response that isn't an event stream has a body.
-        has_event_ids: an event of the response had an id, so a client can resume the stream.
+        has_event_ids: an event in the response had an id, so a client can resume the stream.
         events: how many events the response had.
         retry: the last reconnection time in the response, in milliseconds, or None.
         answered, answered_time: how many of its requests were answered on it, and when last.

@@ -41,8 +41,8 @@ class Lists:
     """A conversation's lists.
 
     Attributes:
-        tools, tools_line: the tools of the last complete list by name, or None before it; and the
-            line of the list's last page.
+        tools, tools_line: the last complete list's tools by name, or None before it; and the line
+            with the list's last page.
         compiled, annotations: what rules have computed from the tools' schemas, by the schema's
             identity.
         complete: the last complete lists, by method.
@@ -50,7 +50,7 @@ class Lists:
         silent_changes: two lists that differ, without such a notification between them or since, by
             method: their lines, and the second one's time.
         cursors: the cursors that were given out, by method.
-        cursor_scopes: the `cacheScope` of the page that gave a cursor, by method and cursor; None
+        cursor_scopes: the `cacheScope` on the page that gave a cursor, by method and cursor; None
             if several pages gave it with different scopes.
         kept_bytes: about how many bytes of lists are remembered.
     """

@@ -1,4 +1,4 @@
-"""The revisions and capabilities of the two sides, as a conversation shows them."""
+"""Both sides' revisions and capabilities, as a conversation shows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Negotiation:
         selected: the revision that a handshake selected, empty before.
         modern: the revisions without a handshake in which the client has sent requests.
         has_served_modern: the server has sent a result in one of them.
-        has_client_message: a message of the client was seen.
+        has_client_message: a client message was seen.
         opened_otherwise: the client's first message wasn't a request of a revision without a
             handshake. A server of both eras can choose an era by the first message.
         initialize: the request that began the handshake, or None.

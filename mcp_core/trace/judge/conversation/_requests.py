@@ -56,7 +56,7 @@ class Requests:
     def next_session(self) -> Requests:
         """Return the requests for the client's next session, which replaces this one."""
         following = Requests()
-        # Responses of the former session can still be on their way.
+        # The former session's responses can still be on their way.
         following.open, following.tokens = self.open, self.tokens
         return following
 

@@ -25,7 +25,7 @@ class Rounds:
     """A conversation's rounds of input requests.
 
     Attributes:
-        given: the `requestState`s that servers gave out in all conversations of the trace.
+        given: the `requestState`s that servers gave out in all of a trace's conversations.
     """
 
     def __init__(self, given: GivenTexts) -> None:

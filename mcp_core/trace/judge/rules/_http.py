@@ -70,7 +70,7 @@ def session_is_repeated(exchange: SeenExchange, state: ConversationState) -> Out
     if state.http.session is None or not _is_post(exchange) or _is_initialize(exchange):
         return None
     if all(message.kind == "response" for message in exchange.messages):
-        return None  # it can answer a request of the previous session
+        return None  # it can answer a previous session's request
     sent = exchange.headers.get(SESSION)
     if sent in state.http.former_sessions:
         return None  # the request may be late, or come from another client

@@ -80,7 +80,7 @@ def client_waits_for_handshake(message: SeenMessage, state: ConversationState) -
     if state.negotiation.initialize is None or message.method in ("ping", "initialize"):
         return None
     if not state.is_ordered:
-        return None  # the end of the response can be recorded after the next request
+        return None  # the response's end can be recorded after the next request
     if state.negotiation.handshake_answered:
         return True
     return RuleFailure(

@@ -71,7 +71,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         check: the function. It gets a `SeenMessage` and the `ConversationState` before it, or the
             state alone at the end of a conversation, or a `SeenExchange` and the state.
         judge: what to call: `check`, with the `args` of `rule` after its other arguments.
-        rows: the ids of the rows that it judges. Each revision has at most one of them.
+        rows: the rows that it judges, by id. Each revision has at most one of them.
         on: what it is called for.
         methods: the methods of the requests or notifications that it judges, or of the requests
             whose responses it judges. Empty for all.
@@ -172,7 +172,7 @@ def rules_for_message(
     Args:
         kind: see `On`.
         sender: the side that sent the message.
-        method: its method, or the method of the request that it answers.
+        method: its method, or its request's method if it is a response.
         revisions: the revisions that it can be of.
     """
     on = {"message", kind}
