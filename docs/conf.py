@@ -75,6 +75,7 @@ PUBLIC: Final = {
     "mcp_core.drivers": "reference/api/drivers",
     "mcp_core.processes": "reference/api/processes",
     "mcp_core.runtime": "reference/api/runtime",
+    "mcp_core.sharing": "reference/api/sharing",
     "mcp_core.tasks": "reference/api/tasks",
     "mcp_core.runtime.tasks": "reference/api/tasks",
     "mcp_core.urls": "reference/api/urls",

@@ -208,6 +208,8 @@ class Server:
         self._reported: set[str] = set()
         self._keep_alive = keep_alive
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
+        # What several processes share is signed with these: all of them have the same.
+        self.shared_keys: KeyRing | None = self._key_ring
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
         self.roots_hooks: list[RootsHook] = []

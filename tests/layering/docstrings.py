@@ -44,6 +44,7 @@ PACKAGES: Final = (
     "mcp_core.http",
     "mcp_core.auth",
     "mcp_core.registry",
+    "mcp_core.sharing",
     "mcp_core.tasks",
     "mcp_core.drivers",
     "mcp_core.processes",

@@ -26,9 +26,9 @@ from mcp_core._patterns import compile_on_first_use
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["InvalidRequestState", "KeyRing", "StateBinding"]
+__all__ = ["InvalidRequestState", "KeyRing", "SigningKeys", "StateBinding"]
 
 _VERSION: Final = b"1"
 _KEY_NAME: Final = compile_on_first_use(r"[A-Za-z0-9_-]{1,32}")
@@ -118,6 +118,12 @@ class KeyRing:
     def __repr__(self) -> str:
         return f"<KeyRing of {', '.join(self._keys)}>"
 
+    def signing_keys(self, purpose: str) -> SigningKeys:
+        """Return keys that are derived from these, and valid for `purpose` only."""
+        label = b"derive " + purpose.encode()
+        # The first one signs, as here: a dict keeps its order, and so does `keys`.
+        return SigningKeys([_hmac(key, label) for key in self._keys.values()])
+
     def seal(
         self, content: bytes, binding: StateBinding, now: float, *, lifetime: float | None = None
     ) -> str:
@@ -191,6 +197,26 @@ class KeyRing:
                 f"it was given for a request of {body.method} with other params"
             )
         return bytes(body.content)
+
+
+class SigningKeys:
+    """Keys for one purpose, derived from a `KeyRing`. The first one signs, and all verify."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = tuple(keys)
+
+    def __repr__(self) -> str:
+        return f"<SigningKeys, {len(self._keys)}>"
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature of `data`: an HMAC-SHA256, 32 bytes."""
+        return _hmac(self._keys[0], data)
+
+    def verify(self, data: bytes, signature: bytes) -> bool:
+        """Return True if one of the keys has signed `data`."""
+        return any(hmac.compare_digest(_hmac(key, data), signature) for key in self._keys)
 
 
 def _hmac(key: bytes, data: bytes) -> bytes:

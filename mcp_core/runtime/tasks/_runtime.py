@@ -10,6 +10,7 @@ from mcp_core.runtime._runtime import Runtime
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from mcp_core.protocol.input_requests._request_state import KeyRing
     from mcp_core.runtime._job import Job
     from mcp_core.runtime._runtime import EventLike
 
@@ -23,7 +24,12 @@ class TaskRuntime(Runtime):
 
     It lives as long as the server's lifespan. All methods but `call_soon` belong to the thread of
     the event loop.
+
+    `keys` are the server's `state_keys`, None if it was declared without. A store that other
+    processes can write to signs with them.
     """
+
+    keys: KeyRing | None = None
 
     @abc.abstractmethod
     def new_event(self) -> EventLike:

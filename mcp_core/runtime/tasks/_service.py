@@ -80,6 +80,7 @@ class TaskService:
         self.lifespan = lifespan
         self._store = tasks.store if tasks.store is not None else MemoryTaskStore()
         self.records = TaskRecords(self._store, tasks.limits or TaskLimits(), runtime)
+        runtime.keys = server.shared_keys
         self.worker = runtime.entropy(_WORKER_SIZE).hex()
         self._held = HeldCalls(self.records.limits)
         self._running: dict[TaskKey, RunningTask] = {}

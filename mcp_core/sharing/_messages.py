@@ -1,0 +1,170 @@
+"""Messages from one worker of a server to the others, and how they are signed.
+
+1. A message reads `SIGNATURE BODY`: an HMAC-SHA256 of 32 bytes, and JSON. The signature covers the
+   deployment, the receiver and the body, so that who can write to the store can neither forge a
+   message nor move one to another place.
+2. Nothing of a body is decoded before its signature is verified.
+3. Every message may come twice, or late: a change is a level, which means "read again".
+4. A body names its form. Members may be added to a form, and are never given another meaning. A
+   message of a later form is one for later versions of this code.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcp_core.protocol.input_requests._request_state import SigningKeys
+
+__all__ = [
+    "ChangesPublished",
+    "InvalidWorkerMessage",
+    "MessageCodec",
+    "TaskChanged",
+    "WorkerMessage",
+    "merged",
+]
+
+_FORM: Final = 1
+_SIGNATURE_SIZE: Final = 32  # bytes
+# Of a whole message. Ours have some KiB: see `MAX_URIS`.
+_MAX_SIZE: Final = 1024 * 1024
+# URIs, and ids of elicitations, of one message. Above that all resources count as changed.
+MAX_URIS: Final = 1_000
+
+ListName: TypeAlias = Literal["tools", "prompts", "resources"]
+
+
+class ChangesPublished(Struct, frozen=True, tag_field="kind", tag="changes", omit_defaults=True):
+    """Something that a server offers has changed, or users have finished on pages.
+
+    Attributes:
+        server: the server's name. Several servers may share a store.
+        lists: the lists that have changed.
+        uris: the resources whose contents have changed.
+        all_uris: the contents of every resource may have changed.
+        elicitations: the ids of URL elicitations that users have completed.
+    """
+
+    server: str
+    lists: tuple[ListName, ...] = ()
+    uris: tuple[str, ...] = ()
+    all_uris: bool = False
+    elicitations: tuple[str, ...] = ()
+
+
+class TaskChanged(Struct, frozen=True, tag_field="kind", tag="task"):
+    """The record of a task was changed or removed. `owner` and `id` are its key."""
+
+    owner: str
+    id: str
+
+
+WorkerMessage: TypeAlias = ChangesPublished | TaskChanged
+
+
+class _Body(Struct):
+    form: int
+    worker: int
+    message: WorkerMessage
+
+
+class _Form(Struct):
+    form: int
+
+
+_read_form = reader(_Form)
+_read_body = reader(_Body)
+
+
+class InvalidWorkerMessage(Exception):
+    """Bytes in the store that aren't a message for this worker. The text says why, for the log."""
+
+
+class MessageCodec:
+    """Encodes and decodes the messages of one deployment.
+
+    Args:
+        keys: the keys that sign and verify.
+        deployment: the name that all workers of it give their store.
+    """
+
+    def __init__(self, keys: SigningKeys, deployment: str) -> None:
+        self._keys = keys
+        self._deployment = deployment.encode()
+
+    def __repr__(self) -> str:
+        return f"<MessageCodec of {self._deployment.decode()!r}>"
+
+    def encode(self, message: WorkerMessage, worker: int, receiver: str) -> bytes:
+        """Return a signed message from the worker of number `worker`.
+
+        Args:
+            message: what to say.
+            worker: the number of the sender, 0 for one without a number.
+            receiver: the place in the store that is to have it, such as a stream's name.
+        """
+        body = encode(_Body(_FORM, worker, message))
+        return self._keys.sign(self._signed(body, receiver)) + body
+
+    def decode(self, data: bytes, receiver: str) -> tuple[int, WorkerMessage]:
+        """Return the sender's number and the message of `data`, which was read at `receiver`.
+
+        Raises:
+            InvalidWorkerMessage: it is too long, isn't signed for this place by a key of this
+                server, is of a later form, or isn't a message.
+        """
+        if len(data) > _MAX_SIZE:
+            raise InvalidWorkerMessage(f"it has {len(data)} bytes, more than {_MAX_SIZE}")
+        signature, body = data[:_SIGNATURE_SIZE], data[_SIGNATURE_SIZE:]
+        if not self._keys.verify(self._signed(body, receiver), signature):
+            raise InvalidWorkerMessage(
+                "it isn't signed with one of this server's state_keys for this place"
+            )
+        try:
+            form = _read_form(body).form
+            if form > _FORM:
+                raise InvalidWorkerMessage(
+                    f"it has form {form} of a later version, and this one reads up to {_FORM}"
+                )
+            read = _read_body(body)
+        except InvalidPayload as exc:
+            raise InvalidWorkerMessage(f"it is signed, but isn't a message: {exc}") from None
+        return read.worker, read.message
+
+    def _signed(self, body: bytes, receiver: str) -> bytes:
+        place = receiver.encode()
+        # Each part with its length, so that no two messages have the same signed bytes.
+        return b"%d %b%d %b%b" % (len(self._deployment), self._deployment, len(place), place, body)
+
+
+def merged(messages: Iterable[ChangesPublished], server: str) -> ChangesPublished:
+    """Return one message that says what all of `messages` say, as one of `server`.
+
+    Of more than 1,000 resources all count as changed; of as many elicitations the last ones are
+    kept.
+    """
+    lists: dict[ListName, None] = {}
+    uris: dict[str, None] = {}
+    elicitations: dict[str, None] = {}
+    all_uris = False
+    for message in messages:
+        lists |= dict.fromkeys(message.lists)
+        uris |= dict.fromkeys(message.uris)
+        elicitations |= dict.fromkeys(message.elicitations)
+        all_uris |= message.all_uris or len(uris) > MAX_URIS
+        if all_uris:
+            uris.clear()
+    return ChangesPublished(
+        server,
+        lists=tuple(lists),
+        uris=tuple(uris),
+        all_uris=all_uris,
+        elicitations=tuple(elicitations)[-MAX_URIS:],
+    )
