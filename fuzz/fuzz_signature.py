@@ -130,7 +130,8 @@ def check(case: Case) -> Iterable[str]:
         text.encode()
         assert text
         # No schema can express that Python sets hold no lists and dicts.
-        excused = accepted is not True or "unhashable" in text
+        # msgspec says so in other words since 0.23.
+        excused = accepted is not True or "unhashable" in text or "a hashable value" in text
         assert excused, f"the schema accepts {arguments!r}, but the reader raises: {text}"
         yield "misfit: " + " ".join(text.split()[:2])
         return

@@ -475,6 +475,8 @@ def _reason(exc: BaseException) -> str:
     if isinstance(exc, UnicodeDecodeError):
         return f"not UTF-8 at byte {exc.start}"
     text = str(exc)
+    if text == "Invalid UTF-8 encoded string":  # of msgspec since 0.23, for the above
+        return "not UTF-8"
     # msgspec reports a lone surrogate with the same text as missing bytes.
     if text == "Input data was truncated":
         return "it ends too early, or has half of a surrogate pair"
