@@ -1,12 +1,12 @@
-"""Names of a package whose modules are imported when the name is first used."""
+"""Names whose modules are imported on first use: of a package, and in annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Union
 
-__all__ = ["names_on_first_use"]
+__all__ = ["names_on_first_use", "type_on_first_use"]
 
 
 def names_on_first_use(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
@@ -28,3 +28,40 @@ def names_on_first_use(package: str, modules: Mapping[str, Iterable[str]]) -> Ca
         return value
 
     return load
+
+
+def type_on_first_use(module: str, name: str) -> Any:
+    """Return a stand-in for a type, for annotations only: `typing.get_type_hints` imports it.
+
+    For a public annotation whose type is in a module that must not be loaded with the annotation's
+    own. Type checkers see the import itself::
+
+        if TYPE_CHECKING:
+            from mcp_core.registry import Server
+        else:
+            Server = type_on_first_use("mcp_core.registry", "Server")
+
+    Args:
+        module: the module of the type, not relative.
+        name: the type's name there.
+    """
+    # A builtin: the expression is evaluated in the annotation's module.
+    return _Reference(f"__import__({module!r}, fromlist=[{name!r}]).{name}")
+
+
+class _Reference(str):
+    """An expression for a type. `typing` takes a text for a forward reference, and evaluates it."""
+
+    __slots__ = ()
+
+    def __or__(self, other: Any) -> Any:
+        return Union[str(self), other]  # noqa: UP007 (`|` is what this defines)
+
+    def __ror__(self, other: Any) -> Any:
+        return Union[other, str(self)]  # noqa: UP007
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the generic type with a type or variable that the annotation's module names."""
+        if hasattr(index, "__name__"):
+            return _Reference(f"{self}[{index.__name__}]")
+        return super().__getitem__(index)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_core._on_first_use import names_on_first_use as names_on_first_use
+from mcp_core._on_first_use import type_on_first_use as type_on_first_use
 
 if TYPE_CHECKING:
     from mcp_core._keywords import check_keywords as check_keywords
@@ -56,6 +57,7 @@ __all__ = [
     "server_key",
     "shorten_text",
     "shows_keywords",
+    "type_on_first_use",
 ]
 
 _MODULES = {

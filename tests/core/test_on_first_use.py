@@ -1,0 +1,52 @@
+"""A type on first use is imported when `typing.get_type_hints` evaluates an annotation with it."""
+
+from __future__ import annotations
+
+import sys
+import typing
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from mcp_core._on_first_use import type_on_first_use
+
+if TYPE_CHECKING:
+    from graphlib import TopologicalSorter as Sorter
+else:
+    Sorter = type_on_first_use("graphlib", "TopologicalSorter")
+
+T = TypeVar("T")
+
+
+def bare(value: Sorter) -> None: ...  # type: ignore[type-arg]
+def first(value: Sorter | str | None) -> None: ...  # type: ignore[type-arg]
+def last(value: str | Sequence[int] | Sorter) -> None: ...  # type: ignore[type-arg]
+def nested(value: Callable[..., Coroutine[Any, Any, list[Sorter] | None]]) -> None: ...  # type: ignore[type-arg]
+def generic(value: Sorter[T]) -> None: ...
+def of_any(value: Sorter[Any] | None) -> None: ...
+
+
+@pytest.mark.parametrize("function", [bare, first, last, nested, generic, of_any])
+def test_type_is_imported_when_the_annotation_is_evaluated(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "graphlib", raising=False)
+    hint = typing.get_type_hints(function)["value"]
+    kind = sys.modules["graphlib"].TopologicalSorter
+    expected: dict[Any, Any] = {
+        bare: kind,
+        first: kind | str | None,
+        last: str | Sequence[int] | kind,
+        nested: Callable[..., Coroutine[Any, Any, list[kind] | None]],  # type: ignore[valid-type]
+        generic: kind[T],
+        of_any: kind[Any] | None,
+    }
+    assert hint == expected[function]
+
+
+def test_type_that_is_not_evaluated_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "graphlib", raising=False)
+    stand_in = type_on_first_use("graphlib", "TopologicalSorter")
+    assert [stand_in | None, str | stand_in, stand_in[T]]
+    assert "graphlib" not in sys.modules
