@@ -92,7 +92,10 @@ def shows_keywords(kind: type) -> Callable[[F], F]:
         names = {parameter.name for parameter in parameters}
         parameters += [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULT, annotation=annotation
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=_DEFAULT,
+                annotation=getattr(annotation, "__forward_arg__", annotation),
             )
             for name, annotation in kind.__annotations__.items()
             if name not in names

@@ -121,6 +121,7 @@ def test_signature_lists_the_options(function: Any, names: list[str]) -> None:
     parameters = inspect.signature(function).parameters
     assert set(names) <= parameters.keys()
     assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
+    assert all(isinstance(parameters[name].annotation, str) for name in names)  # as it is written
 
 
 def test_check_keywords_known_options_pass() -> None:
