@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from mcp_core import ConnectionClosed, http
 from mcp_core.drivers import shows_keywords
+from mcp_core.registry import Server
 from mcp_core.runtime import (
     AUTH_CHECK_TIMEOUT,
     LAST_GRACE,
@@ -20,22 +22,17 @@ from mcp_core.runtime import (
 )
 
 from ._driver import ConnectionDriver, in_new_context, move_on_after
-from ._runtime import AsyncioRuntime, handle_event, logger, open_recorder
+from ._runtime import AsyncioRuntime, Record, handle_event, logger, open_recorder
 from ._tasks import open_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-
     from mcp_core import Event
-    from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer, Service
 
-    from ._runtime import Record
-
-    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-    Send = Callable[[Any], Awaitable[None]]
-
 __all__ = ["AsgiApp", "asgi"]
+
+Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 @shows_keywords(http.ServeOptions)

@@ -8,28 +8,34 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from mcp_core.drivers import PendingCall
+from mcp_core import Config, Connection, Event
+from mcp_core.drivers import (
+    CallOptions,
+    CallSteps,
+    ClientConfigOptions,
+    PendingCall,
+    type_on_first_use,
+)
 from mcp_core.runtime import AbstractClient, made_by_connect
 
 from ._driver import TimeLimit
+from ._link import Link
 from ._runtime import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core import Config, Connection, Event
-    from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions
     from mcp_core.runtime import Job
 
     from ._http_transport import _HttpTransport
-    from ._link import Link
-
-    Transport: TypeAlias = Link | _HttpTransport
-    TransportFactory: TypeAlias = Callable[[Connection, Callable[[Event], None]], Transport]
+else:
+    _HttpTransport = type_on_first_use("mcp_asyncio_shim._http_transport", "_HttpTransport")
 
 __all__ = ["Client"]
+
+Transport: TypeAlias = Link | _HttpTransport
+TransportFactory: TypeAlias = Callable[[Connection, Callable[[Event], None]], Transport]
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ import asyncio
 import os
 import secrets
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -32,21 +33,18 @@ from mcp_core.runtime import client_context
 from ._client import Client
 from ._driver import move_on_after
 from ._link import Link
-from ._runtime import check_asyncio, open_recorder
+from ._runtime import Record, check_asyncio, open_recorder
 from ._server import serve_connection
 from ._stdio import child_streams, unread_bytes, withheld_variables
 from ._tasks import open_server
 from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 
 if TYPE_CHECKING:
-    import ssl
-
     from mcp_core.adapters import Recorder
     from mcp_core.http import WebSocketUpgrade
 
     from ._client import TransportFactory
     from ._link import Streams
-    from ._runtime import Record
 
 __all__ = ["connect"]
 

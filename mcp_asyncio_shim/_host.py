@@ -22,9 +22,9 @@ from mcp_core.runtime.host import (
     target_secrets,
 )
 
-from ._connect import connect
+from ._connect import Target, connect
 from ._driver import JobTasks, move_on_after
-from ._runtime import check_asyncio, logger
+from ._runtime import Record, check_asyncio, logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mcp_core.runtime import EventLike, Job
     from mcp_core.runtime.host import ClientConnection
 
-    from ._connect import Target
-    from ._runtime import Record
 
 __all__ = ["Host"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import threading
 import time
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeV
 from weakref import WeakKeyDictionary
 
 from mcp_core import ConnectionClosed, InputProblem, MessageRejected, RequestCancelled
+from mcp_core.drivers import type_on_first_use
 from mcp_core.runtime import LogEscaper, Runtime
 
 from ._driver import move_on_after
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 
     from mcp_core import Event, RequestReceived
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._driver import ConnectionDriver
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
 __all__ = ["AsyncioRuntime", "Record", "check_asyncio", "handle_event", "logger", "open_recorder"]
 
 T = TypeVar("T")
 
 # The option `record`: a file, a file with options, or None for no recording.
-Record: TypeAlias = "str | os.PathLike[str] | Recording | None"
+Record: TypeAlias = str | os.PathLike[str] | Recording | None
 
 logger = logging.getLogger("mcp_asyncio_shim")
 logger.addFilter(LogEscaper(logging.Formatter().formatException))

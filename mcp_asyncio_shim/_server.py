@@ -11,10 +11,11 @@ from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import Connection, ConnectionLost, Role
+from mcp_core.registry import Server
 from mcp_core.runtime import LAST_GRACE
 
 from ._link import FLUSH_TIMEOUT, Link
-from ._runtime import AsyncioRuntime, check_asyncio, handle_event, open_recorder
+from ._runtime import AsyncioRuntime, Record, check_asyncio, handle_event, open_recorder
 from ._stdio import standard_streams
 from ._tasks import open_server
 
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
 
     from mcp_core import Event
     from mcp_core.adapters import LastDeadline, StreamRecorder
-    from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
 
     from ._link import Streams
-    from ._runtime import Record
 
 __all__ = ["run", "serve_connection", "serve_stdio", "serve_streams"]
 

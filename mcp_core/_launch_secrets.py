@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 from urllib.parse import unquote
 
 from ._secret_patterns import MIN_SECRET, is_plain_value, is_secret_name, looks_random
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = [
     "PAIR_MARKS",

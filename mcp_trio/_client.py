@@ -15,21 +15,18 @@ import logging
 import math
 import secrets
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 
-from mcp_core import MessageRejected
-from mcp_core.drivers import PendingCall
+from mcp_core import Config, Connection, Event, MessageRejected
+from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions, PendingCall
 from mcp_core.runtime import AbstractClient, made_by_connect
 
 from ._runtime import start_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core import Config, Connection, Event
-    from mcp_core.drivers import CallOptions, CallSteps, ClientConfigOptions
     from mcp_core.runtime import Job
 
 __all__ = ["Client", "ClientTransport"]

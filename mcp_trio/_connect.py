@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Unpack, cast
@@ -27,31 +28,32 @@ from mcp_core.drivers import (
     check_keywords_of,
     client_config,
     shows_keywords,
+    type_on_first_use,
 )
 from mcp_core.runtime import ClientContext, client_context
-from mcp_trio.streams._child import Grace, spawn
+from mcp_trio.streams._child import ChildProcess, Grace, Stderr, spawn
 from mcp_trio.streams._link import StreamTransport
 from mcp_trio.streams._memory import memory_pair
-from mcp_trio.streams._trace import TraceCallback, TracedStream
+from mcp_trio.streams._trace import Trace, TraceCallback, TracedStream
 
 from ._client import Client
 from ._nursery import open_quiet_nursery
 from ._runtime import check_trio
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-
     from mcp_core import Connection, Event
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.auth import ClientProfile
     from mcp_core.registry import Server
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
-    from mcp_trio.streams._child import ChildProcess, Stderr
     from mcp_trio.streams._link import Link
-    from mcp_trio.streams._trace import Trace
 
     from ._client import ClientTransport
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
+    ClientProfile = type_on_first_use("mcp_core.auth", "ClientProfile")
+    LoginConfig = type_on_first_use("mcp_trio.auth._authorization", "LoginConfig")
+    Server = type_on_first_use("mcp_core.registry", "Server")
 
 __all__ = [
     "ClientOptions",

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import trio
 
 from mcp_core import Connection, ConnectionLost, Role
+from mcp_core.drivers import type_on_first_use
+from mcp_core.registry import Server
 from mcp_core.runtime import LAST_GRACE, SHUTDOWN_GRACE
 from mcp_trio.streams._dispatch import Dispatch
 from mcp_trio.streams._link import Link
@@ -30,12 +34,10 @@ from ._runtime import check_trio
 from ._tasks import open_server
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import AsyncIterator, Sequence
-
     from mcp_core.adapters import LastDeadline, Recorder, Recording
-    from mcp_core.registry import Server
     from mcp_core.runtime import ServedServer
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
 __all__ = ["run", "serve_listeners", "serve_stdio", "serve_stream"]
 

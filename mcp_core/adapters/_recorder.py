@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from mcp_core._errors import McpTrioError
 from mcp_core._launch_secrets import launch_secrets
 from mcp_core._version import __version__
-from mcp_core.http import Body, End
+from mcp_core.http import Action, Body, End, RequestHead
 from mcp_core.trace import (
     FORMAT_VERSION,
     ChildChannel,
@@ -47,17 +47,6 @@ from mcp_core.trace import (
     encode_line,
 )
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from mcp_core.http import Action, RequestHead
-
-    Observer: TypeAlias = Literal["client", "server", "between"]
-    Sender: TypeAlias = Literal["client", "server"]
-    # Makes lines of what was captured: called in the thread with the time and the capture.
-    MakeLines: TypeAlias = Callable[[float, Any], Iterable[TraceLine]]
-    OnLine: TypeAlias = Callable[[TraceLine], object]
-
 __all__ = [
     "CannotRecord",
     "ChildRecorder",
@@ -66,6 +55,12 @@ __all__ = [
     "Recording",
     "StreamRecorder",
 ]
+
+Observer: TypeAlias = Literal["client", "server", "between"]
+Sender: TypeAlias = Literal["client", "server"]
+# Makes lines of what was captured: called in the thread with the time and the capture.
+MakeLines: TypeAlias = Callable[[float, Any], Iterable[TraceLine]]
+OnLine: TypeAlias = Callable[[TraceLine], object]
 
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes that wait for the thread
 _ITEM_SIZE: Final = 200  # bytes of a queue item beside its data

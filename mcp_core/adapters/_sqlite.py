@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,17 +20,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
 from mcp_core.runtime.tasks._reports import StoreReports
+from mcp_core.runtime.tasks._runtime import TaskRuntime
 from mcp_core.runtime.tasks._watch import TaskWatch
-from mcp_core.tasks import TaskStoreError
+from mcp_core.tasks import TaskKey, TaskLimitName, TaskQuota, TaskRecord, TaskStoreError
 
 from ._sqlite_file import FileIsBusy, TaskFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from mcp_core.runtime import EventLike
-    from mcp_core.runtime.tasks._runtime import TaskRuntime
-    from mcp_core.tasks import TaskKey, TaskLimitName, TaskQuota, TaskRecord
 
     from ._sqlite_file import DamagedRow, Operation
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from ._recorder import CannotRecord, Recording
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    RecordDirectory: TypeAlias = str | os.PathLike[str] | Recording
-
 __all__ = ["TraceDirectory"]
+
+RecordDirectory: TypeAlias = str | os.PathLike[str] | Recording
 
 _MAX_NAME: Final = 100  # characters of a file's name that come from the server's name
 _SUFFIX: Final = ".mcp.jsonl"

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from math import inf
 from typing import (
     TYPE_CHECKING,
@@ -34,12 +34,10 @@ from mcp_core._keywords import check_keywords
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.protocol.messages._events import InputRequested, ProgressReceived, TaskCreated
 from mcp_core.protocol.messages._pending import PendingRequest
+from mcp_core.types import RequestId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mcp_core import types as t
-    from mcp_core.types import RequestId
 
 __all__ = [
     "CallOptions",
@@ -57,9 +55,6 @@ __all__ = [
 T = TypeVar("T")
 
 Params: TypeAlias = Struct | Mapping[str, Any] | None
-
-# A call of a client: yields requests to send and waits, and returns a `T`.
-CallSteps: TypeAlias = Generator["tuple[str, Params] | UntimedRequest | CallWait", Any, T]
 
 
 class UntimedRequest(NamedTuple):
@@ -142,6 +137,10 @@ class CallWait(abc.ABC):
     @abc.abstractmethod
     def stop(self) -> None:
         """End the wait. Called when the call ends or is cancelled, and after `end` was called."""
+
+
+# A call of a client: yields requests to send and waits, and returns a `T`.
+CallSteps: TypeAlias = Generator[tuple[str, Params] | UntimedRequest | CallWait, Any, T]
 
 
 class ProgressCallbacks(Protocol):

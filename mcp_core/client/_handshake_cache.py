@@ -12,8 +12,9 @@ Source: 2026-07-28, basic/versioning, Backward Compatibility with Initialization
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -23,9 +24,6 @@ from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.protocol.messages._events import Peer
 from mcp_core.protocol.revisions._dialects import ALL, DIALECTS
 from mcp_core.urls._url import effective_port
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["HandshakeCache", "server_key"]
 

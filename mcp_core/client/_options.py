@@ -5,30 +5,23 @@ Invalid options are reported before a process is started or a connection opened 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError
 from mcp_core._keywords import check_keywords
-from mcp_core._limits import CLIENT_LIMITS
+from mcp_core._limits import CLIENT_LIMITS, Limits
 from mcp_core._version import __version__
 from mcp_core.protocol.input_requests._kinds import FormSchema, check_response, form_schema
+from mcp_core.protocol.messages._events import Peer
 from mcp_core.protocol.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.protocol.revisions._dialects import ALL
 from mcp_core.protocol.revisions._methods import TASKS
 
-from ._calls import check_mode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mcp_core._limits import Limits
-    from mcp_core.protocol.messages._events import Peer
-
-    from ._calls import CheckOutput
+from ._calls import CheckOutput, check_mode
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",

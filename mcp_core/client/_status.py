@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcp_core._errors import ConnectFailed, ConnectionLost
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._state import State
-from mcp_core.protocol.messages._events import ConnectionClosed, PeerReady
+from mcp_core.protocol.messages._events import ConnectionClosed, Event, PeerReady
 from mcp_core.protocol.messages._pending import deliver
 
 if TYPE_CHECKING:
     from mcp_core._errors import McpTrioError
-    from mcp_core.protocol.connection._connection import Connection
-    from mcp_core.protocol.messages._events import Event
 
 __all__ = ["ConnectionStatus"]
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mcp_core._errors import McpTrioError
 from mcp_core._text import escape_text
 
-if TYPE_CHECKING:
-    from ._supervision import ServerStatus
+from ._supervision import ServerStatus
 
 __all__ = ["CallDenied", "ConfigFileError", "ServerUnavailable", "TooManyCalls", "UnknownName"]
 

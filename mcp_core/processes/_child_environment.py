@@ -10,12 +10,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from mcp_core._inherited_variables import INHERITED_VARIABLES, WINDOWS_VARIABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "INHERITED_VARIABLES",

@@ -13,10 +13,8 @@ Source: proc_pid_stat(5), proc_pid_environ(5).
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 __all__ = ["ProcessTree"]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from mcp_core._errors import Fault
-from mcp_core._limits import CLIENT_LIMITS
+from mcp_core._limits import CLIENT_LIMITS, Limits
 from mcp_core.protocol.jsonrpc._body import parse_body
 from mcp_core.protocol.jsonrpc._codec import (
     BadMessage,
@@ -42,7 +42,6 @@ from mcp_core.protocol.subscriptions._server import ACKNOWLEDGED, LISTEN, LISTS,
 from mcp_core.types import META_SUBSCRIPTION_ID
 
 if TYPE_CHECKING:
-    from mcp_core._limits import Limits
     from mcp_core.types import RequestId
 
 __all__ = ["ReloadRelay"]

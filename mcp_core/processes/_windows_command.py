@@ -11,12 +11,10 @@ Sources: CreateProcessW, and "Parsing C++ command-line arguments", in the docume
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from mcp_core._patterns import compile_on_first_use
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["UnsafeArgument", "windows_command"]
 

@@ -12,29 +12,27 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
-from mcp_core.protocol.input_requests._capabilities import can_answer
+from mcp_core.protocol.input_requests._capabilities import CapabilityName, can_answer
 from mcp_core.protocol.input_requests._kinds import find_elicitation_url_error, find_error
 from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
+from mcp_core.protocol.messages._events import GrantLike, Peer
 from mcp_core.registry.functions._function import Injected
+from mcp_core.types import LoggingLevel, RequestId
 
 from ._errors import DeclarationError
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
-from ._input_requests import CANNOT_AWAIT, meta_of
+from ._input_requests import CANNOT_AWAIT, InputCollector, RequestHost, meta_of
 from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
 from ._url_elicitation import ELICITATION_LIFETIME, UrlElicitation, make_url_elicitation
+from .tasks._tasks import CurrentTask, DetachableJob
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from mcp_core.protocol.connection._connection import Connection
-    from mcp_core.protocol.input_requests._capabilities import CapabilityName
-    from mcp_core.protocol.messages._events import GrantLike, Peer
-    from mcp_core.types import LoggingLevel, RequestId
 
-    from ._input_requests import InputCollector, RequestHost
     from ._server import Server
-    from .tasks._tasks import CurrentTask, DetachableJob
 
     # A plain `Context` is a `Context[Any]`.
     L = TypeVar("L", default=Any)

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -55,8 +56,6 @@ from mcp_core.types import (
 from ._trace_context import trace_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
-
     from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.input_requests._rounds import ErrorFinder
     from mcp_core.protocol.messages._events import (

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 from mcp_core import types as t
 from mcp_core._errors import CallTimeout
 from mcp_core.protocol.input_requests._kinds import require_capabilities
+from mcp_core.protocol.messages._events import Peer
 
 from ._context import L
 from ._errors import DeclarationError
-from ._input_requests import NestedRequests
+from ._input_requests import NestedRequests, RequestHost
 
 if TYPE_CHECKING:
     from msgspec import Struct
 
-    from mcp_core.protocol.messages._events import Peer
-
-    from ._input_requests import RequestHost
     from ._server import Server
 
 __all__ = ["RootsContext", "RootsHook", "check_hook"]

@@ -21,10 +21,12 @@ from mcp_core._errors import Fault
 from mcp_core._keywords import shows_keywords
 from mcp_core._limits import Limits
 from mcp_core.protocol.input_requests._request_state import KeyRing
-from mcp_core.protocol.revisions._config import Config
+from mcp_core.protocol.messages._events import RequestReceived
+from mcp_core.protocol.revisions._config import CacheHint, Config
 from mcp_core.protocol.revisions._declared_uris import with_declared_uris
 from mcp_core.protocol.revisions._dialects import ALL, dialects_of
 from mcp_core.protocol.revisions._methods import TASKS
+from mcp_core.protocol.schema._param_headers import ParamHeaders
 from mcp_core.protocol.subscriptions._server import Change, changes
 from mcp_core.registry.entries._completion import Completer
 from mcp_core.registry.entries._custom_methods import CustomMethodEntry
@@ -54,11 +56,6 @@ from ._pages import PAGE_SIZE, ListPages
 from ._roots import RootsHook, check_hook
 from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
-
-if TYPE_CHECKING:
-    from mcp_core.protocol.messages._events import RequestReceived
-    from mcp_core.protocol.revisions._config import CacheHint
-    from mcp_core.protocol.schema._param_headers import ParamHeaders
 
 __all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
 

@@ -12,27 +12,24 @@ Source: asgi.readthedocs.io, Lifespan Protocol, version 2.0.
 from __future__ import annotations
 
 import abc
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http.server._asgi import MOUNT_POINT, metadata_messages
-from mcp_core.http.server._auth import EndpointAuth, check_scope_names
+from mcp_core.http.server._auth import EndpointAuth, ResourceServerLike, check_scope_names
 from mcp_core.http.server._endpoint import Endpoint
+from mcp_core.http.server._options import HttpOptions
 from mcp_core.http.server._router import Router
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from mcp_core.http.server._auth import ResourceServerLike
-    from mcp_core.http.server._options import HttpOptions
     from mcp_core.http.wire._recorder import HttpRecorderLike
 
+    from ._asgi_request import Receive, Send
     from ._runtime import EventLike
-
-    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-    Send = Callable[[Any], Awaitable[None]]
 
 __all__ = ["AsgiApplication", "AsgiMetadata"]
 

@@ -8,22 +8,21 @@ Translation between ASGI messages and HTTP is in `AsgiHttpExchange` and `AsgiWeb
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias
 
 from mcp_core.http.server._asgi_websocket import asgi_exchange
+from mcp_core.http.server._exchange import Exchange
+from mcp_core.http.server._router import Router
 from mcp_core.http.server._session import HIGH_WATER
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from contextlib import AbstractAsyncContextManager
+from ._runtime import EventLike
 
-    from mcp_core.http.server._exchange import Exchange
-    from mcp_core.http.server._router import Router
+__all__ = ["AsgiRequest", "AsgiRuntime", "Receive", "Send"]
 
-    from ._asgi_app import Receive, Send
-    from ._runtime import EventLike
-
-__all__ = ["AsgiRequest", "AsgiRuntime"]
+Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class AsgiRuntime(Protocol):

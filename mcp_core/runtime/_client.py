@@ -10,6 +10,7 @@ input in a result (2026-07-28), the same generator sends the request again with 
 from __future__ import annotations
 
 import abc
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
@@ -17,24 +18,35 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 from mcp_core import types as t
 from mcp_core._errors import (
     CallTimeout,
+    ConnectionLost,
     Fault,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
 )
 from mcp_core._keywords import shows_keywords
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.client._cache import ResultCache
-from mcp_core.client._calls import CallOptions, PagedList, complete_argument
-from mcp_core.client._options import check_level
+from mcp_core.client._calls import (
+    CallOptions,
+    CallSteps,
+    PagedList,
+    Params,
+    PendingCall,
+    complete_argument,
+)
+from mcp_core.client._options import ClientConfigOptions, check_level
 from mcp_core.client._status import ConnectionStatus
 from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.input_requests._rounds import ClientRoundTrips
 from mcp_core.protocol.messages._events import (
     ChangesMissed,
     ConnectionClosed,
+    Event,
     InputProblem,
     InputRequested,
     NotificationReceived,
+    Peer,
     PeerReady,
     RequestCancelled,
     RequestReceived,
@@ -42,6 +54,7 @@ from mcp_core.protocol.messages._events import (
 )
 from mcp_core.protocol.messages._pending import IgnoredRequest, connection_lost
 from mcp_core.protocol.revisions._capabilities import is_declared
+from mcp_core.protocol.revisions._config import Config
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.revisions._methods import Role
 from mcp_core.protocol.schema._output_schemas import OutputSchemas
@@ -60,19 +73,15 @@ from .client_tasks._hosted import HostedTasks
 from .client_tasks._support import must_be_task, needs_task_code, runs_tasks, task_support
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-
-    from mcp_core._errors import ConnectionLost
-    from mcp_core.client._calls import CallSteps, Params, PendingCall
-    from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.protocol.messages._events import Event, Peer
-    from mcp_core.protocol.revisions._config import Config
     from mcp_core.types import RequestId
 
     from ._job import Job
     from ._typed_results import TypedToolResult
     from .client_tasks._poller import TaskPoller
     from .client_tasks._task import ClientTask
+else:
+    TypedToolResult = type_on_first_use("mcp_core.runtime._typed_results", "TypedToolResult")
+    ClientTask = type_on_first_use("mcp_core.runtime.client_tasks._task", "ClientTask")
 
 __all__ = ["AbstractClient"]
 

@@ -17,7 +17,7 @@ of 2026-07-28.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,8 +39,6 @@ from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from ._job import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core.client._calls import CallSteps, PendingCall
     from mcp_core.client._options import CallbackOptions
     from mcp_core.client._status import ConnectionStatus

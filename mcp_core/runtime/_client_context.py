@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from mcp_core.protocol.revisions._config import Config
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
 __all__ = ["ClientContext", "client_context", "made_by_connect"]

@@ -7,25 +7,19 @@ decides which connection is used and whether a request may be sent again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from mcp_core._errors import ConnectFailed, ConnectionLost, McpTrioError
+from mcp_core.http.client._http_client import HttpClient
+from mcp_core.http.client._options import AuthAttemptLike, HttpCall
 from mcp_core.http.client._pool import Pool, PoolDecision, keep_alive_seconds
-from mcp_core.http.wire._messages import Body, End, Head, RequestHead
-from mcp_core.protocol.messages._events import NEED_DATA, PAUSED
+from mcp_core.http.wire._messages import Action, Body, End, Head, RequestHead
+from mcp_core.http.wire._recorder import ExchangeRecorderLike, HttpRecorderLike
+from mcp_core.protocol.messages._events import NEED_DATA, PAUSED, Event
 
 from ._job import Job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.http.client._http_client import HttpClient
-    from mcp_core.http.client._options import AuthAttemptLike, HttpCall
-    from mcp_core.http.wire._messages import Action
-    from mcp_core.http.wire._recorder import ExchangeRecorderLike, HttpRecorderLike
-    from mcp_core.protocol.messages._events import Event
-
-    from ._runtime import EventLike
+from ._runtime import EventLike
 
 __all__ = [
     "AuthFlowRunner",
@@ -41,7 +35,7 @@ _DOUBT: Final = "is it an HTTP server, with TLS or without as the URL says?"
 
 
 # Takes a part of a response. Returns an event if reading must pause until that event is set.
-OnActions: TypeAlias = "Callable[[list[Action]], EventLike | None]"
+OnActions: TypeAlias = Callable[[list[Action]], EventLike | None]
 
 
 class PooledConnection(Protocol):

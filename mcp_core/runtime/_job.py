@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from mcp_core._on_first_use import type_on_first_use
 
+if TYPE_CHECKING:
     from mcp_core.http.server._auth import AuthCheck
+else:
+    AuthCheck = type_on_first_use("mcp_core.http.server._auth", "AuthCheck")
 
 __all__ = ["AUTH_CHECK_TIMEOUT", "Job", "run_auth_check"]
 

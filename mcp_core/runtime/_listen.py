@@ -11,19 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, RemoteProtocolError
-from mcp_core.client._calls import CallWait
+from mcp_core.client._calls import CallOptions, CallSteps, CallWait, PendingCall
 from mcp_core.protocol.connection._state import State
-from mcp_core.protocol.subscriptions._client import ClientSubscriptions
+from mcp_core.protocol.subscriptions._client import ClientSubscription, ClientSubscriptions
+from mcp_core.protocol.subscriptions._server import Change
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
     from mcp_core.client._status import ConnectionStatus
     from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.messages._events import Event
-    from mcp_core.protocol.subscriptions._client import ClientSubscription
-    from mcp_core.protocol.subscriptions._server import Change
 
 __all__ = ["Changes", "Subscription", "SubscriptionClient"]
 

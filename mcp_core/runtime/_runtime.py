@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import abc
 import itertools
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+from mcp_core._on_first_use import type_on_first_use
+from mcp_core.protocol.messages._events import RequestReceived
+from mcp_core.types import RequestId
 
-    from mcp_core.protocol.messages._events import RequestReceived
+if TYPE_CHECKING:
     from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob
-    from mcp_core.types import RequestId
+else:  # a client doesn't load the registry
+    _INPUT = "mcp_core.registry._input_requests"
+    _SAMPLING = "mcp_core.registry._sampling_tools"
+    NestedRequests = type_on_first_use(_INPUT, "NestedRequests")
+    SingleRequest = type_on_first_use(_INPUT, "SingleRequest")
+    TaskInput = type_on_first_use(_INPUT, "TaskInput")
+    SampledConversation = type_on_first_use(_SAMPLING, "SampledConversation")
+    ToolSampling = type_on_first_use(_SAMPLING, "ToolSampling")
+    DetachableJob = type_on_first_use("mcp_core.registry.tasks._tasks", "DetachableJob")
 
 __all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
 

@@ -10,11 +10,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -23,26 +24,36 @@ from mcp_core._errors import (
     McpError,
     single,
 )
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.input_requests._capabilities import can_answer
 from mcp_core.protocol.input_requests._request_state import InvalidRequestState
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.messages._events import (
     ConnectionClosed,
+    Event,
     NotificationReceived,
+    Peer,
     RequestCancelled,
     RequestReceived,
 )
 from mcp_core.protocol.messages._pending import deliver
 from mcp_core.protocol.revisions._declared_uris import NAMES_URI
-from mcp_core.protocol.subscriptions._server import LISTEN
+from mcp_core.protocol.subscriptions._server import LISTEN, Change
 from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
+from mcp_core.registry._server import Server
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.functions._content import check_result
 from mcp_core.tasks._record import quota_key
-from mcp_core.types import ElicitationCompleteParams, ErrorData, InputRequiredResult
+from mcp_core.types import (
+    ElicitationCompleteParams,
+    ErrorData,
+    InputRequiredResult,
+    RequestId,
+    SubscriptionFilter,
+)
 
 from ._job import Job
 from ._middleware import (
@@ -55,18 +66,7 @@ from ._middleware import (
     run_middleware,
     unsent_outcome,
 )
-from ._runtime import LAST_GRACE
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from mcp_core.protocol.connection._connection import Connection
-    from mcp_core.protocol.messages._events import Event, Peer
-    from mcp_core.protocol.subscriptions._server import Change
-    from mcp_core.registry._server import Server
-    from mcp_core.types import RequestId, SubscriptionFilter
-
-    from ._runtime import Runtime
+from ._runtime import LAST_GRACE, Runtime
 
 __all__ = [
     "ConversationJob",

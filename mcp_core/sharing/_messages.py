@@ -11,16 +11,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from mcp_core.protocol.input_requests._request_state import SigningKeys
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mcp_core.protocol.input_requests._request_state import SigningKeys
 
 __all__ = [
     "ChangesPublished",

@@ -10,15 +10,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from ._messages import ChangesPublished, WorkerMessage
+from ._messages import ChangesPublished, WorkerMessage
 
 __all__ = ["Position", "SessionStore", "SessionStoreError", "WorkerBatch", "WorkerPlace"]
 

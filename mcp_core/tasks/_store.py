@@ -9,13 +9,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, Protocol, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
-    from contextlib import AbstractAsyncContextManager
-
-    from ._record import TaskKey, TaskQuota, TaskRecord
+from ._record import TaskKey, TaskQuota, TaskRecord
 
 __all__ = ["TaskLimitName", "TaskQuotaExceeded", "TaskStore", "TaskStoreError"]
 

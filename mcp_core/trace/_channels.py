@@ -6,13 +6,8 @@ the trace's order, so that no conversation waits for them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ._format import TraceLine, WebSocketClose
-from ._messages import MessageSplitter, message_line, truncate
-
-if TYPE_CHECKING:
-    from ._messages import Sender
+from ._messages import MessageSplitter, Sender, message_line, truncate
 
 __all__ = ["ChildChannel", "StreamChannel", "WebSocketChannel"]
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from ._format import TraceLine, encode_header, encode_line, encode_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ._format import TraceHeader
-    from ._redaction import Redactor
+from ._format import TraceHeader, TraceLine, encode_header, encode_line, encode_lines
+from ._redaction import Redactor
 
 __all__ = ["TraceEncoder"]
 

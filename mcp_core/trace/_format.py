@@ -9,7 +9,8 @@ Documentation for other programs: docs/reference/trace-format.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -19,9 +20,6 @@ from mcp_core._text import escape_text
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.protocol.jsonrpc._excerpt import Excerpt, show_bytes
 from mcp_core.protocol.jsonrpc._framing import LineBuffer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
     "FORMAT_VERSION",

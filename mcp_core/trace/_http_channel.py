@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,20 +17,15 @@ from msgspec import Struct
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core.http.wire._mcp_headers import SESSION_ID
 from mcp_core.http.wire._media_types import is_event_stream
-from mcp_core.http.wire._messages import Body, Head, header
+from mcp_core.http.wire._messages import Action, Body, Head, Headers, RequestHead, header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder
 
 from ._channels import WebSocketChannel
 from ._format import HttpHead, SseFields, TraceLine
-from ._messages import MessageBuffer, message_line, truncate
+from ._messages import MessageBuffer, Sender, message_line, truncate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mcp_core.http.wire._messages import Action, Headers, RequestHead
-
     from ._format import TruncatedMessage
-    from ._messages import Sender
 
 __all__ = ["ConversationNumbers", "HttpChannel"]
 

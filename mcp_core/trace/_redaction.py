@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from mcp_core._launch_secrets import (
 from mcp_core._secret_patterns import SECRET_FORM, is_secret_name, looks_random
 from mcp_core.http.wire._mcp_headers import decode_value, encode_value
 
-from ._format import HttpHead
+from ._format import HttpHead, TraceLine
 from ._json_redaction import (
     decode_string,
     encode_string,
@@ -39,10 +40,8 @@ from ._json_redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from ._format import TraceLine
     from ._json_redaction import Replacement, Value
 
     Headers: TypeAlias = tuple[tuple[str, str], ...]

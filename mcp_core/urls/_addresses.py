@@ -12,16 +12,14 @@ Sources: RFC 3986; security best practices of modelcontextprotocol.io (Server-Si
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from mcp_core._patterns import compile_on_first_use
 
 from ._url import DEFAULT_PORTS, effective_port
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 __all__ = [
     "MAX_URL",

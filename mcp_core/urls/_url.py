@@ -8,15 +8,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote, urljoin, urlsplit
+from typing import Final
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from msgspec import Struct
 
 from mcp_core._patterns import compile_on_first_use
-
-if TYPE_CHECKING:
-    from urllib.parse import SplitResult
 
 __all__ = ["DEFAULT_PORTS", "Url", "effective_port", "redacted_url"]
 

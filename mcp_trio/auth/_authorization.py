@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlsplit
@@ -40,9 +42,6 @@ from ._fetch import fetch
 from ._storage import FileStorage, LockableStorage, TokenStorage
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable
-
     from mcp_core.auth import AuthAttempt, Flow, HttpResponse, Step
     from mcp_core.http import AuthAttemptLike
 

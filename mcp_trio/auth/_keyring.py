@@ -15,6 +15,7 @@ import re
 import secrets
 import sys
 from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -24,8 +25,6 @@ from mcp_core.auth import AuthorizationFailed
 from ._storage import FileStorage, LockableStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from keyring.backend import KeyringBackend
 
 __all__ = ["KeyringStorage"]

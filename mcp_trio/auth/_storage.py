@@ -15,15 +15,13 @@ import shlex
 import stat
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from mcp_trio._files import HAS_LOCKS, lock_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["FileStorage", "LockableStorage", "MemoryStorage", "TokenStorage"]
 

@@ -13,8 +13,9 @@ import errno
 import os
 import shlex
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mcp_core.host import (
     Approvals,
@@ -32,9 +33,6 @@ from mcp_trio._files import (
 )
 
 from ._owners import HAS_OWNERS, UnsafePath, find_unsafe_path
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = ["ApprovalFile", "UnsafeApprovals"]
 

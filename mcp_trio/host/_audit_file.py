@@ -15,15 +15,12 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mcp_core.host import encode_audit_record
-
-if TYPE_CHECKING:
-    from mcp_core.host import AuditRecord
+from mcp_core.host import AuditRecord, encode_audit_record
 
 __all__ = ["AuditFile"]
 

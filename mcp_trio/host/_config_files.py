@@ -18,7 +18,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mcp_core import escape_text
 from mcp_core.host import (
@@ -27,6 +27,9 @@ from mcp_core.host import (
     ConfigProblem,
     ConfigVariables,
     InvalidConfig,
+    MergedServers,
+    ServerPolicy,
+    ServerScope,
     find_config_format,
     merge_servers,
     read_config,
@@ -35,9 +38,6 @@ from mcp_core.host import (
 from mcp_trio._files import home_directory, read_snapshot, user_directory
 
 from ._owners import find_unsafe_path, own_ids
-
-if TYPE_CHECKING:
-    from mcp_core.host import MergedServers, ServerPolicy, ServerScope
 
 __all__ = [
     "ConfigFiles",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -11,28 +12,27 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar, Unpack
 
 import trio
 
-from mcp_core.drivers import check_keywords, shows_keywords
-from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime
+from mcp_core.drivers import check_keywords, shows_keywords, type_on_first_use
+from mcp_core.runtime.host import AbstractHost, HostOptions, HostRuntime, ServerSource
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._runtime import check_trio, start_job
 
 from ._approval_file import ApprovalFile
 from ._config_files import ConfigFiles, find_config_files, single_config_file
 from ._configured import configured_sources, kept_sources
-from ._sources import SourceOptions, make_source
+from ._sources import HostStderr, HostTrace, SourceOptions, Target, make_source
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from mcp_core.adapters import Recording
     from mcp_core.host import ConfigProblem, MergedServers
     from mcp_core.runtime import EventLike, Job
-    from mcp_core.runtime.host import ServerSource
     from mcp_trio.auth._authorization import LoginConfig
-
-    from ._sources import HostStderr, HostTrace, Target
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
+    LoginConfig = type_on_first_use("mcp_trio.auth._authorization", "LoginConfig")
 
 __all__ = ["Host", "HostConfig"]
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 # The servers by name or as sources, a file, the places of files, or None for the current
 # directory's.
 HostConfig: TypeAlias = (
-    "Mapping[str, Target] | list[ServerSource] | str | os.PathLike[str] | ConfigFiles | None"
+    Mapping[str, Target] | list[ServerSource] | str | os.PathLike[str] | ConfigFiles | None
 )
 
 _log = logging.getLogger("mcp_trio")

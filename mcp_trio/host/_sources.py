@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["HostStderr", "HostTrace", "MemoryOfServer", "SourceOptions", "Target", "make_source"]
 
 # A server as a program names it: as for `connect`, or an entry of a configuration file.
-Target: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]] | Mapping[str, Any]"
+Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]] | Mapping[str, Any]
 
-_Connectable: TypeAlias = "str | Server | Sequence[str | os.PathLike[str]]"
+_Connectable: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
 # The destination of the stderr of started servers. A function gets the server's name, and a
 # line.

@@ -12,34 +12,34 @@ names alone. Translation between ASGI messages and HTTP is in `mcp_core.http`.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import trio
 
-from mcp_core.drivers import shows_keywords
-from mcp_core.http import HttpOptions, ServeOptions
+from mcp_core.drivers import shows_keywords, type_on_first_use
+from mcp_core.http import HttpOptions, ResourceServerLike, ServeOptions
+from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest
 from mcp_trio._tasks import open_server
 
 from ._driver import open_http_server_driver
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-
     from mcp_core.adapters import Recorder, Recording
-    from mcp_core.http import ResourceServerLike
-    from mcp_core.registry import Server
 
     from ._driver import HttpServerDriver
-
-    Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-    Send = Callable[[Any], Awaitable[None]]
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
 __all__ = ["AsgiApp", "asgi"]
+
+Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 @shows_keywords(ServeOptions)

@@ -16,17 +16,21 @@ import os
 import secrets
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import trio
 
+from mcp_core.drivers import type_on_first_use
 from mcp_core.http import (
     Endpoint,
     HttpLimits,
     HttpOptions,
+    PlainResponse,
+    RequestHead,
+    ResourceServerLike,
     Router,
     begins_http2,
     check_scope_names,
@@ -40,22 +44,21 @@ from mcp_trio._tasks import open_server
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._auth import endpoint_auth
+from ._connection import AccessLogEntry
 from ._driver import open_http_server_driver
 from ._h11_connection import H11ServerConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
     from mcp_core.adapters import LastDeadline, Recorder, Recording
-    from mcp_core.http import PlainResponse, RequestHead, ResourceServerLike
 
-    from ._connection import AccessLogEntry
     from ._driver import HttpServerDriver
     from ._h2_connection import H2ServerConnection
-
-    Route = Callable[[RequestHead], PlainResponse]
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
 __all__ = ["CannotListen", "HttpAddress", "run_http", "serve_http"]
+
+Route: TypeAlias = Callable[[RequestHead], PlainResponse]
 
 _HANDSHAKE_TIMEOUT: Final = 10.0  # seconds for the TLS handshake
 _FIRST_BYTES_TIMEOUT: Final = 10.0  # seconds for the bytes that tell HTTP/1.1 from HTTP/2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,6 @@ import trio
 from mcp_core import ConnectFailed, escape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-
     from mcp_trio.oracle.fuzz._case import Outcome
     from mcp_trio.oracle.fuzz._session import TargetSession
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from mcp_core import escape_text
 from mcp_core.adapters import Recording
-from mcp_core.trace import CHECKED_LEVELS, DamagedLine, Judge, read_trace
+from mcp_core.registry import Server
+from mcp_core.trace import CHECKED_LEVELS, DamagedLine, Finding, Judge, TraceLine, read_trace
+from mcp_trio._client import Client
 from mcp_trio._connect import connect
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from mcp_core.registry import Server
-    from mcp_core.trace import Finding, TraceLine
-    from mcp_trio._client import Client
 
 __all__ = ["FindingsLevel", "FoundFaults", "NothingJudged", "connect_judged", "judge_trace"]
 

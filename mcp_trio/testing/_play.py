@@ -6,24 +6,21 @@ begins. When it ends, the scripted peer closes the stream, and the real side mus
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import trio
 
 from mcp_core import LATEST, ConnectFailed
+from mcp_core.registry import Server
+from mcp_trio._client import Client
 from mcp_trio._connect import ClientOptions, connect_stream
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio._server import serve_stream
 from mcp_trio.streams._memory import memory_pair
 
 from ._peer import ScriptedPeer
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from mcp_core.registry import Server
-    from mcp_trio._client import Client
 
 __all__ = ["play_client", "play_server"]
 

@@ -14,6 +14,7 @@ Handling); RFC 6750, RFC 9449.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -31,7 +32,7 @@ from mcp_core.auth._resource_urls import (
     names_server,
     with_port_of,
 )
-from mcp_core.auth._steps import ListenForRedirect, Load, Save
+from mcp_core.auth._steps import Flow, ListenForRedirect, Load, Save
 from mcp_core.urls._addresses import (
     covers_url,
     is_internal_name,
@@ -47,7 +48,7 @@ from ._callback import new_secret
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
-from ._profile import EnterpriseManaged, JwtBearer
+from ._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from ._registration import (
     ClientIdentity,
     forget_registration,
@@ -59,13 +60,9 @@ from ._token_request import TokenEndpointClient, call_user_function
 from ._tokens import Tokens, decode_tokens, encode_tokens, tokens_from_response, tokens_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from mcp_core.auth._metadata import TokenResponse
     from mcp_core.auth._secret import Secret
-    from mcp_core.auth._steps import Flow
 
-    from ._profile import ClientProfile
 
 __all__ = ["MAX_STEP_UPS", "AuthAttempt", "Authorizer"]
 

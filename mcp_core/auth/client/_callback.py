@@ -23,13 +23,12 @@ from mcp_core.auth._jose import base64url
 from mcp_core.auth._metadata import OAuthErrorResponse, sanitize_error
 from mcp_core.auth._resource_urls import check_url
 from mcp_core.auth._secret import RedactedStruct, Secret
+from mcp_core.auth._steps import Browse
 from mcp_core.urls._addresses import origin_of
 from mcp_core.urls._url import redacted_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from mcp_core.auth._steps import Browse
 
     from ._discovery import AuthorizationServer
 

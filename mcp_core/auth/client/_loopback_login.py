@@ -12,19 +12,15 @@ Sources: RFC 8252 sections 7.3 and 8.1, OAuth 2.1 section 7.5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from mcp_core.auth._secret import Secret
-from mcp_core.auth._steps import HttpResponse
+from mcp_core.auth._steps import Browse, HttpResponse
 
 from ._callback import is_callback_for, new_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.auth._steps import Browse
 
 __all__ = ["LoopbackLogin"]
 

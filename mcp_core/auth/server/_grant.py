@@ -11,16 +11,14 @@ Sources: RFC 7519, 7662, 7800, 8693, 9068.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from mcp_core._errors import McpTrioError
 from mcp_core.auth._jose import InvalidToken, parse_members
+from mcp_core.auth._steps import Flow
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
-
-if TYPE_CHECKING:
-    from mcp_core.auth._steps import Flow
 
 __all__ = [
     "Grant",
@@ -116,7 +114,7 @@ class TokenVerifier(Protocol):
 
 # A function from a token to its grant, `async` or not. None and `InvalidToken` both reject the
 # token.
-VerifierFunction: TypeAlias = Callable[[str], "Grant | None | Awaitable[Grant | None]"]
+VerifierFunction: TypeAlias = Callable[[str], Grant | None | Awaitable[Grant | None]]
 
 _read_claims = reader(dict[str, Any])
 

@@ -14,24 +14,18 @@ The token's length and characters were checked by `OAuthResourceServer`; it has 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from mcp_core.auth._errors import FetchFailed
 from mcp_core.auth._jose import InvalidToken, parse_members
-from mcp_core.auth._steps import MAX_BODY, Fetch, HttpRequest
+from mcp_core.auth._steps import MAX_BODY, Fetch, Flow, HttpRequest, HttpResponse
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.urls._addresses import find_url_error
 
-from ._grant import VerifierUnavailable, accepted_audiences, grant_from_claims, read_claims
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from mcp_core.auth._steps import Flow, HttpResponse
-
-    from ._grant import Grant
+from ._grant import Grant, VerifierUnavailable, accepted_audiences, grant_from_claims, read_claims
 
 __all__ = ["IntrospectionVerifier"]
 

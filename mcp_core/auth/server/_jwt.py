@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from mcp_core.auth._jose import (
     ASYMMETRIC,
@@ -19,18 +20,12 @@ from mcp_core.auth._jose import (
     require_joserfc,
     secret_key,
 )
+from mcp_core.auth._steps import Flow
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.urls._addresses import find_url_error
 
-from ._grant import accepted_audiences, grant_from_claims, read_claims
+from ._grant import Grant, accepted_audiences, grant_from_claims, read_claims
 from ._jwks import RemoteKeys, StaticKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from mcp_core.auth._steps import Flow
-
-    from ._grant import Grant
 
 __all__ = ["JwtVerifier"]
 

@@ -15,14 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_core._errors import McpTrioError
 from mcp_core.http.wire._mcp_headers import check_headers
-from mcp_core.http.wire._messages import RequestHead
+from mcp_core.http.wire._messages import Head, RequestHead
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.messages._events import (
+    Event,
     MessageRejected,
+    NeedData,
+    Paused,
     ResultReceived,
 )
-from mcp_core.types import ListToolsResult
+from mcp_core.types import ListToolsResult, RequestId
 from mcp_core.urls._url import Url
 
 from ._operation import HttpOperation
@@ -32,12 +37,6 @@ from ._transport import ClientState, UnreadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from mcp_core._errors import McpTrioError
-    from mcp_core.http.wire._messages import Head
-    from mcp_core.protocol.connection._connection import Connection
-    from mcp_core.protocol.messages._events import Event, NeedData, Paused
-    from mcp_core.types import RequestId
 
     from ._operation import Outcomes
 

@@ -7,19 +7,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
 from mcp_core._secret_patterns import is_secret_name
 from mcp_core.http.wire._mcp_headers import check_headers
+from mcp_core.http.wire._messages import RequestHead
 from mcp_core.urls._addresses import is_local_host
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from mcp_core.http.wire._messages import RequestHead
-    from mcp_core.urls._url import Url
+from mcp_core.urls._url import Url
 
 __all__ = [
     "AuthAttemptLike",

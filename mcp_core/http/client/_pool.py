@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
 from mcp_core._errors import ConnectionLost
 
-if TYPE_CHECKING:
-    from ._options import HttpCall
+from ._options import HttpCall
 
 __all__ = ["NotProcessed", "Pool", "PoolDecision", "keep_alive_seconds"]
 

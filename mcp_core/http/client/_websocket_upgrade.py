@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-from mcp_core._errors import AuthRequired, ConnectFailed
+from mcp_core._errors import AuthRequired, ConnectFailed, McpTrioError
 from mcp_core._secret_patterns import is_secret_name
 from mcp_core.http.wire._mcp_headers import check_headers
 from mcp_core.http.wire._messages import Head, RequestHead, header
@@ -34,11 +35,6 @@ from mcp_core.urls._url import Url, redacted_url
 
 from ._options import check_cleartext
 from ._response import Response, error_for_status, has_token, is_token_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from mcp_core._errors import McpTrioError
 
 __all__ = [
     "WebSocketUpgrade",

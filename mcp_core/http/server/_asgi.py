@@ -11,17 +11,13 @@ Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import quote
 
 from mcp_core.http.wire._messages import Body, Head, RequestHead
 
-from ._router import serve_metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ._router import Router
+from ._router import Router, serve_metadata
 
 __all__ = [
     "MOUNT_POINT",

@@ -12,19 +12,18 @@ Source: asgi.readthedocs.io, HTTP & WebSocket, version 2.5.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http.wire._messages import Body, Head, RequestHead, header
 from mcp_core.http.wire._websocket import NO_CODE, Close, Text
 
 from ._asgi import AsgiHttpExchange, client_address, split_scope
+from ._router import Router
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp_core.http.wire._messages import Action, Headers
 
-    from ._router import Router
 
 __all__ = ["AsgiWebSocket", "asgi_exchange"]
 

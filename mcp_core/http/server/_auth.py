@@ -14,25 +14,23 @@ Tokens are checked by `mcp_core.auth`: its `OAuthResourceServer` is a `ResourceS
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Struct
 
-from mcp_core.http.wire._messages import ErrorResponse
+from mcp_core.http.wire._messages import ErrorResponse, Headers, RequestHead
+from mcp_core.protocol.jsonrpc._body import ParsedBody
 from mcp_core.protocol.jsonrpc._codec import BadMessage
+from mcp_core.protocol.messages._events import GrantLike
+from mcp_core.protocol.revisions._config import Config
 from mcp_core.protocol.revisions._declared_uris import with_declared_uris
 from mcp_core.protocol.revisions._methods import Role
 from mcp_core.types import CallToolParams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-
     from msgspec import Raw
 
-    from mcp_core.http.wire._messages import Headers, RequestHead
-    from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.messages._events import GrantLike
-    from mcp_core.protocol.revisions._config import Config
 
 __all__ = [
     "AUTHORIZED_VERBS",

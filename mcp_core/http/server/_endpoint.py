@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
+from mcp_core._limits import Bucket
 from mcp_core.http.wire._mcp_headers import (
     LAST_EVENT_ID,
     METHOD,
@@ -27,21 +29,24 @@ from mcp_core.http.wire._mcp_headers import (
     RequestHeaderValidator,
 )
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON
-from mcp_core.http.wire._messages import ErrorResponse
+from mcp_core.http.wire._messages import Action, ErrorResponse, Headers, RequestHead
 from mcp_core.http.wire._sse import encode_event
 from mcp_core.http.wire._websocket_upgrade import find_upgrade_error
 from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.jsonrpc._body import parse_body
 from mcp_core.protocol.jsonrpc._codec import encode, encode_error
-from mcp_core.protocol.messages._events import ConnectionClosed, Peer, PeerReady
+from mcp_core.protocol.messages._events import ConnectionClosed, Event, GrantLike, Peer, PeerReady
 from mcp_core.protocol.messages._incoming import MessageContext
+from mcp_core.protocol.revisions._config import Config
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.revisions._methods import Role
+from mcp_core.protocol.schema._param_headers import ParamHeaders
 
 from . import _checks
-from ._auth import AUTHORIZED_VERBS, AuthCheck
+from ._auth import AUTHORIZED_VERBS, AuthCheck, EndpointAuth
 from ._exchange import Exchange, ResponseMode
+from ._options import HttpOptions
 from ._quotas import ToolCallBuckets, client_key
 from ._session import (
     Conversation,
@@ -57,20 +62,11 @@ from ._timeouts import TimeoutQueue
 from ._websocket_session import WebSocketSessions, begin_websocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from mcp_core._limits import Bucket
-    from mcp_core.http.wire._messages import Action, Headers, RequestHead
     from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.messages._events import Event, GrantLike
-    from mcp_core.protocol.revisions._config import Config
     from mcp_core.protocol.revisions._dialects import Dialect
-    from mcp_core.protocol.schema._param_headers import ParamHeaders
     from mcp_core.types import RequestId
 
-    from ._auth import EndpointAuth
     from ._checks import ParsedHead
-    from ._options import HttpOptions
 
 __all__ = ["ROUTES", "Endpoint"]
 

@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcp_core.http.wire._mcp_headers import SESSION_ID
 from mcp_core.http.wire._media_types import CONTENT_TYPE_JSON, EVENT_STREAM
-from mcp_core.http.wire._messages import Body, End, Head
+from mcp_core.http.wire._messages import Action, Body, End, ErrorResponse, Head, Headers
 from mcp_core.http.wire._sse import COMMENT, encode_event
+from mcp_core.protocol.revisions._dialects import HttpRules
 
 if TYPE_CHECKING:
-    from mcp_core.http.wire._messages import Action, ErrorResponse, Headers
     from mcp_core.http.wire._recorder import ExchangeRecorderLike
     from mcp_core.http.wire._websocket import WebSocket
     from mcp_core.protocol.messages._events import GrantLike
-    from mcp_core.protocol.revisions._dialects import HttpRules
 
     from ._auth import AuthCheck
     from ._session import Conversation

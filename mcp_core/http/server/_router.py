@@ -9,29 +9,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
-from mcp_core.http.wire._messages import Headers, RequestHead
+from mcp_core.http.wire._messages import Action, Headers, RequestHead
 from mcp_core.http.wire._websocket_upgrade import is_upgrade
-from mcp_core.protocol.messages._events import NEED_DATA
+from mcp_core.protocol.messages._events import NEED_DATA, Event, NeedData
 
 from ._checks import TOO_MUCH_UNREAD, check_plain_route, parse_head
+from ._endpoint import Endpoint
 from ._exchange import Exchange
 from ._options import HttpOptions
+from ._session import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from mcp_core.http.wire._messages import Action
     from mcp_core.http.wire._recorder import HttpRecorderLike
-    from mcp_core.protocol.messages._events import Event, NeedData
 
     from ._auth import EndpointAuth
-    from ._endpoint import Endpoint
-    from ._session import Conversation
 
 __all__ = ["PlainResponse", "Router", "serve_metadata"]
 

@@ -17,6 +17,7 @@ a single POST and has one stream.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -24,6 +25,7 @@ from msgspec import UNSET
 from mcp_core import types as t
 from mcp_core._errors import Fault
 from mcp_core.http.wire._messages import ErrorResponse
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._pump import HIGH_WATER
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.jsonrpc._codec import BadMessage, InvalidPayload, reader
@@ -31,11 +33,15 @@ from mcp_core.protocol.messages._events import (
     NEED_DATA,
     PAUSED,
     ConnectionClosed,
+    Event,
     MessageRejected,
     RequestCancelled,
+    RequestReceived,
 )
 from mcp_core.protocol.messages._outbox import MessageKind
+from mcp_core.protocol.revisions._dialects import HttpRules
 from mcp_core.protocol.subscriptions._server import CHANGES_HIGH_WATER
+from mcp_core.types import RequestId
 
 from ._checks import (
     ENDING,
@@ -47,23 +53,16 @@ from ._checks import (
     client_sessions_too_many,
     client_too_busy,
 )
-from ._exchange import ResponseMode
+from ._exchange import Exchange, ResponseMode
 from ._quotas import UnfinishedBodies
 from ._stream import EventLog, EventStream
 from ._timeouts import TimeoutQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from mcp_core.protocol.connection._connection import Connection
     from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.messages._events import Event, RequestReceived
     from mcp_core.protocol.messages._outbox import Outgoing
-    from mcp_core.protocol.revisions._dialects import HttpRules
-    from mcp_core.types import RequestId
 
     from ._auth import EndpointAuth
-    from ._exchange import Exchange
     from ._options import HttpLimits
     from ._websocket_session import WebSocketSessions
 

@@ -14,14 +14,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ._messages import Headers
+from ._messages import Headers
 
 __all__ = ["TrustedProxies", "client_network", "end_to_end", "end_to_end_trailers"]
 

@@ -32,7 +32,7 @@ Stricter than RFC 9112, because well-behaved clients do none of this:
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ._head_limits import (
     BAD_LENGTH,
@@ -53,9 +53,7 @@ from ._head_limits import (
     SINGLETONS,
     HeadError,
 )
-
-if TYPE_CHECKING:
-    from ._messages import Headers
+from ._messages import Headers
 
 __all__ = [
     "MAX_EMPTY_LINES",

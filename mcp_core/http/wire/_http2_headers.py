@@ -11,7 +11,8 @@ How much of it a peer may send is in `_http2_frames.py`.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ._head_limits import (
     BAD_LENGTH,
@@ -32,12 +33,7 @@ from ._head_limits import (
     SINGLETONS,
     HeadError,
 )
-from ._messages import Head, RequestHead
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ._messages import Headers
+from ._messages import Head, Headers, RequestHead
 
 __all__ = [
     "encode_request_head",

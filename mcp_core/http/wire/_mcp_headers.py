@@ -19,7 +19,7 @@ import re
 from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, defstruct
 
@@ -35,8 +35,7 @@ from mcp_core.protocol.schema._param_headers import (
 )
 from mcp_core.types import CallToolParams
 
-if TYPE_CHECKING:
-    from ._messages import Headers
+from ._messages import Headers
 
 __all__ = [
     "LAST_EVENT_ID",

@@ -8,16 +8,14 @@ whose head has passed is never replaced.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from mcp_core._text import escape_text
 
 from ._forwarded import end_to_end
-
-if TYPE_CHECKING:
-    from ._messages import Headers
+from ._messages import Headers
 
 __all__ = [
     "GatewayError",

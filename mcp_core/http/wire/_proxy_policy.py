@@ -16,23 +16,19 @@ the headers that the proxy adds, which may be credentials.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from mcp_core._text import escape_text
+from mcp_core.urls._url import Url
 
 from ._fetch_metadata import sent_by_foreign_page
 from ._forwarded import end_to_end
+from ._host_origin import HostOriginPolicy
 from ._media_types import is_event_stream
-from ._messages import header
+from ._messages import Head, Headers, RequestHead, header
 from ._sse import EventTooLong, SseDecoder
-
-if TYPE_CHECKING:
-    from mcp_core.urls._url import Url
-
-    from ._host_origin import HostOriginPolicy
-    from ._messages import Head, Headers, RequestHead
 
 __all__ = [
     "EndpointWatch",

@@ -5,12 +5,10 @@ Reporting never waits and never raises. Without a recorder it costs a comparison
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ._messages import Action, RequestHead
+from ._messages import Action, RequestHead
 
 __all__ = ["ExchangeRecorderLike", "HttpRecorderLike", "WebSocketRecorderLike"]
 

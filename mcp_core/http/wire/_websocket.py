@@ -18,26 +18,32 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectFailed, ConnectionLost, Fault, RemoteProtocolError
+from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._keep_alive import KeepAlive, KeepAliveAction
-from mcp_core.protocol.jsonrpc._body import parse_body
+from mcp_core.protocol.jsonrpc._body import ParsedBody, parse_body
 from mcp_core.protocol.jsonrpc._codec import encode, encode_error
-from mcp_core.protocol.messages._events import NEED_DATA, PAUSED, ConnectionClosed, MessageRejected
+from mcp_core.protocol.messages._events import (
+    NEED_DATA,
+    PAUSED,
+    ConnectionClosed,
+    Event,
+    GrantLike,
+    MessageRejected,
+    NeedData,
+    Paused,
+)
 from mcp_core.protocol.messages._incoming import MessageContext
 from mcp_core.protocol.revisions._methods import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core._errors import McpTrioError
-    from mcp_core.protocol.connection._connection import Connection
-    from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.messages._events import Event, GrantLike, NeedData, Paused
 
     from ._recorder import WebSocketRecorderLike
 

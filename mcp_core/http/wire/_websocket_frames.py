@@ -6,14 +6,10 @@ the core must not do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
-from ._websocket import Ping, Pong, Text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ._websocket import WebSocket, WebSocketAction
+from ._websocket import Ping, Pong, Text, WebSocket, WebSocketAction
 
 __all__ = ["WebSocketFrames"]
 

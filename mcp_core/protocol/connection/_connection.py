@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcp_core import types as t
 from mcp_core._errors import (
@@ -21,9 +22,11 @@ from mcp_core._errors import (
     ConnectionLost,
     Fault,
     LocalProtocolError,
+    McpTrioError,
     RemoteProtocolError,
 )
 from mcp_core._limits import Bucket
+from mcp_core.protocol.jsonrpc._body import ParsedBody
 from mcp_core.protocol.jsonrpc._codec import (
     NO_PARAMS,
     BadMessage,
@@ -38,9 +41,12 @@ from mcp_core.protocol.messages._events import (
     PAUSED,
     ConnectionClosed,
     ErrorReceived,
+    Event,
     InputProblem,
     MessageRejected,
+    NeedData,
     NotificationReceived,
+    Paused,
     Peer,
     PeerReady,
     RequestCancelled,
@@ -57,6 +63,7 @@ from mcp_core.protocol.messages._rejection import (
     response_to_rejected,
 )
 from mcp_core.protocol.messages._responses import OutgoingRequest, decode_error
+from mcp_core.protocol.revisions._config import Config
 from mcp_core.protocol.revisions._encoding import (
     encode_params,
     encode_request_params,
@@ -68,6 +75,7 @@ from mcp_core.protocol.subscriptions._server import (
     Change,
     SubscriptionPublisher,
 )
+from mcp_core.types import ErrorData, LoggingLevel, RequestId
 
 from ._admission import admit, may_become_task, may_notify, may_request
 from ._builtin import (
@@ -91,16 +99,7 @@ from ._state import ENDING_STATES, RequestPhase, State, Stats, next_state
 from ._unreadable import UnreadableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from msgspec import Struct
-
-    from mcp_core._errors import McpTrioError
-    from mcp_core.protocol.jsonrpc._body import ParsedBody
-    from mcp_core.protocol.messages._events import Event, NeedData, Paused
-    from mcp_core.protocol.revisions._config import Config
     from mcp_core.protocol.revisions._dialects import Dialect
-    from mcp_core.types import ErrorData, LoggingLevel, RequestId
 
     from ._unreadable import Failure
 

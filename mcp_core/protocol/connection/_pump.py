@@ -9,14 +9,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from mcp_core.protocol.messages._events import NEED_DATA, PAUSED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.protocol.messages._events import Event, NeedData, Paused
+from mcp_core.protocol.messages._events import NEED_DATA, PAUSED, Event, NeedData, Paused
 
 __all__ = ["HIGH_WATER", "Pump"]
 

@@ -14,26 +14,23 @@ such a circle would never be freed otherwise.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core._errors import McpTrioError, ProtocolError
-    from mcp_core.protocol.revisions._dialects import Dialect
-    from mcp_core.protocol.revisions._methods import Method
-    from mcp_core.types import (
-        ClientCapabilities,
-        Implementation,
-        LoggingLevel,
-        RequestId,
-        ServerCapabilities,
-        Task,
-    )
+from mcp_core._errors import McpTrioError, ProtocolError
+from mcp_core.protocol.revisions._dialects import Dialect
+from mcp_core.protocol.revisions._methods import Method
+from mcp_core.types import (
+    ClientCapabilities,
+    Implementation,
+    LoggingLevel,
+    RequestId,
+    ServerCapabilities,
+    Task,
+)
 
 __all__ = [
     "NEED_DATA",

@@ -7,17 +7,14 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
 from mcp_core.protocol.jsonrpc._codec import strip_white_space
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mcp_core.protocol.revisions._dialects import Dialect
-    from mcp_core.types import RequestId
+from mcp_core.protocol.revisions._dialects import Dialect
+from mcp_core.types import RequestId
 
 __all__ = ["UNREAD_RESPONSES", "MessageKind", "Outbox", "Outgoing"]
 

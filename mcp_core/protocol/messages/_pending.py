@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from mcp_core._errors import ConnectionLost, PeerError, RemoteProtocolError
 
 from ._events import (
     ConnectionClosed,
     ErrorReceived,
+    Event,
     InputRequested,
     ProgressReceived,
     ResultReceived,
     TaskCreated,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ._events import Event
 
 __all__ = [
     "IgnoredRequest",

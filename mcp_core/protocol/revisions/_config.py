@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,17 +24,14 @@ from ._dialects import ALL, DIALECTS, Dialect, dialects_of
 from ._methods import TASKS, Method, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mcp_core.types import CacheableResult
-
-    from ._declared_uris import DeclaredUris
 
 __all__ = [
     "META_LABEL",
     "PROBE_TIMEOUT",
     "CacheHint",
     "Config",
+    "DeclaredUris",
     "DialectConfig",
 ]
 
@@ -122,6 +120,16 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
         )
         self[dialect] = dialect_config
         return dialect_config
+
+
+class DeclaredUris(Protocol):
+    """The resources and resource templates of a server."""
+
+    def declared_uri(self, uri: str) -> str:
+        """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""
+
+    def declared_template(self, text: str) -> str:
+        """Return a resource template as it is declared, or `text` if none has its normal form."""
 
 
 class Config:

@@ -7,26 +7,19 @@ the one that is read.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from mcp_core.types import PromptReference
 
-__all__ = ["NAMES_URI", "DeclaredUris", "with_declared_uris"]
+if TYPE_CHECKING:
+    from ._config import DeclaredUris
+
+__all__ = ["NAMES_URI", "with_declared_uris"]
 
 # The requests whose handlers and middleware get the URI as it is declared.
 NAMES_URI: Final = frozenset({"resources/read", "completion/complete"})
-
-
-class DeclaredUris(Protocol):
-    """The resources and resource templates of a server."""
-
-    def declared_uri(self, uri: str) -> str:
-        """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""
-
-    def declared_template(self, text: str) -> str:
-        """Return a resource template as it is declared, or `text` if none has its normal form."""
 
 
 def with_declared_uris(method: str, params: Any, declared: DeclaredUris, most_uris: int = 1) -> Any:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import operator
 import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -36,9 +37,6 @@ from mcp_core.types._revisions import (
 )
 
 from ._methods import METHODS, NEVER, Method, Role
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 __all__ = [
     "ALL",

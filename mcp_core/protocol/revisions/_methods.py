@@ -13,9 +13,10 @@ schema of each revision.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
 from mcp_core import types as t
@@ -27,11 +28,6 @@ from mcp_core.types._revisions import (
     R_2025_11_25,
     R_2026_07_28,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from msgspec import Raw
 
 __all__ = ["INPUTS", "METHODS", "NEVER", "TASKS", "Method", "Role", "Step"]
 

@@ -10,23 +10,18 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Mapping
+from typing import Any
 
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
+from mcp_core.protocol.revisions._dialects import Dialect
+from mcp_core.registry.functions._function import Function, Injected
+from mcp_core.registry.tasks._options import TaskOptions
 from mcp_core.types import ErrorData, Result
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
-
-    from msgspec import Raw, Struct
-
-    from mcp_core.protocol.revisions._dialects import Dialect
-    from mcp_core.registry.functions._function import Function, Injected
-    from mcp_core.registry.tasks._options import TaskOptions
-
 
 __all__ = ["Invocation"]
 

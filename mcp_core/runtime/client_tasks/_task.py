@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec import UNSET, Struct
@@ -11,15 +12,14 @@ from msgspec import UNSET, Struct
 from mcp_core import types as t
 from mcp_core._errors import LocalProtocolError, McpTrioError
 from mcp_core._patterns import compile_on_first_use
+from mcp_core.client._calls import CallOptions, CallSteps
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.tasks._record import FINAL_STATUSES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-
     from msgspec import Raw
 
-    from mcp_core.client._calls import CallOptions, CallSteps, PendingCall
+    from mcp_core.client._calls import PendingCall
 
 __all__ = ["ClientTask", "InvalidTaskReference", "TaskReference", "TaskState", "TaskSteps"]
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
+from collections.abc import Callable
+from typing import Final, Literal, Self, TypeAlias
 
 from msgspec import Struct
 
 from mcp_core.host._supervision import ServerStatus
 
-from ._runtime import Signal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ._runtime import HostRuntime
+from ._runtime import HostRuntime, Signal
 
 __all__ = ["HostChange", "HostChangeKind", "HostChanges"]
 

@@ -9,40 +9,40 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from mcp_core import types as t
 from mcp_core._errors import CallTimeout
 from mcp_core._keywords import shows_keywords
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core._text import escape_text
 from mcp_core.client._calls import CallOptions
-from mcp_core.host._approvals import ApprovalRequired
+from mcp_core.host._approvals import ApprovalRequired, ToolRule
 from mcp_core.host._errors import CallDenied, ServerUnavailable, TooManyCalls
-from mcp_core.host._supervision import ServerEvent
+from mcp_core.host._names import NameCollision
+from mcp_core.host._supervision import ServerEvent, ServerStatus
+from mcp_core.host.catalog._merged import (
+    HostPrompt,
+    HostResource,
+    HostResourceTemplate,
+    HostTool,
+)
+from mcp_core.host.catalog._server import ServerCatalog
+from mcp_core.runtime._client import AbstractClient
 
 from ._audit_log import CallInProgress, CallRecorder
-from ._options import HostLimits
+from ._changes import HostChanges
+from ._options import ApprovalStore, HostLimits, HostOptions
+from ._questions import DefinitionsQuestion, ServerQuestion
 from ._servers import HOST_TIMEOUT, HostedServers, by_name, name_some
+from ._source import ServerSource
 
 if TYPE_CHECKING:
-    from mcp_core import types as t
-    from mcp_core.host._approvals import ToolRule
     from mcp_core.host._audit import CallOutcome
-    from mcp_core.host._names import NameCollision
-    from mcp_core.host._supervision import ServerStatus
-    from mcp_core.host.catalog._merged import (
-        HostPrompt,
-        HostResource,
-        HostResourceTemplate,
-        HostTool,
-    )
-    from mcp_core.host.catalog._server import ServerCatalog
-    from mcp_core.runtime._client import AbstractClient
     from mcp_core.runtime.client_tasks._task import ClientTask
 
-    from ._changes import HostChanges
-    from ._options import ApprovalStore, HostOptions
-    from ._questions import DefinitionsQuestion, ServerQuestion
     from ._runtime import HostRuntime
     from ._server import HostedServer
-    from ._source import ServerSource
+else:
+    ClientTask = type_on_first_use("mcp_core.runtime.client_tasks._task", "ClientTask")
 
 __all__ = ["AbstractHost"]
 

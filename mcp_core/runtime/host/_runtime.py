@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from mcp_core.runtime._job import Job
-    from mcp_core.runtime._runtime import EventLike
+from mcp_core.runtime._job import Job
+from mcp_core.runtime._runtime import EventLike
 
 __all__ = ["HostRuntime", "Signal"]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from mcp_core.client._options import ClientConfigOptions
 from mcp_core.host._launch import ServerLaunch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mcp_core.client._options import ClientConfigOptions
-    from mcp_core.host.config._servers import ConfigInput
-    from mcp_core.runtime._client import AbstractClient
+from mcp_core.host.config._servers import ConfigInput
+from mcp_core.runtime._client import AbstractClient
 
 __all__ = ["ClientConnection", "ServerSource"]
 
 # A context manager: entering it connects; leaving it closes the connection and ends the server.
-ClientConnection: TypeAlias = "AbstractAsyncContextManager[AbstractClient]"
+ClientConnection: TypeAlias = AbstractAsyncContextManager[AbstractClient]
 
 
 class ServerSource(abc.ABC):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mcp_core.host.config._variables import ExpandedServer
 from mcp_core.registry import Server
 from mcp_core.urls import URL_TRANSPORTS, url_transport
 
 from ._source import ServerSource
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mcp_core.host.config._variables import ExpandedServer
 
 __all__ = ["EntrySource", "check_target", "target_secrets"]
 

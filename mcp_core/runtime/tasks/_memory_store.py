@@ -8,25 +8,27 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from heapq import heapify, heappop, heappush
 from itertools import count, islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
+from mcp_core.tasks import (
+    TaskKey,
+    TaskLimitName,
+    TaskQuota,
+    TaskQuotaExceeded,
+    TaskRecord,
+    TaskStoreError,
+)
 from mcp_core.tasks._leases import LeaseObserver, WorkerLease
 
+from ._runtime import TaskRuntime
 from ._watch import TaskWatch
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
-
-    from ._runtime import TaskRuntime
 
 __all__ = ["NOT_OPEN", "MemoryTaskStore"]
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
-from mcp_core.runtime._runtime import Runtime
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
-    from mcp_core.protocol.input_requests._request_state import KeyRing
-    from mcp_core.runtime._job import Job
-    from mcp_core.runtime._runtime import EventLike
+from mcp_core.protocol.input_requests._request_state import KeyRing
+from mcp_core.runtime._job import Job
+from mcp_core.runtime._runtime import EventLike, Runtime
 
 __all__ = ["TaskRuntime"]
 

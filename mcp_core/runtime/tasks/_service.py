@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
@@ -17,9 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError
+from mcp_core.protocol.messages._events import Peer
+from mcp_core.registry._input_requests import InputCollector
+from mcp_core.registry._server import Server
+from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.runtime._runtime import LAST_GRACE
-from mcp_core.runtime._service import ignored_cancellation, name_of_request
-from mcp_core.tasks._record import TaskKey, TaskLimits
+from mcp_core.runtime._service import Service, ignored_cancellation, name_of_request
+from mcp_core.tasks._record import TaskCall, TaskKey, TaskLimits, TaskRecord
 from mcp_core.tasks._states import INTERNAL_ERROR, Fail, TaskExpired, transition
 from mcp_core.tasks._store import TaskStoreError
 from mcp_core.types import ErrorData
@@ -29,19 +34,11 @@ from ._memory_store import MemoryTaskStore
 from ._records import STORE, TaskRecords, run_now
 from ._requests import TaskQuestion, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
+from ._runtime import TaskRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-
-    from mcp_core.protocol.messages._events import Peer
-    from mcp_core.registry._input_requests import InputCollector
-    from mcp_core.registry._server import Server
-    from mcp_core.registry.entries._invocation import Invocation
-    from mcp_core.runtime._service import Service
-    from mcp_core.tasks._record import TaskCall, TaskRecord
     from mcp_core.tasks._store import TaskLimitName
 
-    from ._runtime import TaskRuntime
 
 __all__ = ["TaskService"]
 

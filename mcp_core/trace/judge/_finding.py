@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from ._sides import Side
-    from .rows import Level
+from ._sides import Side
+from .rows import Level
 
 __all__ = ["Finding"]
 

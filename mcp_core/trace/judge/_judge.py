@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace._format import DamagedLine
+from mcp_core.trace._format import DamagedLine, TraceHeader, TraceLine
 from mcp_core.trace._ids import GivenTexts
 
 from ._conversation_table import ConversationTable
 from ._exchange_judge import ExchangeJudge
+from ._finding import Finding
 from ._message_judge import MessageJudge
 from ._report import JudgeReport
 from ._revisions import FACTS
@@ -25,9 +26,6 @@ from .rules import rules_for
 if TYPE_CHECKING:
     from collections import Counter
 
-    from mcp_core.trace._format import TraceHeader, TraceLine
-
-    from ._finding import Finding
     from ._sides import Side
     from .conversation._conversation import ConversationState
 

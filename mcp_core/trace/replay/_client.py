@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import lookup
 
 from ._keys import hidden_pointers
 from ._mapping import ValueMapping
-from ._recorded import decode_message, describe_request, encode_message
+from ._recorded import (
+    RecordedMessage,
+    RecordedSession,
+    decode_message,
+    describe_request,
+    encode_message,
+)
 from ._turns import LONG_LIVED, ServerMessage, Turn, turns_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ._recorded import RecordedMessage, RecordedSession
 
 __all__ = ["RESPONSE_TIMEOUT", "ReplayClient"]
 

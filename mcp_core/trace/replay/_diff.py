@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -35,8 +36,6 @@ from ._turns import Turn, turns_of
 from ._volatile import EqualIds, RecordingTime, may_be_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ._recorded import RecordedMessage, RecordedSession
 
 __all__ = ["ChangedValue", "DifferenceKind", "TraceDiff", "TraceDifference", "diff_traces"]

@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcp_core._limits import CLIENT_LIMITS
 from mcp_core._version import __version__
@@ -20,20 +21,15 @@ from mcp_core.http.wire._mcp_headers import (
     message_headers,
 )
 from mcp_core.http.wire._media_types import is_event_stream
-from mcp_core.http.wire._messages import Body, Head, RequestHead, header
+from mcp_core.http.wire._messages import Action, Body, Head, Headers, RequestHead, header
 from mcp_core.http.wire._sse import EventTooLong, SseDecoder, last_event_id
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.protocol.schema._param_headers import param_headers
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META, lookup
+from mcp_core.urls._url import Url
 
 from ._recorded import decode_message, encode_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from mcp_core.http.wire._messages import Action, Headers
-    from mcp_core.urls._url import Url
 
 __all__ = ["ReplayHttpClient", "ReplayRequest"]
 

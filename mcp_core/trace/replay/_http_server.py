@@ -11,22 +11,20 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.http.wire._fetch_metadata import sent_by_foreign_page
+from mcp_core.http.wire._host_origin import HostOriginPolicy
 from mcp_core.http.wire._mcp_headers import SESSION_ID
-from mcp_core.http.wire._messages import Action, Body, End, Head, RequestHead
+from mcp_core.http.wire._messages import Action, Body, End, Head, Headers, RequestHead
 from mcp_core.http.wire._sse import encode_event
 
 from ._recorded import decode_message, encode_message
+from ._server import ReplayServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcp_core.http.wire._host_origin import HostOriginPolicy
-    from mcp_core.http.wire._messages import Headers
-
-    from ._server import ReplayOutput, ReplayServer, ReplaySession
+    from ._server import ReplayOutput, ReplaySession
 
 __all__ = ["ReplayExchange", "ReplayHttpServer"]
 

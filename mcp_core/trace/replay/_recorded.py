@@ -10,23 +10,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from msgspec import Struct
 
 from mcp_core._nesting import depth_exceeds
 from mcp_core.protocol.revisions._methods import METHODS
-from mcp_core.trace._format import DamagedLine, InvalidTrace
+from mcp_core.trace._format import DamagedLine, InvalidTrace, TraceHeader, TraceLine
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._json_redaction import decode_string, values_of
 from mcp_core.trace._messages import Sender
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mcp_core.trace._format import TraceHeader, TraceLine
 
 __all__ = [
     "MAX_TRACE_BYTES",

@@ -26,11 +26,16 @@ from mcp_core.trace._members import META, lookup
 from ._differences import find_differences
 from ._keys import format_pointer
 from ._matching import TurnIndex
-from ._recorded import decode_message, describe_request, encode_message
+from ._recorded import (
+    RecordedMessage,
+    RecordedTrace,
+    decode_message,
+    describe_request,
+    encode_message,
+)
 from ._turns import SUBSCRIPTION_ID, Turn, turns_of
 
 if TYPE_CHECKING:
-    from ._recorded import RecordedMessage, RecordedTrace
     from ._turns import ServerMessage
 
 __all__ = ["ReplayOutput", "ReplayServer", "ReplaySession"]

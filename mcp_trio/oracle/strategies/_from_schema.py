@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ._values import json_values, texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from hypothesis.strategies import DrawFn, SearchStrategy
 
 __all__ = ["from_schema", "nearly_valid"]
 

@@ -7,8 +7,8 @@ Rules of this file:
 2. `malformed` gives JSON that is almost a JSON-RPC message. `damaged` works on any bytes.
 """
 
-from __future__ import annotations
-
+# Annotations are evaluated here: hypothesis copies them to functions of another module, in which
+# their names mean nothing.
 import json
 from collections.abc import Callable, Sequence
 from itertools import pairwise

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from mcp_core.trace.judge._revisions import Revisions, newest_entry, span
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["CHECKED_LEVELS", "Level", "Requirement", "Role", "rows"]
 
