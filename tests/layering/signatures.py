@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, ForwardRef
+from typing import TYPE_CHECKING, Any, Final, ForwardRef, get_args
 
 import msgspec
 
@@ -50,7 +50,7 @@ def _entries(name: str, value: object, *, is_wire: bool) -> Iterator[tuple[str, 
     elif isinstance(value, type):
         # Wire types have the members in the specification's schema, which has tests of its own.
         yield name, [] if is_wire else list(_lines_of_class(value))
-        for member, found in _members(value).items():
+        for member, found in members(value).items():
             if isinstance(found, FunctionType):
                 yield f"{name}.{member}", _lines_of_function(found)
             elif isinstance(found, property | functools.cached_property):
@@ -59,12 +59,12 @@ def _entries(name: str, value: object, *, is_wire: bool) -> Iterator[tuple[str, 
                 yield f"{name}.{member}", [f"-> {getter.__annotations__.get('return')}"]
 
 
-def _members(cls: type) -> dict[str, object]:
+def members(cls: type) -> dict[str, object]:
     """Return the public methods and properties that no other public class defines."""
     members: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         is_ours = base.__module__.startswith("mcp_")
-        if is_ours and (base is cls or by_name().get(base.__name__) is not base):
+        if base is cls or (is_ours and by_name().get(base.__name__) is not base):
             members |= vars(base)
     return {
         name: value.__func__ if isinstance(value, classmethod | staticmethod) else value
@@ -130,9 +130,11 @@ def _line(name: str, hint: object, default: object, absent: object = _EMPTY) -> 
 
 
 def _text(hint: object) -> str:
-    if isinstance(hint, ForwardRef):  # of `shows_keywords`
+    if isinstance(hint, ForwardRef):  # of a TypedDict
         return hint.__forward_arg__
-    return hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    if isinstance(hint, str) or get_args(hint):
+        return str(hint)
+    return getattr(hint, "__name__", str(hint))
 
 
 def _shown(value: Any) -> str:
