@@ -154,35 +154,6 @@ def read_page(app: Sphinx, page: str, source: list[str]) -> None:
 _CODE: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
-def define_names_for_types() -> None:
-    """Define what modules define for types only, so that annotations can be evaluated."""
-    for package in PUBLIC:
-        names_of(package)
-    waiting = [
-        (module, statement)
-        for name, module in list(sys.modules.items())
-        if name.startswith("mcp_") and module.__file__ is not None
-        for block in ast.parse(Path(module.__file__).read_text("utf-8")).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for statement in block.body
-    ]
-    while waiting:
-        left = [each for each in waiting if not _is_executed(*each)]
-        if len(left) == len(waiting):
-            raise RuntimeError(f"cannot be defined: {[ast.unparse(each) for _, each in left]}")
-        waiting = left
-
-
-def _is_executed(module: ModuleType, statement: ast.stmt) -> bool:
-    """Execute a statement in a module. Return False if it needs another one first."""
-    try:
-        code = compile(ast.Module([statement], []), str(module.__file__), "exec")
-        exec(code, vars(module))  # noqa: S102 (our own source)
-    except (ImportError, NameError):
-        return False
-    return True
-
-
 def names_of(package: str) -> list[str]:
     """Return the public names of a package."""
     return [name for name in importlib.import_module(package).__all__ if name != "__version__"]
@@ -221,7 +192,6 @@ def is_top_level(place: str, package: str) -> bool:
     return place.rpartition(".")[0] == package
 
 
-define_names_for_types()
 HOME: Final = dict(reversed(list(homes())))
 # Where a class is defined -> its public name, for annotations.
 DEFINED: Final = {
