@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import ExitStack, closing, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from mcp_core import Connection, ConnectionLost, Role
+from mcp_core.drivers import NoOptions, refuse_keywords, shows_keywords
 from mcp_core.registry import Server
 from mcp_core.runtime import LAST_GRACE
 
@@ -124,7 +125,10 @@ async def serve_connection(
     return link.write_error
 
 
-async def serve_stdio(server: Server, *, record: Record = None) -> None:
+@shows_keywords(NoOptions)
+async def serve_stdio(
+    server: Server, *, record: Record = None, **_other: Unpack[NoOptions]
+) -> None:
     """Serve the client that started this process with `server`, until it closes stdin.
 
     What is printed meanwhile goes to stderr. After the end of stdin handlers get one second.
@@ -140,9 +144,11 @@ async def serve_stdio(server: Server, *, record: Record = None) -> None:
         OSError: the file of `record` cannot be opened.
         ConnectionLost: stdout cannot be written, although the client hasn't closed it.
         RuntimeError: the caller isn't in an event loop of asyncio.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
+    refuse_keywords(_other, serve_stdio, "serve_stdio()")
     await _serve_stdio(server, record)
 
 
@@ -175,7 +181,8 @@ async def _end_with_writer(reader: asyncio.StreamReader, writer: asyncio.StreamW
     reader.feed_eof()
 
 
-def run(server: Server, *, record: Record = None) -> None:
+@shows_keywords(NoOptions)
+def run(server: Server, *, record: Record = None, **_other: Unpack[NoOptions]) -> None:
     """Serve `server` over stdio: the `main` of a server file, for the main thread.
 
     It ends when the client closes stdin. The first SIGINT or SIGTERM cancels what runs, so that
@@ -196,7 +203,9 @@ def run(server: Server, *, record: Record = None) -> None:
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread has a running event loop already.
         ValueError: this isn't the main thread, the only one that can handle signals.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
     """
+    refuse_keywords(_other, run, "run()")
     caught: list[int] = []
 
     async def main() -> None:

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
-__all__ = ["check_keywords", "check_keywords_of", "shows_keywords"]
+__all__ = [
+    "NoOptions",
+    "check_keywords",
+    "check_keywords_of",
+    "refuse_keywords",
+    "shows_keywords",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# By option of other libraries for MCP: the same option here or, as a text with spaces, the cure.
-OTHER_NAMES: Final[dict[str, str]] = {
-    "tags": "there are no tags: put what a client may know into `meta`, and keep the rest yourself",
-    "elicitation_handler": "on_elicit",
-    "elicitation_callback": "on_elicit",
-    "sampling_handler": "on_sample",
-    "sampling_callback": "on_sample",
-    "roots": "on_roots",
-    "list_roots_callback": "on_roots",
-    "log_handler": "on_log",
-    "logging_callback": "on_log",
-    "client_info": "info",
-    "init_timeout": "initialize_timeout",
-    "progress_handler": "progress",
-    "progress_callback": "progress",
-    "read_timeout_seconds": "timeout",
-    "request_timeout": "timeout",
-}
+
+class NoOptions(TypedDict):
+    """The options of a function beside its parameters: none, except in calls that raise.
+
+    ::
+
+        @shows_keywords(NoOptions)
+        def run(server: Server, *, grace: float = 5.0, **_other: Unpack[NoOptions]) -> None:
+            refuse_keywords(_other, run, "run()")
+    """
 
 
 def check_keywords(options: Mapping[str, object], kind: type, function: str) -> None:
@@ -57,15 +55,30 @@ def check_keywords_of(options: Mapping[str, object], called: Callable[..., Any],
     check_names(options, known, name)
 
 
+def refuse_keywords(options: Mapping[str, object], called: Callable[..., Any], name: str) -> None:
+    """Refuse all of `options`, which `called` got in `**_other: Unpack[NoOptions]`.
+
+    `name` is the function that they were given to, for the error text.
+
+    Raises:
+        TypeError: as by `check_keywords`.
+    """
+    if options:
+        check_names(options, inspect.signature(called).parameters, name)
+
+
 def check_names(options: Mapping[str, object], known: Mapping[str, object], function: str) -> None:
     """Raise `TypeError` for the first of `options` that isn't `known`, with a similar name."""
     if options.keys() <= known.keys():
         return
-    from difflib import get_close_matches  # on first use: only for the error
+    # On first use: only for the error.
+    from difflib import get_close_matches
+
+    from mcp_core._other_names import other_option
 
     name = next(name for name in options if name not in known)
     similar = get_close_matches(name, known, 1)
-    hint = OTHER_NAMES.get(name, "")
+    hint = other_option(function, name)
     if hint in known:
         hint = f"here it is {hint!r}"
     elif " " not in hint:

@@ -7,8 +7,10 @@ from typing import Final
 __all__ = [
     "CLIENT",
     "CONTEXT",
+    "OPTIONS",
     "SERVER",
     "missing_attribute",
+    "other_option",
 ]
 
 _ASGI: Final = "`mcp_trio.asgi(server)` is the ASGI application, on asyncio `mcp_asyncio_shim.asgi`"
@@ -94,6 +96,172 @@ CLIENT: Final[dict[str, str]] = {
         ("call_tool_mcp", "list_tools_mcp", "read_resource_mcp", "get_prompt_mcp"), _WHOLE
     ),
 }
+
+
+_BY_SERVER: Final = "`mcp_trio.run_http(server, {}=...)` has it"
+_BY_HTTP: Final = "`mcp_trio.serve_http(server, {}=...)` has it"
+_AUTH: Final = (
+    "give an `OAuthResourceServer` or `ApiKeys` to what serves: "
+    "`mcp_trio.run_http(server, auth=...)`"
+)
+_SESSIONS: Final = "write `sessions=False`, which `mcp_trio.serve_http` and `mcp_trio.asgi` have"
+_HOSTS: Final = (
+    "name them in `hosts` and `origins`, which `mcp_trio.serve_http` and `mcp_trio.asgi` have"
+)
+_LIMITS: Final = "it is one of `HttpLimits`, for `mcp_trio.serve_http(server, limits=...)`"
+_LEVEL: Final = (
+    "set the level of the logger `mcp_trio` or `mcp_asyncio_shim`, by Python's `logging`"
+)
+_TWICE: Final = "a name that is declared twice always raises `DeclarationError`"
+_NO_TAGS: Final = (
+    "there are no tags: put what a client may know into `meta`, and keep the rest yourself"
+)
+_OVER_HTTP: Final = (
+    "this serves over stdio: `mcp_trio.run_http(server)` serves over HTTP, "
+    "on asyncio `mcp_asyncio_shim.asgi(server)` in an ASGI server"
+)
+_STDIO: Final[dict[str, str]] = dict.fromkeys(
+    """
+    transport host port path mount_path sse_path streamable_http_path auth stateless stateless_http
+    json_response reply hosts origins middleware uvicorn_config transport_security
+    """.split(),
+    _OVER_HTTP,
+)
+_BY_CALL: Final = "each call has it: `client.call_tool(name, arguments, {}=...)`"
+# By function, and by an option that others have: the option here or, as a text with spaces, what to
+# write. A function's own texts come before those under "".
+OPTIONS: Final[dict[str, dict[str, str]]] = {
+    "": {
+        "tags": _NO_TAGS,
+        # of clients and their calls
+        "elicitation_handler": "on_elicit",
+        "elicitation_callback": "on_elicit",
+        "sampling_handler": "on_sample",
+        "sampling_callback": "on_sample",
+        "sampling_capabilities": "sampling",
+        "roots": "on_roots",
+        "list_roots_callback": "on_roots",
+        "log_handler": "on_log",
+        "logging_callback": "on_log",
+        "client_info": "info",
+        "init_timeout": "initialize_timeout",
+        "progress_handler": "progress",
+        "progress_callback": "progress",
+        "read_timeout_seconds": "timeout",
+        "request_timeout": "timeout",
+        "prior_discover": "known_peer",
+        "verify": "tls",
+        "args": "write the command and its arguments as one list of words",
+        "message_handler": "each notification has an option, such as `on_log`; changes of lists "
+        "come from `client.listen`",
+        "raise_on_error": "write `result.raise_for_error()`",
+        # of what serves over HTTP
+        "streamable_http_path": "path",
+        "allowed_hosts": "hosts",
+        "allowed_origins": "origins",
+        "transport_security": _HOSTS,
+        "host_origin_protection": _HOSTS,
+        "stateless": _SESSIONS,
+        "stateless_http": _SESSIONS,
+        "json_response": 'write `reply="json"`',
+        "transport": "Streamable HTTP and WebSockets are served always, and HTTP+SSE at `sse_path`",
+        "host": "the program that serves the application has it; the server's names are `hosts`",
+        "port": "the program that serves the application has it",
+        "retry_interval": "each stream asks clients to reconnect after a second",
+        "event_store": "events are kept in memory, within the `HttpLimits` of "
+        "`mcp_trio.serve_http(server, limits=...)`",
+        "max_request_body_size": "it is `Limits.message`, for `Server(limits=...)`",
+        "max_sessions": _LIMITS,
+        "session_idle_timeout": _LIMITS,
+        "uvicorn_config": "`mcp_trio.serve_http` has options of its own, and uvicorn can serve "
+        "`mcp_trio.asgi`",
+        "middleware": "wrap `mcp_trio.asgi(server)`, and serve that with an ASGI server",
+        "show_banner": "nothing is printed",
+        "log_level": _LEVEL,
+        "debug": _LEVEL,
+        # of declarations
+        "structured_output": "the return annotation decides, or `output_schema`",
+        "run_in_thread": "thread",
+        "security": "each variable is checked; `unchecked=` leaves some out",
+        "enabled": "what clients must not see is removed by `server.remove_tool` and the like",
+    },
+    "connect()": {
+        **dict.fromkeys(
+            ("timeout", "read_timeout_seconds", "request_timeout"), _BY_CALL.format("timeout")
+        ),
+        **dict.fromkeys(("progress_handler", "progress_callback"), _BY_CALL.format("progress")),
+        "auto_initialize": "the block of `connect` begins with it",
+        "mode": "`versions` has the revisions that may be spoken",
+    },
+    "@server.tool": {
+        "timeout": "the function limits itself, such as by `trio.fail_after(seconds)`",
+        "auth": "scopes are given by name: `OAuthResourceServer(..., tool_scopes={...})`",
+        "exclude_args": "a parameter that the model must not see is one of type `Context`",
+    },
+    "Server()": {
+        "host": _BY_SERVER.format("host"),
+        "port": _BY_SERVER.format("port"),
+        "path": _BY_SERVER.format("path"),
+        "mount_path": _BY_SERVER.format("path"),
+        "streamable_http_path": _BY_SERVER.format("path"),
+        "sse_path": _BY_SERVER.format("sse_path"),
+        "message_path": "HTTP+SSE has one path: " + _BY_SERVER.format("sse_path"),
+        "json_response": 'write `mcp_trio.run_http(server, reply="json")`',
+        "stateless_http": "write `mcp_trio.serve_http(server, sessions=False)`",
+        "transport_security": _BY_HTTP.format("hosts"),
+        "auth": _AUTH,
+        "token_verifier": _AUTH,
+        "auth_server_provider": "servers check tokens, and issue none: " + _AUTH,
+        "middleware": "declare each with the decorator `server.middleware`",
+        "tools": "declare each with `server.add_tool(function)`",
+        "resources": "declare each with `server.add_resource(uri, function)`",
+        "on_list_tools": "declare each with `server.tool`",
+        "on_call_tool": "declare each with `server.tool`",
+        "on_list_resources": "declare each with `server.resource`",
+        "on_read_resource": "declare each with `server.resource`",
+        "on_list_prompts": "declare each with `server.prompt`",
+        "on_get_prompt": "declare each with `server.prompt`",
+        "on_completion": "declare each with `server.completion`",
+        "on_roots_list_changed": "declare it with `server.on_roots_changed`",
+        "dependencies": "install them where the server runs, which starts no environment",
+        "include_tags": _NO_TAGS,
+        "exclude_tags": _NO_TAGS,
+        "on_duplicate": _TWICE,
+        **{
+            f"{prefix}_duplicate_{kind}": _TWICE
+            for prefix in ("on", "warn_on")
+            for kind in ("tools", "resources", "prompts")
+        },
+        "mask_error_details": "clients never see the text of an exception, only of a `ToolError`",
+        "strict_input_validation": 'arguments are always checked strictly: "3" is no integer',
+        "list_page_size": "page_size",
+        "experimental_capabilities": "extensions",
+        "request_state_security": "state_keys",
+        **dict.fromkeys(("cache_hints", "cache_ttl", "cache_scope"), "cache"),
+        "sampling_handler": "there is no other model: `context.sample` asks the client's",
+        "session_state_store": "`context.session_state` is a dict in memory",
+        "client_log_level": "the client sets it",
+        "subscriptions": "clients can always subscribe; `server.changed` says what has changed",
+        "resource_security": "`server.resource` checks each variable; `unchecked=` leaves some out",
+        "dereference_schemas": "schemas are sent as they are declared",
+        "providers": "what a server has is declared, by `server.add_tool` and the like",
+        "transforms": "what a server has is declared, by `server.add_tool` and the like",
+    },
+    "run_http()": dict.fromkeys(
+        """
+        tls origins routes sessions limits trusted_proxies subprotocols max_connections on_exchange
+        stop
+        """.split(),
+        "`mcp_trio.serve_http` has it",
+    ),
+    "run()": _STDIO,
+    "serve_stdio()": _STDIO,
+}
+
+
+def other_option(function: str, name: str) -> str:
+    """Return what `OPTIONS` has for an option of `function`, "" if nothing."""
+    return OPTIONS.get(function, {}).get(name) or OPTIONS[""].get(name, "")
 
 
 def missing_attribute(owner: object, name: str, names: dict[str, str]) -> AttributeError:

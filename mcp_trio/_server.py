@@ -17,12 +17,12 @@ from contextlib import (
     nullcontext,
 )
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, Unpack
 
 import trio
 
 from mcp_core import Connection, ConnectionLost, Role
-from mcp_core.drivers import type_on_first_use
+from mcp_core.drivers import NoOptions, refuse_keywords, shows_keywords, type_on_first_use
 from mcp_core.registry import Server
 from mcp_core.runtime import LAST_GRACE, SHUTDOWN_GRACE
 from mcp_trio.streams._dispatch import Dispatch
@@ -98,12 +98,14 @@ async def serve_stream(
         await serve_conversation(served, recorded, stop, grace, grace)
 
 
+@shows_keywords(NoOptions)
 async def serve_stdio(
     server: Server,
     *,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     record: str | os.PathLike[str] | Recording | None = None,
+    **_other: Unpack[NoOptions],
 ) -> None:
     """Serve the client that started this process, on stdin and stdout.
 
@@ -128,9 +130,11 @@ async def serve_stdio(
             a full disk, for example.
         OSError: the file of `record` cannot be opened.
         RuntimeError: the caller isn't a task of trio.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
 
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
+    refuse_keywords(_other, serve_stdio, "serve_stdio()")
     await _serve_stdio(server, stop, grace, record)
 
 
@@ -327,11 +331,13 @@ async def _watch_reader(sink: int, link: Link) -> None:
         link.abort()
 
 
+@shows_keywords(NoOptions)
 def run(
     server: Server,
     *,
     grace: float = SHUTDOWN_GRACE,
     record: str | os.PathLike[str] | Recording | None = None,
+    **_other: Unpack[NoOptions],
 ) -> None:
     """Serve `server` over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
 
@@ -353,7 +359,9 @@ def run(
         ConnectFailed: stdin or stdout isn't open.
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
     """
+    refuse_keywords(_other, run, "run()")
     from mcp_core.adapters import LastDeadline  # not needed for any other way to serve
 
     try:

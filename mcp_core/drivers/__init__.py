@@ -12,8 +12,10 @@ from mcp_core._on_first_use import names_on_first_use as names_on_first_use
 from mcp_core._on_first_use import type_on_first_use as type_on_first_use
 
 if TYPE_CHECKING:
+    from mcp_core._keywords import NoOptions as NoOptions
     from mcp_core._keywords import check_keywords as check_keywords
     from mcp_core._keywords import check_keywords_of as check_keywords_of
+    from mcp_core._keywords import refuse_keywords as refuse_keywords
     from mcp_core._keywords import shows_keywords as shows_keywords
     from mcp_core._launch_secrets import launch_secrets as launch_secrets
     from mcp_core._secret_patterns import is_secret_field as is_secret_field
@@ -44,6 +46,7 @@ __all__ = [
     "ClientConfigOptions",
     "ConnectionStatus",
     "HandshakeCache",
+    "NoOptions",
     "PendingCall",
     "PendingRequest",
     "answer_form",
@@ -54,6 +57,7 @@ __all__ = [
     "is_secret_field",
     "launch_secrets",
     "names_on_first_use",
+    "refuse_keywords",
     "server_key",
     "shorten_text",
     "shows_keywords",
@@ -61,7 +65,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "mcp_core._keywords": ("check_keywords", "check_keywords_of", "shows_keywords"),
+    "mcp_core._keywords": (
+        "NoOptions",
+        "check_keywords",
+        "check_keywords_of",
+        "refuse_keywords",
+        "shows_keywords",
+    ),
     "mcp_core._launch_secrets": ("launch_secrets",),
     "mcp_core._secret_patterns": ("is_secret_field",),
     "mcp_core._text": ("ByteEscaper", "shorten_text"),

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault
-from mcp_core._keywords import shows_keywords
+from mcp_core._keywords import NoOptions, refuse_keywords, shows_keywords
 from mcp_core._limits import Limits
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.protocol.messages._events import RequestReceived
@@ -148,10 +148,12 @@ class Server:
     Raises:
         ValueError: a version isn't a revision of MCP, an extension or a key has an invalid name,
             `page_size` is below 1, or a key is too short.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
         DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is the
             one for tasks, which this library doesn't serve.
     """
 
+    @shows_keywords(NoOptions)
     def __init__(
         self,
         name: str,
@@ -173,7 +175,9 @@ class Server:
         keep_alive: float | None = None,
         state_keys: Mapping[str, bytes] | None = None,
         tasks: Tasks | None = None,
+        **_other: Unpack[NoOptions],
     ) -> None:
+        refuse_keywords(_other, Server, "Server()")
         self.info = Implementation(
             name=name,
             version=version,

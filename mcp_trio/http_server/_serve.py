@@ -19,11 +19,11 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, Unpack
 
 import trio
 
-from mcp_core.drivers import type_on_first_use
+from mcp_core.drivers import NoOptions, refuse_keywords, shows_keywords, type_on_first_use
 from mcp_core.http import (
     Endpoint,
     HttpLimits,
@@ -88,6 +88,7 @@ class HttpAddress(NamedTuple):
     url: str
 
 
+@shows_keywords(NoOptions)
 async def serve_http(
     server: Server | Mapping[str, Server],
     host: str = "127.0.0.1",
@@ -111,6 +112,7 @@ async def serve_http(
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
+    **_other: Unpack[NoOptions],
 ) -> None:
     """Serve MCP over HTTP/1.1 and HTTP/2, and WebSockets at the same paths, until `stop` is set.
 
@@ -177,10 +179,12 @@ async def serve_http(
             gives scopes to a tool's name, a prompt or a method that doesn't exist; or the metadata
             of two resource servers would be at the same path, because their resources differ only
             in the host.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
 
     Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
     basic/transports; RFC 9112 (HTTP/1.1), RFC 9113 (HTTP/2), RFC 6455 (WebSocket).
     """
+    refuse_keywords(_other, serve_http, "serve_http()")
     check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
     auth_by_path = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
@@ -474,6 +478,7 @@ def _is_loopback(listeners: Sequence[trio.SocketListener]) -> bool:
     return all(name == "::1" or name.startswith("127.") for name in names)
 
 
+@shows_keywords(NoOptions)
 def run_http(
     server: Server | Mapping[str, Server],
     host: str = "127.0.0.1",
@@ -486,6 +491,7 @@ def run_http(
     auth: ResourceServerLike | None = None,
     record: str | os.PathLike[str] | Recording | None = None,
     grace: float = SHUTDOWN_GRACE,
+    **_other: Unpack[NoOptions],
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM arrives. `serve_http` has more options.
 
@@ -516,7 +522,9 @@ def run_http(
         OSError: the file of `record` cannot be opened.
         RuntimeError: this thread is in a run of trio already.
         ValueError: an argument has another form, as for `serve_http`.
+        TypeError: an option is unknown; the text says what other libraries' options are here.
     """
+    refuse_keywords(_other, run_http, "run_http()")
     serve = partial(
         serve_http,
         server,

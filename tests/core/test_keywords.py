@@ -55,7 +55,7 @@ def server() -> Any:
         ),
         (lambda: untyped_trio.asgi(server(), session=False), "did you mean 'sessions'"),
         (lambda: untyped_shim.asgi(server(), session=False), "did you mean 'sessions'"),
-        (lambda: untyped_options.of(host=["a"]), "did you mean 'hosts'"),
+        (lambda: untyped_options.of(hsts=["a"]), "did you mean 'hosts'"),
     ],
 )
 def test_unknown_option_raises_and_names_a_similar_one(

@@ -137,8 +137,10 @@ LAYERS: Final = (
 LAYER_OF: Final = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `mcp_core/__init__.py` exports what an embedder of a `Connection` needs: nothing above that layer.
 LAYER_OF_ROOT: Final = LAYER_OF["protocol.connection"]
-# `ToolError` is raised by a decoded result.
-SAME_LAYER: Final = frozenset({("types", "_errors"), ("_text", "_patterns")})
+# `ToolError` is raised by a decoded result. An unknown option may have another name here.
+SAME_LAYER: Final = frozenset(
+    {("types", "_errors"), ("_text", "_patterns"), ("_keywords", "_other_names")}
+)
 # A folder that may import a part of another folder of its layer.
 PART_OF_SAME_LAYER: Final = {"trace": "mcp_core.http.wire"}  # a trace has what HTTP has on the wire
 
