@@ -35,8 +35,8 @@ SERVER: Final[dict[str, str]] = {
     "streamable_http_app": _ASGI,
     "sse_app": f"{_ASGI}; `sse_path=` adds HTTP+SSE",
     "session_manager": f"{_ASGI}, and its lifespan runs the sessions",
-    "custom_route": "declare the route in an application of Starlette or FastAPI, and mount "
-    "`mcp_trio.asgi(server)` in it",
+    "custom_route": "`mcp_trio.serve_http(server, routes=...)` has plain responses; declare others "
+    "in an application of Starlette or FastAPI, and mount `mcp_trio.asgi(server)` in it",
     "add_middleware": "`server.middleware` is the decorator of a middleware",
     "resource_template": "`server.resource` with a variable in the URI declares a template",
     "add_template": "`server.add_resource` with a variable in the URI declares a template",
