@@ -25,6 +25,7 @@ from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._errors import DeclarationError
 from .functions._pydantic import PydanticType, uses_pydantic
+from .functions._types import prepare_fields
 
 __all__ = [
     "AcceptedElicitation",
@@ -195,6 +196,7 @@ def _form_of_type(fields: type[T]) -> Form[T]:
 
 def _make_schema(fields: Any, label: str) -> dict[str, Any]:
     try:
+        prepare_fields(fields, label)
         kind, _ = _split_metadata(mi.type_info(fields))
         if not isinstance(kind, mi.StructType | mi.DataclassType | mi.TypedDictType) or getattr(
             kind, "array_like", False

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcp_core._errors import McpTrioError
+from mcp_core.registry.functions._aliases import expand_aliases
 from mcp_core.registry.functions._schema import schema_of
 from mcp_core.registry.functions._signature import readable_type
 from mcp_core.registry.functions._types import decode_hook
@@ -74,7 +75,7 @@ class _ResultReader:
 
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
-        self._readable = readable_type(annotation, "returns")
+        self._readable = readable_type(expand_aliases(annotation), "returns")
         self._is_object = schema_of(self._readable).get("type") == "object"
 
     def __repr__(self) -> str:

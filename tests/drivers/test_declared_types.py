@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Optional, TypeVar
 
 import msgspec
 import pydantic
 import pytest
+from typing_extensions import TypeAliasType
 
 from mcp_core.registry import Context, Server
 from mcp_core.types import CallToolResult, TextContent
@@ -22,6 +23,23 @@ from tests.harness.wire.lines import served
 pytestmark = pytest.mark.usefixtures("each_driver")
 
 T = TypeVar("T")
+Rows = TypeAliasType("Rows", "list[list[int]]")
+
+
+class Table(msgspec.Struct):
+    rows: Rows
+    note: pydantic.JsonValue = None
+
+
+class Cat(pydantic.BaseModel):
+    lives: int
+
+
+class Visit(pydantic.BaseModel):
+    day: date
+    guest: Cat | list[str] = []
+
+    model_config = pydantic.ConfigDict(strict=True)
 
 
 class Page(msgspec.Struct, Generic[T]):
@@ -85,6 +103,21 @@ def declared_server() -> Server:
         )
 
     @server.tool
+    def perhaps(found: bool) -> Optional[Annotated[CallToolResult, Folder]]:  # noqa: UP045
+        """Make the result, with a schema, or none."""
+        return CallToolResult(content=[], structured_content={"name": "a"}) if found else None
+
+    @server.tool
+    def turn(table: Table) -> Table:
+        """Turn rows into columns."""
+        return Table([list(column) for column in zip(*table.rows, strict=True)], table.note)
+
+    @server.tool
+    def visit(visit: Visit) -> str:
+        """Visit."""
+        return str(visit.day)
+
+    @server.tool
     def wrong() -> Annotated[CallToolResult, Folder]:
         """Make a result that the schema doesn't describe."""
         return CallToolResult(content=[], structured_content={"folders": 1})
@@ -106,6 +139,11 @@ def declared_server() -> Server:
         """Choose."""
         return f"{kind} {day} {size}"
 
+    _declare_models(server)
+    return server
+
+
+def _declare_models(server: Server) -> None:
     @server.prompt
     def summary() -> Summary:
         return Summary("short")
@@ -118,8 +156,6 @@ def declared_server() -> Server:
     def resource() -> Folder:
         return Folder(name="a")
 
-    return server
-
 
 @pytest.mark.parametrize(
     ("name", "arguments", "data"),
@@ -130,6 +166,7 @@ def declared_server() -> Server:
         ("squares", {"numbers": [1, 2]}, [1, 4]),
         ("made", {}, {"name": "a", "folders": []}),
         ("either_way", {}, {"name": "b", "folders": []}),
+        ("turn", {"table": {"rows": [[1, 2]], "note": [{}]}}, {"rows": [[1], [2]], "note": [{}]}),
     ],
 )
 @pytest.mark.parametrize("version", [C, D, E])
@@ -147,6 +184,21 @@ async def test_tool_of_a_type_answers_with_data_of_its_schema(
         assert schema["type"] == ("object" if isinstance(data, dict) else "array")
     else:
         assert result.structured_content == {"result": data}
+
+
+@pytest.mark.parametrize("version", [C, D, E])
+async def test_optional_result_of_a_declared_model_keeps_its_schema(version: str) -> None:
+    async with either.connect(declared_server(), versions=[version]) as client:
+        tools = {tool.name: tool for tool in await client.list_tools()}
+        found = [
+            (await client.call_tool("perhaps", {"found": each})).structured_content
+            for each in (True, False)
+        ]
+    schema: Any = tools["perhaps"].output_schema
+    data: list[Any] = [{"name": "a", "folders": []}, None]
+    assert found == (data if version == E else [{"result": each} for each in data])
+    described = schema if version == E else schema["properties"]["result"]
+    assert described["anyOf"] == [{"$ref": "#/$defs/Folder"}, {"type": "null"}]
 
 
 async def test_result_that_a_declared_model_does_not_describe_is_an_error() -> None:
@@ -175,6 +227,14 @@ async def test_model_is_a_result_of_prompts_and_resources() -> None:
         ("choose", {"kind": "c"}, 'Invalid argument `kind`: "c" is not one of "a", "b"'),
         ("choose", {"kind": 3}, 'Invalid argument `kind`: 3 is not one of "a", "b"'),
         ("choose", {"day": "now"}, '`day`: "now" is not a date such as 2026-01-31'),
+        ("choose", {"day": 20260131}, "`day`: 20260131 is not a date such as 2026-01-31"),
+        ("visit", {"visit": {"day": 5}}, "day: Input should be a date such as 2026-01-31, not 5"),
+        (
+            "visit",
+            {"visit": {"day": "2026-01-31", "guest": "Tom"}},
+            'guest: Expected one of Cat, list[str], not "Tom" (Cat: Input should be an object; ',
+        ),
+        ("turn", {"table": {"rows": [1]}}, "`table.rows[0]`: expected `array`, got `int`"),
         ("choose", {"size": [1]}, "`size`: expected `bool | int`, got `array`: [1]"),
         ("page", {"numbers": {"items": ["a"]}}, "`numbers.items[0]`: expected `int`, got `str`"),
         ("squares", {"numbers": {"a": 1}}, "`numbers`: expected `array`, got `object`"),

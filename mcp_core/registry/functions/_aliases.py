@@ -2,6 +2,7 @@
 
 1. An alias is replaced by what it stands for. Only one that contains itself stays, as an `Alias`.
 2. An alias that stands for itself, without a list or an object in between, describes no value.
+3. Quoted names in an alias are those of its module, or else of the function that uses it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,20 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, ForwardRef
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final, ForwardRef, TypeAlias
 
-__all__ = ["Alias", "evaluate", "expand_aliases"]
+import msgspec
+
+__all__ = ["Alias", "contains_alias", "evaluate", "expand_aliases", "expand_fields"]
 
 _UNIONS: Final = (typing.Union, types.UnionType)
+_CONTAINS_ITSELF: Final = (
+    "an alias that contains itself is read only in a Struct, without the Struct's type parameters, "
+    "and in a pydantic model; use one of these, or Any"
+)
+# Returns an annotation with its quoted names replaced. The mapping has further names.
+_Evaluate: TypeAlias = Callable[[Any, Mapping[str, Any]], Any]
 
 
 class Alias:
@@ -48,18 +57,65 @@ def evaluate(annotation: Any, names: Mapping[str, Any], local: Mapping[str, Any]
     )["it"]
 
 
-def expand_aliases(annotation: Any, names: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
+def _evaluate_in(module: str, annotation: Any, local: Mapping[str, Any]) -> Any:
+    """Return an annotation evaluated with the names of the module that is called `module`."""
+    # Of a class, `get_type_hints` finds the module, which the core cannot import.
+    holder = type("Holder", (), {"__module__": module, "__annotations__": {"it": annotation}})
+    return typing.get_type_hints(holder, localns=dict(local), include_extras=True)["it"]
+
+
+def expand_aliases(
+    annotation: Any, names: Mapping[str, Any] | None = None, local: Mapping[str, Any] | None = None
+) -> Any:
     """Return an evaluated annotation without aliases. `names` and `local` are its namespaces.
 
     Raises:
         TypeError: an alias stands for itself.
         Exception: what an alias stands for cannot be evaluated.
     """
-    return _expand(annotation, {**names, **local}, {}, ())
+    known = {**(names or {}), **(local or {})}
+    return _expand(annotation, lambda part, more: evaluate(part, known, more), {}, ())
+
+
+def expand_fields(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, type[Any], Any]]:
+    """Yield each field with an alias: its name, the class that annotates it, the expanded type.
+
+    Args:
+        cls: the class.
+        hints: its fields' types, evaluated.
+
+    Raises:
+        TypeError: an alias cannot be expanded or read. The text names the field.
+    """
+    for name, hint in hints.items():
+        owner = next(each for each in cls.__mro__ if name in getattr(each, "__annotations__", ()))
+        inside = dict(vars(owner))
+
+        def resolve(
+            part: Any, more: Mapping[str, Any], owner: Any = owner, inside: Any = inside
+        ) -> Any:
+            return _evaluate_in(owner.__module__, part, {**inside, **more})
+
+        try:
+            expanded = _expand(hint, resolve, {}, ())
+        except Exception as exc:  # so is what an alias stands for
+            raise TypeError(f"field {name!r} of {owner.__name__}: {exc}") from exc
+        # A reader in the annotations of another class would be in the way of other libraries.
+        if contains_alias(expanded) and (
+            not issubclass(owner, msgspec.Struct) or getattr(hint, "__parameters__", None)
+        ):
+            raise TypeError(f"field {name!r} of {owner.__name__}: {_CONTAINS_ITSELF}")
+        if expanded is not hint:
+            yield name, owner, expanded
+
+
+def contains_alias(annotation: Any) -> bool:
+    """Return True if an expanded annotation has an `Alias`, which contains itself."""
+    return isinstance(annotation, Alias) or any(map(contains_alias, typing.get_args(annotation)))
 
 
 def _expand(
-    part: Any, names: Mapping[str, Any], opened: Mapping[Any, Alias], direct: tuple[Any, ...]
+    part: Any, evaluate: _Evaluate, opened: Mapping[Any, Alias], direct: tuple[Any, ...]
 ) -> Any:
     """Expand `part`, a part of the values of the aliases in `opened`.
 
@@ -79,19 +135,19 @@ def _expand(
             return opened[key]
         alias = Alias(re.sub(r"\W+", "_", name).strip("_"))
         if is_name:
-            value = evaluate(part, names, {})
+            value = evaluate(part, {})
         else:
-            value, names = _value_of(part, origin, names)
-        alias.value = _expand(value, names, {**opened, key: alias}, (*direct, key))
+            value, evaluate = _value_of(part, origin, evaluate)
+        alias.value = _expand(value, evaluate, {**opened, key: alias}, (*direct, key))
         return alias if alias.is_used else alias.value
     if origin is Annotated:
-        inner = _expand(part.__origin__, names, opened, direct)
+        inner = _expand(part.__origin__, evaluate, opened, direct)
         return part if inner is part.__origin__ else Annotated[inner, *part.__metadata__]
     if origin is None or origin is typing.Literal:
         return part
     args = typing.get_args(part)
     inside = direct if origin in _UNIONS else ()
-    expanded = tuple(_expand(each, names, opened, inside) for each in args)
+    expanded = tuple(_expand(each, evaluate, opened, inside) for each in args)
     if all(new is old for new, old in zip(expanded, args, strict=True)):
         return part
     return typing.Union[expanded] if origin in _UNIONS else origin[expanded]  # noqa: UP007
@@ -107,13 +163,21 @@ def _is_json_value(part: Any) -> bool:
     return getattr(part, "__name__", "") == "JsonValue" and module.startswith("pydantic.")
 
 
-def _value_of(part: Any, origin: Any, names: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """Return the type that an alias stands for, and the names in it.
+def _value_of(part: Any, origin: Any, evaluate: _Evaluate) -> tuple[Any, _Evaluate]:
+    """Return the type that an alias stands for, and how quoted names in it are evaluated.
 
-    A quoted name is one of the function's, the alias itself or one of its type parameters.
+    Such a name is the alias itself, one of its type parameters, of its module or the function's.
     """
     alias = origin if _is_alias(origin) else part
-    parameters = {each.__name__: each for each in alias.__type_params__}
-    names = {**names, alias.__name__: alias}
-    value = evaluate(alias.__value__, names, parameters)
-    return (value[typing.get_args(part)] if alias is origin else value), names
+
+    def evaluate_in_alias(annotation: Any, more: Mapping[str, Any]) -> Any:
+        known = {alias.__name__: alias, **more}
+        try:
+            return _evaluate_in(alias.__module__, annotation, known)
+        except NameError:
+            return evaluate(annotation, known)
+
+    value = evaluate_in_alias(
+        alias.__value__, {each.__name__: each for each in alias.__type_params__}
+    )
+    return (value[typing.get_args(part)] if alias is origin else value), evaluate_in_alias

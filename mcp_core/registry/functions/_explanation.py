@@ -1,36 +1,47 @@
 """The values that are allowed where one isn't, for the model that chose it.
 
 msgspec says which argument is invalid and why, but neither what an enum allows nor how a date is
-written. Both are in the JSON Schema. Imported by the first argument that is invalid.
+written. Both are in the JSON Schema. Pydantic says it for each member of a union, but not that it
+is one. Imported by the first argument that is invalid.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from mcp_core._text import shorten_text
 
-__all__ = ["add_allowed", "shown"]
+__all__ = ["add_allowed", "describe_errors", "shown"]
 
 _MAX_SHOWN: Final = 100  # characters of a value, which the model knows itself
 _MAX_ALLOWED: Final = 30  # values; a model uses no longer list
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _MISSING: Final = object()
 _ENUM: Final = "Invalid enum value "
-# By the beginning of msgspec's text: the name and an example of what it expects.
+# By msgspec's name of a type: the beginning of its text about a wrong text, and what it expects.
 _FORMATS: Final = {
-    "Invalid RFC3339 encoded datetime": "a date and time such as 2026-01-31T12:30:00Z",
-    "Invalid RFC3339 encoded date": "a date such as 2026-01-31",
-    "Invalid RFC3339 encoded time": "a time such as 12:30:00",
-    "Invalid ISO8601 duration": "a duration such as PT1H30M",
-    "Invalid UUID": "a UUID such as 123e4567-e89b-12d3-a456-426614174000",
-    "Invalid decimal string": "a decimal number such as 12.50",
-    "Invalid base64 encoded string": "base64 such as aGVsbG8=",
+    "datetime": (
+        "Invalid RFC3339 encoded datetime",
+        "a date and time such as 2026-01-31T12:30:00Z",
+    ),
+    "date": ("Invalid RFC3339 encoded date", "a date such as 2026-01-31"),
+    "time": ("Invalid RFC3339 encoded time", "a time such as 12:30:00"),
+    "duration": ("Invalid ISO8601 duration", "a duration such as PT1H30M"),
+    "uuid": ("Invalid UUID", "a UUID such as 123e4567-e89b-12d3-a456-426614174000"),
+    "decimal": ("Invalid decimal string", "a decimal number such as 12.50"),
+    "bytes": ("Invalid base64 encoded string", "base64 such as aGVsbG8="),
 }
+# msgspec's text about another type, such as "Expected `date | null`, got `int`".
+_EXPECTED: Final = re.compile(r"Expected `([\w| ]+)`, got `\w+`")
+# The types of pydantic's errors about a value of a few, or of a notation.
+_CHOICES: Final = ("enum", "literal", "date", "time", "uuid", "decimal_parsing", "union_tag")
+# Those about a value of another type, which don't say how a date is written.
+_DATES: Final = {"date_type": "date", "datetime_type": "datetime", "time_type": "time"}
+_MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
 def shown(value: Any) -> str:
@@ -60,19 +71,25 @@ def add_allowed(reason: str, path: str, values: Any, schema: Mapping[str, Any]) 
             if value is _MISSING and reason.startswith(_ENUM):
                 given = reason.removeprefix(_ENUM)
             return f"{given} is not {'one of ' * (len(allowed) > 1)}{', '.join(allowed)}"
-    for text, format in _FORMATS.items():
+    for text, format in _FORMATS.values():
         if reason.startswith(text):
             return f"{given} is not {format}"
+    expected = _EXPECTED.fullmatch(reason)
+    kinds = expected[1].split(" | ") if expected else []
+    if _FORMATS.keys() & kinds:
+        names = [_FORMATS[kind][1] if kind in _FORMATS else f"`{kind}`" for kind in kinds]
+        return f"{given} is not {' or '.join(names)}"
     if "|" in reason and value is not _MISSING:
         return f"{reason}: {given}"
     return reason
 
 
-def _find(value: Any, steps: list[str]) -> Any:
+def _find(value: Any, steps: Iterable[Any]) -> Any:
+    """Return the part of a value of JSON at a path, whose steps may be texts or numbers."""
     for step in steps:
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        elif isinstance(value, list) and str(step).isdecimal() and int(step) < len(value):
             value = value[int(step)]
         else:
             return _MISSING
@@ -127,3 +144,70 @@ def _children(node: Mapping[str, Any], step: str) -> Iterator[Any]:
     elif step.isdecimal():
         first = node.get("prefixItems", [])
         yield first[int(step)] if int(step) < len(first) else node.get("items")
+
+
+def describe_errors(exc: Any, value: Any) -> tuple[str, str]:
+    """Return the text of pydantic's `ValidationError` for the model, and one without values.
+
+    A value is repeated only where it may help to choose another one: it could be a secret.
+
+    Args:
+        exc: the error, or the `ValueError` of an author's code.
+        value: the value of JSON that was validated, or None.
+    """
+    if not hasattr(exc, "errors"):
+        return str(exc), str(exc)
+    errors = exc.errors(include_url=False)
+    places: dict[tuple[Any, ...], list[Any]] = {}
+    for error in errors[:_MAX_ERRORS]:
+        places.setdefault(_union_of(error, value), []).append(error)
+    described = [_describe(place, group, value) for place, group in places.items()]
+    if len(errors) > _MAX_ERRORS:
+        described.append((f"and {len(errors) - _MAX_ERRORS} more errors",) * 2)
+    with_values, without = zip(*described, strict=True)
+    return "; ".join(with_values), "; ".join(without)
+
+
+def _union_of(error: Any, value: Any) -> tuple[Any, ...]:
+    """Return the place of the union that an error is about, or the place of another error.
+
+    In a union, pydantic puts the member's name into the path, where the value has no such part.
+    """
+    place: tuple[Any, ...] = error["loc"]
+    for number, step in enumerate(place):
+        inner = _find(value, [step])
+        if inner is _MISSING:
+            for later in place[number + 1 :]:
+                found = _find(value, [later])
+                value = value if found is _MISSING else found
+            is_missing = error["type"] == "missing" and number == len(place) - 1
+            is_whole = type(value) is type(error["input"]) and value == error["input"]
+            return place[:number] if is_whole and not is_missing else place
+        value = inner
+    return place
+
+
+def _describe(place: tuple[Any, ...], errors: list[Any], value: Any) -> tuple[str, str]:
+    """Return the text of the errors at a place, with the value and without it."""
+    members = dict.fromkeys(error["loc"][len(place)] for error in errors if error["loc"] != place)
+    is_union = len(members) > 1
+    texts = []
+    for error in errors:
+        path = ".".join(map(str, error["loc"][len(place) if is_union else 0 :]))
+        kind = _DATES.get(error["type"])
+        text = f"Input should be {_FORMATS[kind][1]}" if kind else error["msg"]
+        text = f"{path}: {text}" if path else text
+        is_choice = error["type"].startswith(_CHOICES)
+        given = f", not {shown(error['input'])}" if is_choice else ""
+        if error["type"] == "union_tag_invalid":  # its text repeats the tag
+            without = f"Input tag should be one of {error['ctx']['expected_tags']}"
+            texts.append((text + given, f"{path}: {without}" if path else without))
+        else:
+            texts.append((text + given, text))
+    with_values, without = ("; ".join(each) for each in zip(*texts, strict=True))
+    if not is_union:
+        return with_values, without
+    path = f"{'.'.join(map(str, place))}: " if place else ""
+    expected = f"{path}Expected one of {', '.join(members)}"
+    given = shown(_find(value, place))
+    return f"{expected}, not {given} ({with_values})", f"{expected} ({without})"

@@ -61,6 +61,10 @@ _TEXTS: Final[Mapping[str, type]] = {"text": str, "none": types.NoneType}
 _NO_TASKS: Final = (
     "returns CreateTaskResult: declare the tool with task=, and return what the task results in"
 )
+_NO_SCHEMA: Final = (
+    "returns Annotated[CallToolResult, Model] or content, but a tool with a schema always returns "
+    "structured content: leave the other types out, since a CallToolResult can have content too"
+)
 _BYTES: Final = (bytes, bytearray, memoryview)
 _IS_ERROR: Final = (
     "a dictionary with isError is data, so the model would not see an error: raise "
@@ -98,7 +102,7 @@ class Output:
         self._declared = (
             DeclaredSchema(declared, f"{label}: output_schema") if declared is not None else None
         )
-        returns = _described(_without_input_required(returns))
+        returns = _described(_without_input_required(returns), label)
         bare = strip_annotated(returns)
         self.is_iterable = (typing.get_origin(bare) or bare) in _ITERABLES
         if CreateTaskResult in union_members(returns):
@@ -263,12 +267,23 @@ def _without_input_required(returns: Any) -> Any:
     return typing.Union[kept]  # noqa: UP007 - computed members
 
 
-def _described(returns: Any) -> Any:
-    """Return the data's type: `Model` of `Annotated[CallToolResult, Model]`, else `returns`.
+def _described(returns: Any, label: str) -> Any:
+    """Return the data's type: `Model` in the place of `Annotated[CallToolResult, Model]`.
 
     A text or other metadata isn't a type.
+
+    Raises:
+        DeclarationError: content in a union with it would leave the tool without a schema.
     """
-    if typing.get_origin(returns) is typing.Annotated and returns.__origin__ is CallToolResult:
+    origin = typing.get_origin(returns)
+    if origin in (typing.Union, types.UnionType):
+        parts = typing.get_args(returns)
+        described = tuple(_described(part, label) for part in parts)
+        replaced = any(new is not old for new, old in zip(described, parts, strict=True))
+        if replaced and _kinds(typing.Union[described]) & {"open", "content"}:  # noqa: UP007
+            raise DeclarationError(f"{label} {_NO_SCHEMA}")
+        return typing.Union[described] if replaced else returns  # noqa: UP007 - computed
+    if origin is typing.Annotated and returns.__origin__ is CallToolResult:
         for extra in returns.__metadata__:
             if isinstance(extra, type) or typing.get_origin(extra) is not None:
                 return extra

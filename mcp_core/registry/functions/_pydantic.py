@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,15 +43,12 @@ __all__ = [
 
 # The packages whose objects in `Annotated[...]` only pydantic reads.
 _PACKAGES: Final = ("pydantic", "pydantic_core", "annotated_types")
-# The types of its errors about a value of a few, or of a notation.
-_CHOICES: Final = ("enum", "literal", "date", "time", "uuid", "decimal_parsing", "union_tag")
 _read_any = reader(object)
 _Mode = typing.Literal["json", "python"]
 # What pydantic's schema of a type has for a function that writes a value.
 _WRITER: Final = "'serialization': {'type': 'function-"
 # The packages of objects that are written as texts or integers.
 _WRITTEN_AS_TEXTS: Final = ("pydantic", "pydantic_core", "ipaddress", "pathlib", "re")
-_MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
 def is_field(value: Any) -> bool:
@@ -174,7 +171,12 @@ class PydanticType:
             InvalidValue: the value isn't valid. The text says each error.
         """
         # As JSON, since a strict model accepts text for a date from JSON only.
-        return self._validated(self._adapter.validate_json, msgspec.json.encode(value))
+        try:
+            return self._adapter.validate_json(msgspec.json.encode(value))
+        except ValueError as exc:  # pydantic's ValidationError is one
+            from ._explanation import describe_errors
+
+            raise InvalidValue(*describe_errors(exc, value)) from None
 
     def write(self, value: Any) -> bytes:
         """Return the JSON of an object.
@@ -183,7 +185,12 @@ class PydanticType:
             InvalidValue: it isn't of the annotated type.
             UnencodableValue: JSON cannot hold a part of it.
         """
-        validated = self._validated(self._adapter.validate_python, value)
+        try:
+            validated = self._adapter.validate_python(value)
+        except ValueError as exc:
+            from ._explanation import describe_errors
+
+            raise InvalidValue(*describe_errors(exc, None)) from None
         try:
             data = self._adapter.dump_json(validated, by_alias=True)
         except ValueError:  # half of a surrogate pair, or an exception of the author's serializer
@@ -220,13 +227,6 @@ class PydanticType:
     def _dump(self, value: Any) -> Any:
         """Return what `value` is dumped as, in types of Python."""
         return self._adapter.dump_python(value, mode=self._dump_mode, by_alias=True)
-
-    @staticmethod
-    def _validated(validate: Callable[[Any], Any], value: Any) -> Any:
-        try:
-            return validate(value)
-        except ValueError as exc:  # pydantic's ValidationError is one
-            raise InvalidValue(_describe(exc, True), _describe(exc, False)) from None
 
 
 def fields_of(value: Any) -> Any:
@@ -311,26 +311,3 @@ def text_without_value(exc: Exception) -> str:
     if isinstance(cause, InvalidValue):
         return str(exc).replace(str(cause), cause.without_value, 1)
     return str(exc)
-
-
-def _describe(exc: Any, with_values: bool) -> str:
-    """Return the errors of pydantic's `ValidationError` in one line.
-
-    The input is repeated only where it may help to choose another one: it could be a secret.
-    """
-    if not hasattr(exc, "errors"):
-        return str(exc)
-    errors = exc.errors(include_url=False, include_context=False)
-    lines = []
-    for error in errors[:_MAX_ERRORS]:
-        text = error["msg"]
-        if error["loc"]:
-            text = f"{'.'.join(map(str, error['loc']))}: {text}"
-        if with_values and error["type"].startswith(_CHOICES):
-            from ._explanation import shown
-
-            text += f", not {shown(error['input'])}"
-        lines.append(text)
-    if len(errors) > _MAX_ERRORS:
-        lines.append(f"and {len(errors) - _MAX_ERRORS} more errors")
-    return "; ".join(lines)

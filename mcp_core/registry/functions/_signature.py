@@ -33,7 +33,15 @@ from ._function import (
 )
 from ._pydantic import has_pydantic_metadata, runs_functions, text_without_value, uses_pydantic
 from ._schema import schema_of
-from ._types import decode_hook, encode_value, is_known_class, prepare_type, unsupported
+from ._types import (
+    decode_hook,
+    encode_value,
+    is_known_class,
+    prepare_fields,
+    prepare_type,
+    unreadable_field,
+    unsupported,
+)
 
 __all__ = [
     "ArgumentReader",
@@ -266,14 +274,20 @@ def _explain(exc: Exception, known: list[str], values: Any, schema: Mapping[str,
         from ._explanation import add_allowed
 
         reason = add_allowed(reason, path, values, schema)
-        return f"Invalid argument `{path.removeprefix('.')}`: {reason[:1].lower()}{reason[1:]}"
+        return f"Invalid argument `{path.removeprefix('.')}`: {_uncapitalized(reason)}"
     missing = reason.removeprefix("Object missing required field ")
     if missing != reason:
         return f"Missing argument {missing}"
     unknown = reason.removeprefix("Object contains unknown field ")
     if unknown != reason:
         return f"Unknown argument {unknown}; the arguments are: {', '.join(known) or 'none'}"
-    return f"Invalid arguments: {reason[:1].lower()}{reason[1:]}"
+    return f"Invalid arguments: {_uncapitalized(reason)}"
+
+
+def _uncapitalized(reason: str) -> str:
+    """Return a sentence with a small letter. A name at its beginning, as in `A.b: ...`, stays."""
+    first = reason.partition(" ")[0]
+    return reason[:1].lower() + reason[1:] if first.isalpha() else reason
 
 
 def _split_path(exc: Exception) -> tuple[str, str]:
@@ -344,7 +358,7 @@ class TextReader:
                     reason = add_allowed(reason, path, text, field.schema)
                     wire_name += path
                     raise InvalidArguments(
-                        f"Invalid argument `{wire_name}`: {reason[:1].lower()}{reason[1:]}"
+                        f"Invalid argument `{wire_name}`: {_uncapitalized(reason)}"
                     ) from None
         for wire_name, field in self._fields.items():
             if field.name in values:
@@ -404,6 +418,8 @@ def _text_reader(annotation: Any) -> Callable[[Any], Any]:
 
 # --- Types and values -----------------------------------------------------------------------------
 
+_UNION_CURE: Final = "a field can be one of several Structs with tag=True, or pydantic models"
+
 
 def readable_type(annotation: Any, location: str) -> Any:
     """Return `annotation` as decoders with `decode_hook` read it.
@@ -414,6 +430,7 @@ def readable_type(annotation: Any, location: str) -> Any:
         DeclarationError: JSON cannot be decoded as `annotation`.
     """
     try:
+        prepare_fields(annotation, location)
         readable = prepare_type(annotation, location)
         for part in _parts_of(readable):
             # With a description msgspec makes a schema of any class, although it cannot decode it.
@@ -427,9 +444,12 @@ def readable_type(annotation: Any, location: str) -> Any:
     except DeclarationError:
         raise
     except Exception as exc:  # inspecting a type runs annotations, which may raise anything
-        reason = str(exc).strip().splitlines()[-1:] or [type(exc).__name__]
+        lines = str(exc).strip().splitlines() or [type(exc).__name__]
+        field = unreadable_field(annotation)
+        reason = lines[-1] if not field or field in lines[-1] else f"{field}: {lines[-1]}"
+        cure = f"; {_UNION_CURE}" if field and "union" in reason else ""
         raise DeclarationError(
-            f"{location} cannot be described by a JSON Schema: {reason[0]}"
+            f"{location} cannot be described by a JSON Schema: {reason}{cure}"
         ) from exc
     return readable
 

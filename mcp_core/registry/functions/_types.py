@@ -10,7 +10,7 @@ import functools
 import types
 import typing
 from collections import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Annotated, Any, ClassVar, Final
 
@@ -22,7 +22,7 @@ from mcp_core.protocol.jsonrpc._unencodable import (
     unencodable,
 )
 
-from ._aliases import Alias
+from ._aliases import Alias, contains_alias, expand_fields
 from ._pydantic import (
     InvalidValue,
     PydanticType,
@@ -39,8 +39,10 @@ __all__ = [
     "decode_hook",
     "encode_value",
     "is_known_class",
+    "prepare_fields",
     "prepare_type",
     "schema_hook",
+    "unreadable_field",
     "unsupported",
 ]
 
@@ -62,6 +64,15 @@ _GENERICS: Final = (
 )
 # What the schema of any value has, as msgspec takes no empty one from a hook.
 ANYTHING: Final = "x-anything"
+_OBJECTS: Final = "a dataclass, a msgspec.Struct or a pydantic model"
+# Attributes of Structs, dataclasses, classes of attrs, TypedDicts and named tuples.
+_FIELDS: Final = (
+    "__struct_fields__",
+    "__dataclass_fields__",
+    "__attrs_attrs__",
+    "__required_keys__",
+    "_fields",
+)
 
 
 class _AnyInstance(type):
@@ -111,6 +122,88 @@ def prepare_type(annotation: Any, location: str) -> Any:
         prepared = tuple(prepare_type(part, location) for part in parts)
         return annotation if all(map(_same, prepared, parts)) else origin[prepared]
     return annotation
+
+
+def prepare_fields(annotation: Any, location: str) -> None:
+    """Replace aliases in the fields of the classes in `annotation` by what they stand for.
+
+    They are replaced in the annotations of the class, where msgspec looks. A class that msgspec can
+    read isn't changed.
+
+    Raises:
+        TypeError: a field cannot be read. The text names it.
+        DeclarationError: as `prepare_type`.
+    """
+    if _is_readable(annotation):
+        return
+    found = list(_fields_with_aliases(annotation))
+    for name, owner, expanded in found:
+        if not contains_alias(expanded):
+            owner.__annotations__ = {**owner.__annotations__, name: expanded}
+    # A reader is made of classes whose other fields msgspec can read by now.
+    for name, owner, expanded in found:
+        if not contains_alias(expanded):
+            continue
+        field = f"field {name!r} of {owner.__name__}"
+        try:
+            reader = prepare_type(expanded, f"{location}: {field}")
+        except TypeError as exc:
+            raise TypeError(f"{field}: {exc}") from exc
+        owner.__annotations__ = {**owner.__annotations__, name: reader}
+
+
+def _fields_with_aliases(annotation: Any) -> Iterator[tuple[str, type[Any], Any]]:
+    """Yield what `expand_fields` does for each class in the annotation or in a field."""
+    waiting = [annotation]
+    for cls in _classes(waiting):
+        for field in expand_fields(cls, _hints(cls)):
+            waiting.append(field[2])
+            yield field
+
+
+def _classes(waiting: list[Any]) -> Iterator[type[Any]]:
+    """Yield the classes in annotations and in fields of classes. `waiting` grows."""
+    seen = set()
+    for part in waiting:
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Alias):
+            waiting.append(part.value)
+        elif typing.get_origin(part) is not None:
+            waiting += [getattr(part, "__origin__", None), *typing.get_args(part)]
+        elif _has_fields(part):
+            yield part
+            waiting += _hints(part).values()
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(cls, include_extras=True)
+    except Exception:  # noqa: BLE001 - annotations are code, whose errors msgspec reports
+        return {}
+
+
+def unreadable_field(annotation: Any) -> str:
+    """Return the name of a field that msgspec cannot read, with its class, or "".
+
+    The field's type is at fault itself, not a field of a class in it.
+    """
+    found = ""
+    for cls in _classes([annotation]):
+        for name, hint in _hints(cls).items():
+            if not _is_readable(hint):
+                found = f"field {name!r} of {cls.__name__}"
+    return found
+
+
+def _has_fields(part: Any) -> bool:
+    """Return True for a class that msgspec reads by its annotations."""
+    return (
+        isinstance(part, type)
+        and not is_model(part)
+        and any(hasattr(part, name) for name in _FIELDS)
+    )
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -164,7 +257,7 @@ def _prepare_union(annotation: Any, parts: tuple[Any, ...], location: str) -> An
 def _is_readable(annotation: Any) -> bool:
     try:
         msgspec.json.Decoder(annotation)
-    except TypeError:
+    except (TypeError, RecursionError):  # an alias of Python 3.12 that contains itself
         return False
     return True
 
@@ -213,10 +306,8 @@ def _stand_in(reader: Callable[[Any], Any], description: dict[str, Any]) -> type
 
 def unsupported(cls: type[Any]) -> TypeError:
     """Return the error for a class that cannot be decoded from JSON."""
-    return TypeError(
-        f"type {cls.__name__} is not supported; "
-        "use a dataclass, a msgspec.Struct or a pydantic model"
-    )
+    cure = "list" if cls.__module__ == "collections.abc" else _OBJECTS
+    return TypeError(f"type {cls.__name__} is not supported; use {cure}")
 
 
 def is_known_class(cls: Any) -> bool:

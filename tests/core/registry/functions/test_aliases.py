@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from typing import Annotated, Any, TypeVar, Union
+import types
+from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar, Union, get_type_hints
 
 import msgspec
 import pydantic
 import pytest
 from typing_extensions import TypeAliasType
 
-from mcp_core.registry import DeclarationError
+from mcp_core.registry import DeclarationError, Form
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._output import Output
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
@@ -122,3 +124,151 @@ def test_type_statement_is_an_alias() -> None:
     names: dict[str, Any] = {"__name__": __name__}
     exec("type Deep[T] = list[Deep[T]] | T\ntype Short = Deep[int]", names)
     assert reader_of(names["Short"]).read(b'{"x":[[1],2]}') == {"x": [[1], 2]}
+
+
+class Table(msgspec.Struct):
+    rows: Rows
+    best: Maybe[int] = None
+
+
+class Book(Table):
+    tables: dict[str, Table] = {}
+    books: list[Book] = []
+
+
+class Note(msgspec.Struct, rename="camel", kw_only=True):
+    any_json: Json
+    any_value: pydantic.JsonValue = None
+    nested: Nested = 0
+
+
+class Box(msgspec.Struct, Generic[T]):
+    content: T
+    rows: Rows
+
+
+@dataclasses.dataclass
+class Sheet:
+    rows: Rows
+    cells: dict[str, pydantic.JsonValue]
+
+
+class Row(TypedDict):
+    points: Points
+
+
+class Line(NamedTuple):
+    points: Points
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "value"),
+    [
+        (Table, '{"rows":[[1]],"best":3}', Table([[1]], 3)),
+        (Book | None, '{"rows":[],"tables":{"a":{"rows":[[2]]}},"books":[{"rows":[]}]}', None),
+        (Note, '{"anyJson":[{"a":null}],"anyValue":[1],"nested":[1,[2]]}', None),
+        (Box[int], '{"content":1,"rows":[[1]]}', Box(1, [[1]])),
+        (Box[Points], '{"content":[{"x":1}],"rows":[[1]]}', Box([Point(1)], [[1]])),
+        (list[Sheet], '[{"rows":[[1]],"cells":{"a":[null]}}]', [Sheet([[1]], {"a": [None]})]),
+        (Row, '{"points":[{"x":1}]}', {"points": [Point(1)]}),
+        (Line, '[[{"x":1}]]', Line([Point(1)])),
+        (dict[str, Points | Table], '{"a":{"rows":[]}}', {"a": Table([])}),
+    ],
+)
+def test_alias_in_a_field_is_read_as_what_it_stands_for(
+    annotation: Any, data: str, value: Any
+) -> None:
+    """Values are compared as JSON if the row has none."""
+    reader = reader_of(annotation)
+    read = reader.read(f'{{"x":{data}}}'.encode())["x"]
+    if value is not None:
+        assert read == value
+        assert type(read) is type(value)
+    else:
+        sent, again = (msgspec.json.decode(each) for each in (data, msgspec.json.encode(read)))
+        assert sent.items() <= again.items() or isinstance(read, Book)
+    with pytest.raises(InvalidArguments, match=r"`x|Missing"):
+        reader.read(f'{{"x":{data.replace("1", "{}").replace("[]", "7")}}}'.encode())
+
+
+def test_alias_in_a_field_is_replaced_by_an_equal_type_in_annotations() -> None:
+    """Other code that looks at the class finds a type that it knows. What msgspec reads stays."""
+
+    class Kept(msgspec.Struct):
+        point: Point
+        words: "list[str]"  # noqa: UP037 - as it is written
+
+    reader_of(Table)
+    assert get_type_hints(Table) == {"rows": list[list[int]], "best": int | None}
+    before = dict(Kept.__annotations__)
+    reader_of(Kept)
+    assert Kept.__annotations__ == before
+
+
+Size = TypeAliasType("Size", Annotated[int, msgspec.Meta(ge=1)])
+
+
+class Order(msgspec.Struct):
+    size: Size
+
+
+class Circle(msgspec.Struct):
+    same: Same
+
+
+@dataclasses.dataclass
+class Document:
+    content: Json
+
+
+class Branch(msgspec.Struct, Generic[T]):
+    tree: Tree[T]
+
+
+@dataclasses.dataclass
+class Sides:
+    shape: Table | Sheet
+
+
+def test_form_and_typed_result_with_aliases() -> None:
+    """Both have types of fields and aliases of their own."""
+    from mcp_core.runtime._typed_results import result_reader
+    from mcp_core.types import CallToolResult
+
+    assert Form(Order).schema["properties"] == {"size": {"type": "integer", "minimum": 1}}
+    result = CallToolResult(content=[], structured_content={"result": [[1]]})
+    assert result_reader(Rows).read("t", result).data == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (Circle, "field 'same' of Circle: the alias Same stands for itself"),
+        (Document, "field 'content' of Document: an alias that contains itself is read only in a"),
+        (
+            Branch[int],
+            "field 'tree' of Branch: an alias that contains itself is read only in a Str",
+        ),
+        (Sides, "field 'shape' of Sides: Type unions may not contain more than one dict-like"),
+        (Sides, "; a field can be one of several Structs with tag=True, or pydantic models"),
+    ],
+)
+def test_field_that_cannot_be_read_is_named_with_the_cure(annotation: Any, text: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        reader_of(annotation)
+    assert text in str(caught.value)
+
+
+def test_quoted_name_in_an_alias_is_one_of_its_module() -> None:
+    """An alias may be imported alone, without the names in it."""
+    module = types.ModuleType("rows_of_another")
+    module.__dict__.update(TypeAliasType=TypeAliasType)
+    sys.modules[module.__name__] = module
+    try:
+        exec(
+            "class Cell: ...\nCell = int\nCells = TypeAliasType('Cells', 'list[Cell]')",
+            vars(module),
+        )
+        assert reader_of(module.Cells).read(b'{"x":[1]}') == {"x": [1]}
+    finally:
+        del sys.modules[module.__name__]

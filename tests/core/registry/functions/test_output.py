@@ -283,6 +283,8 @@ class Opaque:
 BINARY = "return Image, Audio or File"
 OPAQUE = "the return value cannot be described by a JSON Schema"
 A_TASK = "declare the tool with task=, and return"
+NO_SCHEMA = "leave the other types out, since a CallToolResult can have content too"
+Made = Annotated[CallToolResult, Point]
 
 
 @pytest.mark.parametrize(
@@ -299,11 +301,34 @@ A_TASK = "declare the tool with task=, and return"
         (Point | Opaque, OPAQUE),
         (CreateTaskResult, A_TASK),
         (str | CreateTaskResult, A_TASK),
+        (Made | Image, NO_SCHEMA),
+        (Made | CallToolResult, NO_SCHEMA),
+        (Made | list[Any], NO_SCHEMA),
     ],
 )
 def test_output_annotation_that_cannot_be_sent_raises(returns: Any, error: str) -> None:
     with pytest.raises(DeclarationError, match=error):
         output(returns)
+
+
+@pytest.mark.parametrize(
+    ("returns", "plain"),
+    [
+        (Made, Point),
+        (Optional[Made], Point | None),  # noqa: UP045 - another class until Python 3.14
+        (Made | None, Point | None),
+        (Made | str, Point | str),
+        (Made | InputRequiredResult, Point),
+        (Annotated[Made | None, "perhaps"], Point | None),
+        (Made | Annotated[CallToolResult, list[int]], Point | list[int]),
+        (Annotated[CallToolResult, "a text"] | None, CallToolResult | None),
+    ],
+)
+def test_output_of_a_result_with_a_model_has_the_schema_of_the_model(
+    returns: Any, plain: Any
+) -> None:
+    for dialect in EVERY_DIALECT:
+        assert output(returns).schema(dialect) == output(plain).schema(dialect)
 
 
 # --- Declared schemas ---
@@ -477,3 +502,15 @@ def test_error_of_a_value_that_is_not_of_its_type_does_not_repeat_it(returns: An
     f.__annotations__["x"] = returns
     with pytest.raises(InvalidArguments, match=r'not .*"secret"'):
         ArgumentReader(inspect_function(f)).read(json.dumps({"x": secret}).encode())
+
+
+class Tinted(pydantic.BaseModel):
+    color: Literal["blue"]
+
+
+def test_error_of_a_wrong_tag_does_not_repeat_it() -> None:
+    """Pydantic's own text would."""
+    tagged = Annotated[Colored | Tinted, pydantic.Field(discriminator="color")]
+    with pytest.raises(InvalidArguments) as caught:
+        Output(list[tagged], None, "f").result([{"color": "secret"}], EVERY_DIALECT[-1])  # type: ignore[valid-type]
+    assert str(caught.value) == "0: Input tag should be one of 'red', 'blue'"

@@ -61,6 +61,11 @@ class Checked:
     count: int = Field(ge=1)
 
 
+class Pair(BaseModel):
+    a: str
+    b: list[int] | Item
+
+
 class Holder(msgspec.Struct):
     item: Item
     place: Path
@@ -170,6 +175,42 @@ def test_argument_reader_strict_model_reads_json_text_as_date() -> None:
             Annotated[int, AfterValidator(even)],
             "3",
             "Invalid argument `x`: value error, it is odd",
+        ),
+        (
+            Item | Exact,
+            "3",
+            (
+                "Invalid argument `x`: expected one of Item, Exact, not 3 "
+                "(Item: Input should be an object; Exact: Input should be an object)"
+            ),
+        ),
+        (
+            list[Item | Node],
+            '[{"name":"a","price":0,"children":1}]',
+            (
+                "Invalid argument `x`: 0: Expected one of Item, Node, not "
+                '{"name":"a","price":0,"children":1} '
+                "(Item.price: Input should be greater than 0; "
+                "Node.children: Input should be a valid array)"
+            ),
+        ),
+        (
+            Pair,
+            '{"a":5,"b":5}',
+            (
+                "Invalid argument `x`: a: Input should be a valid string; "
+                "b: Expected one of list[int], Item, not 5 "
+                "(list[int]: Input should be a valid array; Item: Input should be an object)"
+            ),
+        ),
+        (Pair, "{}", "Invalid argument `x`: a: Field required; b: Field required"),
+        (
+            Exact,
+            '{"count":1,"at":5}',
+            (
+                "Invalid argument `x`: at: "
+                "Input should be a date and time such as 2026-01-31T12:30:00Z, not 5"
+            ),
         ),
         (
             list[Annotated[int, Field(ge=1)]],

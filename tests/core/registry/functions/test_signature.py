@@ -173,6 +173,15 @@ def test_argument_reader_schema_accepts_the_same_values(
             '"soon"',
             'Invalid argument `x`: "soon" is not a date and time such as 2026-01-31T12:30:00Z',
         ),
+        (date, "20260131", "Invalid argument `x`: 20260131 is not a date such as 2026-01-31"),
+        (list[time], "[5]", "Invalid argument `x[0]`: 5 is not a time such as 12:30:00"),
+        (date | None, "5", "Invalid argument `x`: 5 is not a date such as 2026-01-31 or `null`"),
+        (
+            date | int,
+            "true",
+            "Invalid argument `x`: true is not `int` or a date such as 2026-01-31",
+        ),
+        (bytes, "{}", "Invalid argument `x`: {} is not base64 such as aGVsbG8="),
     ],
 )
 def test_argument_reader_invalid_argument_has_a_reason(
