@@ -5,6 +5,8 @@ A mock clock makes the grace periods exact. Real processes are in `test_processe
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -248,3 +250,26 @@ async def test_server_serves_several_streams_and_revisions(watch: TimedServer) -
         assert "resultType" not in (await one.receive())["result"]
         await two.stream.aclose()
         assert await one.is_alive()
+
+
+async def test_print_that_the_code_page_lacks_fails_the_tool_outside_of_stdio(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """stdout is the program's own there, so it is left as it is. The log names the line."""
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    server = Server("printing")
+
+    @server.tool
+    def mark() -> str:
+        """Print a mark."""
+        print("\N{CHECK MARK}")
+        return "marked"
+
+    async with either.connect(server) as client:
+        result = await client.call_tool("mark")
+    assert result.is_error
+    assert "internal error (reference" in result.text
+    assert "UnicodeEncodeError" in caplog.text
+    assert 'print("\\N{CHECK MARK}")' in caplog.text
+    assert stdout.errors == "strict"
