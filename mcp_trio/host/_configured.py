@@ -51,7 +51,7 @@ def kept_sources(
     """
     if servers.is_exclusive:
         return []
-    unreadable = {(each.place.file, each.server) for each in servers.problems}
+    unreadable = {(each.place.file, each.server) for each in servers.problems if not each.ignored}
     restricted = {(each.place.file, each.server) for each in servers.problems if each.restricts}
     return [
         source.with_policy(servers.policy)

@@ -61,12 +61,16 @@ class MemberReader:
     def add(self, problem: str, *members: str | int, restricts: bool = False) -> None:
         """Add a problem with the object, or with the member at the path `members` in it."""
         self.wrong.update(members[:1])
-        place = self._tree.place((*self._path, *members))
+        place = self.place(*members)
         self._problems.append(ConfigProblem(place, problem, self._server, restricts))
+
+    def place(self, *members: str | int) -> ConfigPlace:
+        """Return the place of the member at the path `members` in the object."""
+        return self._tree.place((*self._path, *members))
 
     def keep_place(self, *members: str | int) -> None:
         """Keep the place of the member at the path `members` in the object, in `places`."""
-        self.places[members] = self._tree.place((*self._path, *members))
+        self.places[members] = self.place(*members)
 
     def text(self, name: str) -> str | None:
         """Read a text that isn't empty."""

@@ -79,12 +79,14 @@ class ConfigProblem:
         server: the server that cannot be used because of it, by name; None for the whole file.
         restricts: whether the member turns the server off or restricts it. A running server must
             not go on without it.
+        ignored: whether only this member is ignored, and the file's servers are used.
     """
 
     place: ConfigPlace
     problem: str
     server: str | None = None
     restricts: bool = False
+    ignored: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"

@@ -26,6 +26,7 @@ from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
 from mcp_core.host.edit._json_edit import JsonSyntax
 
+from ._beside import Restriction, find_other_projects, find_restrictions_beside
 from ._members import MemberReader
 from ._opencode import find_restrictions, translate_entry
 from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
@@ -112,12 +113,10 @@ class _Dialect(NamedTuple):
     env_file: str | None = None
     connect_timeouts: Mapping[str, float] = {}
     call_timeouts: Mapping[str, float] = {}
-    # Claude Code ignores a timeout below a second.
-    shortest_call: float = 0.0
 
 
 _DIALECTS: Final[Mapping[str, _Dialect]] = {
-    "claude-code": _Dialect("braces", call_timeouts={"timeout": 1000.0}, shortest_call=1.0),
+    "claude-code": _Dialect("braces", call_timeouts={"timeout": 1000.0}),
     "claude-desktop": _Dialect("none"),
     "cursor": _Dialect("braces", env_file="envFile"),
     "vscode": _Dialect("braces", env_file="envFile"),
@@ -136,7 +135,7 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
     # Without a type, an address is one of HTTP+SSE.
     "cline": _Dialect("braces", urls={"url": "sse"}, call_timeouts={"timeout": 1.0}),
     "lm-studio": _Dialect("braces"),
-    "zed": _Dialect("none"),
+    "zed": _Dialect("none", call_timeouts={"timeout": 1.0}),
     "opencode": _Dialect("braces"),  # after `translate_entry`
     "vscode-settings": _Dialect("braces", env_file="envFile"),
     "goose": _Dialect(
@@ -299,6 +298,7 @@ class _FileReader:
         self._tree = tree
         self._file = file
         self._problems: list[ConfigProblem] = []
+        self._ignored: list[ConfigProblem] = []  # those that keep no server from being used
         root = tree.value
         self._root: dict[str, Any] = root if isinstance(root, dict) else {}
         self._client = CLIENT_FORMATS[format]
@@ -336,14 +336,16 @@ class _FileReader:
             servers[name] = replace(servers[name], disabled=True)
         if self._client.name == "opencode":
             self._restrict_by_tools(servers, broken)
-        self._problems.sort(key=lambda each: (each.place.line, each.place.column))
+        self._restrict_beside(servers, broken)
+        problems = [*self._problems, *self._ignored]
+        problems.sort(key=lambda each: (each.place.line, each.place.column))
         return ConfigFile(
             file=self._file,
             format=self._client.name,
             servers=MappingProxyType(servers),
             inputs=MappingProxyType(inputs),
             broken=frozenset(broken),
-            problems=tuple(self._problems),
+            problems=tuple(problems),
             has_servers=not path or path[0] in root,
             servers_path=path,
         )
@@ -357,7 +359,7 @@ class _FileReader:
             format=self._client.name,
             servers=MappingProxyType(servers),
             broken=frozenset(broken),
-            problems=tuple(self._problems),
+            problems=(*self._problems, *self._ignored),
         )
 
     def _find_entries(self) -> dict[str, Any]:
@@ -452,7 +454,8 @@ class _FileReader:
                         self._add((*path, *inner), problem, name)
                 reader = MemberReader(self._tree, path, entry, self._problems, name)
                 server = self._read_server(reader, name, path)
-                if len(self._problems) == before and server is not None and name not in broken:
+                is_sound = len(self._problems) == before and name not in broken
+                if server is not None and is_sound:
                     servers[name] = server
             if len(self._problems) > before:
                 broken[name] = None
@@ -475,9 +478,7 @@ class _FileReader:
             reader.keep_place("env_keys")
         server_disabled = reader.flag("disabled")
         server_enabled = reader.flag("enabled")
-        call_timeout = _read_timeouts(reader, dialect.call_timeouts)
-        if call_timeout is not None and call_timeout < dialect.shortest_call:
-            call_timeout = None
+        call_timeout = self._read_timeouts(reader, dialect.call_timeouts)
         env_member = _only(reader, dialect.env)
         env = self._read_env(reader, env_member)
         for variable in filter(redirects_code, env):
@@ -493,7 +494,7 @@ class _FileReader:
             "env_file": reader.text(dialect.env_file) if dialect.env_file else None,
             "cwd": reader.text("cwd"),
             "headers": self._read_headers(reader),
-            "connect_timeout": _read_timeouts(reader, dialect.connect_timeouts),
+            "connect_timeout": self._read_timeouts(reader, dialect.connect_timeouts),
             "call_timeout": call_timeout,
             "disabled": bool(server_disabled) or server_enabled is False,
             "allowed_tools": read_tool_list(reader, allowed, name),
@@ -603,6 +604,25 @@ class _FileReader:
             return None
         return wanted or urls[members[0]]
 
+    def _read_timeouts(self, reader: MemberReader, units: Mapping[str, float]) -> float | None:
+        """Read all members that hold a timeout, and return the first one in seconds.
+
+        One of less than a second is ignored where it is in milliseconds, as Claude Code does: its
+        author meant seconds, and each call would fail.
+        """
+        found = []
+        for member, unit in units.items():
+            number = reader.positive(member)
+            if number is None:
+                continue
+            if unit > 1 and number < unit:
+                problem = "is in milliseconds, and ignored below 1000: write 30000 for 30 seconds"
+                place = reader.place(member)
+                self._ignored.append(ConfigProblem(place, problem, ignored=True))
+            else:
+                found.append(number / unit)
+        return found[0] if found else None
+
     def _read_headers(self, reader: MemberReader) -> Mapping[str, str]:
         member = self._client.headers
         headers = reader.text_map(member)
@@ -694,6 +714,51 @@ class _FileReader:
                 del servers[name]
                 broken[name] = None
 
+    def _restrict_beside(self, servers: dict[str, ServerConfig], broken: dict[str, None]) -> None:
+        """Apply what other settings of the file say about the servers and their tools."""
+        found: dict[str, list[Restriction]] = {}
+        for restriction in find_restrictions_beside(self._client.name, self._root, servers):
+            found.setdefault(restriction.server, []).append(restriction)
+        for name, restrictions in found.items():
+            unclear = [each.path for each in restrictions if each.effect == "unclear"]
+            for path in unclear[:1]:
+                problem = "restricts this server in a way that is not understood: remove it"
+                place = self._tree.place(path)
+                self._problems.append(ConfigProblem(place, problem, name, restricts=True))
+                del servers[name]
+                broken[name] = None
+            if not unclear:
+                servers[name] = self._restricted(servers[name], restrictions)
+        if _CLAUDE_FILE.search(self._file):
+            for path in find_other_projects(self._root, servers):
+                problem = (
+                    "turns servers off in one project, which is ignored here: "
+                    "`disabled` in a server's entry turns it off"
+                )
+                self._problems.append(ConfigProblem(self._tree.place(path), problem, ignored=True))
+
+    def _restricted(self, server: ServerConfig, restrictions: list[Restriction]) -> ServerConfig:
+        """Return a server with what other settings say about it."""
+        denied = dict.fromkeys(server.denied_tools)
+        allowed = server.allowed_tools
+        places = dict(server.places)
+        for _, effect, path, tools in restrictions:
+            if effect == "denies":
+                denied.update(dict.fromkeys(tools))
+                places.setdefault(("denied_tools",), self._tree.place(path))
+            elif effect == "allows":
+                allowed = tuple(tool for tool in tools if allowed is None or tool in allowed)
+                places.setdefault(("allowed_tools",), self._tree.place(path))
+        effects = {each.effect for each in restrictions}
+        return replace(
+            server,
+            disabled=server.disabled or "off" in effects,
+            asks_always=server.asks_always or "asks" in effects,
+            denied_tools=tuple(denied),
+            allowed_tools=allowed,
+            places=MappingProxyType(places),
+        )
+
     def _find_excluded(self, root: dict[str, Any], servers: dict[str, ServerConfig]) -> list[str]:
         """Return the servers that Gemini CLI turns off beside the servers."""
         if self._client.name != "gemini":
@@ -741,16 +806,6 @@ def _mistaken_text(given: list[str]) -> str:
         return ""
     more = ", ..." if len(given) > _MAX_NAMED else ""
     return f", and has {', '.join(map(name_text, given[:_MAX_NAMED]))}{more}"
-
-
-def _read_timeouts(reader: MemberReader, units: Mapping[str, float]) -> float | None:
-    """Read all members that hold a timeout, and return the first one in seconds."""
-    found = [
-        number / unit
-        for member, unit in units.items()
-        if (number := reader.positive(member)) is not None
-    ]
-    return found[0] if found else None
 
 
 def _read_options(reader: MemberReader) -> tuple[str, ...]:

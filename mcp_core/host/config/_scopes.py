@@ -126,7 +126,12 @@ def merge_servers(
     """
     ordered = sorted(files, key=lambda each: _PRECEDENCE.index(each[0]))
     managed = [file for scope, file in ordered if scope == "managed"]
-    broken = [each for file in managed for each in file.problems if each.server is None]
+    broken = [
+        each
+        for file in managed
+        for each in file.problems
+        if each.server is None and not each.ignored
+    ]
     if broken:
         raise InvalidConfig(broken)
     exclusive = next((escape_text(file.file) for file in managed if file.has_servers), None)

@@ -92,7 +92,8 @@ def import_from(
         replaced = frozenset(server.name for server in servers if replace)
     if not servers:
         stderr.write_line("mcp-trio: there is no server to import; nothing was changed")
-        return SERVER_ERROR if any(each.server is None for each in source.problems) else 0
+        wrong = [each for each in source.problems if each.server is None and not each.ignored]
+        return SERVER_ERROR if wrong else 0
     servers, secrets = _decide_secrets(servers, stderr, asking=is_asking)
     update = ServersUpdate(
         place,

@@ -26,6 +26,29 @@ _VSCODE_SETTINGS: Final = (
     "code.visualstudio.com/docs/copilot/chat/mcp-servers (as of 2025-05-08, in vscode-docs)"
 )
 _GOOSE: Final = "goose-docs.ai/docs/guides/config-files"
+_ZED_PERMISSIONS: Final = "zed.dev/docs/ai/tool-permissions"
+
+# Where a call's timeout is documented, a file with 45, and what this means in seconds. None is less
+# than a second, which is ignored.
+TIMEOUTS: Final = (
+    (_CLAUDE_CODE + " (ms, ignored below 1000)", ".mcp.json", "timeout", None),
+    (_GEMINI + "#optional (ms)", ".gemini/settings.json", "timeout", None),
+    (
+        "github.com/github/copilot-sdk, McpServerConfig (ms)",
+        ".copilot/mcp-config.json",
+        "timeout",
+        None,
+    ),
+    (_CODEX + " (seconds)", "config.toml", "tool_timeout_sec", 45.0),
+    (_CLINE + " (seconds)", "cline_mcp_settings.json", "timeout", 45.0),
+    (_GOOSE + " (seconds)", "goose/config.json", "timeout", 45.0),
+    (
+        "zed crates/settings_content, context_server_timeout (seconds)",
+        ".zed/settings.json",
+        "timeout",
+        45.0,
+    ),
+)
 
 
 class Example(NamedTuple):
@@ -915,5 +938,51 @@ approval_mode = "approve"
         problems=(
             'servers.json:4:7: extensions.developer.type: is "builtin", which is no transport',
         ),
+    ),
+    Example(
+        _ZED_PERMISSIONS + "#mcp-tools",
+        "zed",
+        "zed/settings.json",
+        """\
+{
+  "context_servers": { "github": { "url": "https://example.com/mcp" } },
+  "agent": {
+    "tool_permissions": {
+      "tools": {
+        "mcp:github:create_issue": {
+          "default": "confirm"
+        },
+        "mcp:github:create_pull_request": {
+          "default": "confirm"
+        }
+      }
+    }
+  }
+}
+""",
+        {"github": {"asks_always": True, "denied_tools": ()}},
+    ),
+    Example(
+        _ZED_PERMISSIONS + "#configuration (of other tools)",
+        "zed",
+        "zed/settings.json",
+        """\
+{
+  "context_servers": { "github": { "url": "https://example.com/mcp" } },
+  "agent": {
+    "tool_permissions": {
+      "default": "allow",
+      "tools": {
+        "fetch": {
+          "default": "confirm",
+          "always_allow": [{ "pattern": "docs\\\\.rs" }],
+          "always_deny": [{ "pattern": "internal\\\\.company\\\\.com" }]
+        }
+      }
+    }
+  }
+}
+""",
+        {"github": {"asks_always": False, "denied_tools": (), "allowed_tools": None}},
     ),
 )

@@ -193,7 +193,7 @@ def test_import_of_what_cannot_be_expressed_is_refused_with_all_problems() -> No
 
 
 def test_import_of_short_timeout_is_noted() -> None:
-    server = import_one("gemini", {"command": "x", "timeout": 500})
+    server = import_one("cline", {"command": "x", "timeout": 0.5})
     assert "timeout" not in server.members
     assert server.notes == ("its timeout of 0.5 s is too short, and left out",)
 

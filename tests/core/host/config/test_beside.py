@@ -1,0 +1,232 @@
+"""Settings beside the servers of a file that restrict them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mcp_core.host import ConfigFile, InvalidConfig, merge_servers, read_config, read_entry
+from tests.core.host.config.examples import TIMEOUTS
+
+# A file of each format by its path, and the member with its servers.
+PLACES = {
+    "claude": ("/home/u/.claude.json", "mcpServers"),
+    "mcp.json": (".mcp.json", "mcpServers"),
+    "gemini": (".gemini/settings.json", "mcpServers"),
+    "zed": ("zed/settings.json", "context_servers"),
+    "vscode": (".vscode/settings.json", "mcp"),
+}
+
+
+def read(place: str, beside: dict[str, Any]) -> ConfigFile:
+    """Read a file with the servers x and y, and these settings beside them."""
+    file, member = PLACES[place]
+    servers: Any = {"x": {"command": "c"}, "y": {"command": "c"}}
+    if member == "mcp":
+        servers = {"servers": servers}
+    return read_config(json.dumps({member: servers, **beside}), file=file)
+
+
+def tools_of(tool: str, **rule: Any) -> dict[str, Any]:
+    return {"agent": {"tool_permissions": {"tools": {tool: rule}}}}
+
+
+def profile_of(**profile: Any) -> dict[str, Any]:
+    return {"agent": {"default_profile": "mine", "profiles": {"mine": profile}}}
+
+
+# place, settings, what x is in place of a usable server
+ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("mcp.json", {"disabledMcpServers": ["x"]}, {"disabled": True}),
+    ("mcp.json", {"disabledMcpjsonServers": ["x"]}, {"disabled": True}),
+    ("claude", {"disabledMcpServers": ["x"]}, {"disabled": True}),
+    ("vscode", {"disabled_mcp_servers": ["x"]}, {"disabled": True}),
+    ("vscode", {"chat.mcp.access": "none"}, {"disabled": True}),
+    ("vscode", {"chat.mcp.enabled": False}, {"disabled": True}),
+    ("gemini", {"admin": {"mcp": {"enabled": False}}}, {"disabled": True}),
+    ("gemini", {"tools": {"exclude": ["mcp_x_*"]}}, {"disabled": True}),
+    ("gemini", {"tools": {"exclude": ["x__*"]}}, {"disabled": True}),
+    ("gemini", {"tools": {"exclude": ["*"]}}, {"disabled": True}),
+    ("gemini", {"tools": {"exclude": ["mcp_x_write"]}}, {"denied_tools": {"write"}}),
+    ("gemini", {"tools": {"exclude": ["x__write"]}}, {"denied_tools": {"write"}}),
+    ("gemini", {"tools": {"exclude": ["write"]}}, {"denied_tools": {"write"}}),
+    ("gemini", {"excludeTools": ["write"]}, {"denied_tools": {"write"}}),
+    ("zed", tools_of("mcp:x:write", default="deny"), {"denied_tools": {"write"}}),
+    ("zed", tools_of("mcp:x:write", always_deny=[{"pattern": "a"}]), {"denied_tools": {"write"}}),
+    ("zed", tools_of("mcp:x:write", default="confirm"), {"asks_always": True}),
+    ("zed", tools_of("mcp:x:write", always_confirm=[{"pattern": "a"}]), {"asks_always": True}),
+    ("zed", {"agent": {"tool_permissions": {"default": "confirm"}}}, {"asks_always": True}),
+    ("zed", {"agent": {"tool_permissions": {"default": "deny"}}}, {"allowed_tools": set()}),
+    (
+        "zed",
+        {
+            "agent": {
+                "tool_permissions": {
+                    "default": "deny",
+                    "tools": {"mcp:x:read": {"default": "allow"}},
+                }
+            }
+        },
+        {"allowed_tools": {"read"}},
+    ),
+    (
+        "zed",
+        profile_of(context_servers={"x": {"tools": {"write": False, "read": True}}}),
+        {"denied_tools": {"write"}},
+    ),
+    (
+        "zed",
+        profile_of(
+            enable_all_context_servers=False,
+            context_servers={"x": {"tools": {"write": False, "read": True}}},
+        ),
+        {"allowed_tools": {"read"}, "denied_tools": {"write"}},
+    ),
+    ("zed", profile_of(enable_all_context_servers=False), {"allowed_tools": set()}),
+]
+
+
+@pytest.mark.parametrize(("place", "beside", "expected"), ROWS)
+def test_setting_beside_the_servers_restricts_them(
+    place: str, beside: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """A setting that names x leaves y alone, and a denied tool has the place of that setting."""
+    found = read(place, beside)
+    assert found.problems == ()
+    server = found.servers["x"]
+    for field, value in expected.items():
+        given = getattr(server, field)
+        assert (value <= set(given)) if isinstance(value, set) else (given == value)
+    for tool in expected.get("denied_tools", ()):
+        assert "its file denies it" in (server.find_tool_denial(tool) or "")
+        assert server.place_of("denied_tools") != server.place
+    if "allowed_tools" in expected:
+        assert server.find_tool_denial("other") is not None
+    if any(mark in json.dumps(beside) for mark in ('["x"]', "x_", ":x:")):
+        assert not found.servers["y"].disabled
+        assert not found.servers["y"].asks_always
+
+
+@pytest.mark.parametrize(
+    ("place", "beside"),
+    [
+        ("mcp.json", {"disabledMcpServers": "x"}),
+        ("mcp.json", {"disabledMcpServers": {"x": True}}),
+        ("vscode", {"chat.mcp.access": "registry"}),
+        ("gemini", {"tools": {"exclude": "x__write"}}),
+        ("gemini", {"tools": {"exclude": [1]}}),
+        ("gemini", {"tools": {"exclude": ["mcp_x_wr*"]}}),
+        ("gemini", {"tools": {"exclude": ["mcp_*_write"]}}),
+        ("gemini", {"tools": {"exclude": ["write(a)"]}}),
+        ("zed", {"agent": {"tool_permissions": "deny"}}),
+        ("zed", {"agent": {"tool_permissions": {"default": "never"}}}),
+        ("zed", {"agent": {"tool_permissions": {"tools": []}}}),
+        ("zed", tools_of("mcp:x:*", default="deny")),
+        ("zed", tools_of("mcp:x:write", default="never")),
+    ],
+)
+def test_setting_beside_the_servers_that_is_not_understood_leaves_them_out(
+    place: str, beside: dict[str, Any]
+) -> None:
+    found = read(place, beside)
+    assert "x" not in found.servers
+    assert "x" in found.broken
+    problem = next(each for each in found.problems if each.server == "x")
+    assert problem.restricts
+    assert problem.problem == ("restricts this server in a way that is not understood: remove it")
+    assert problem.place.member
+
+
+@pytest.mark.parametrize(
+    ("place", "beside"),
+    [
+        ("mcp.json", {"disabledMcpServers": []}),
+        ("mcp.json", {"disabledMcpServers": None}),
+        ("mcp.json", {"enabledMcpjsonServers": ["y"], "enableAllProjectMcpServers": True}),
+        ("vscode", {"chat.mcp.access": "all", "chat.mcp.enabled": True}),
+        ("vscode", {"remote.disabledServers": ["x"]}),
+        ("gemini", {"tools": {"exclude": ["run_shell_command(rm -rf)", "mcp_y_write"]}}),
+        ("gemini", {"tools": {"core": ["read_file"], "allowed": ["write"]}}),
+        ("gemini", {"tools": []}),
+        ("zed", tools_of("terminal", default="deny")),
+        ("zed", tools_of("mcp:other:write", default="deny")),
+        ("zed", tools_of("mcp:x:write", default="allow", always_allow=[{"pattern": "a"}])),
+        ("zed", {"agent": {"tool_permissions": {"default": "allow"}}}),
+        ("zed", {"agent": {"profiles": {"other": {"enable_all_context_servers": False}}}}),
+        ("zed", {"agent": []}),
+    ],
+)
+def test_setting_beside_the_servers_that_restricts_nothing_is_left_alone(
+    place: str, beside: dict[str, Any]
+) -> None:
+    found = read(place, beside)
+    assert found.problems == ()
+    server = found.servers["x"]
+    assert not server.disabled
+    assert not server.asks_always
+    assert server.find_tool_denial("write") is None
+
+
+def test_long_list_beside_many_servers_leaves_them_out() -> None:
+    """The comparison of each entry with each server would take long."""
+    text = json.dumps(
+        {
+            "tools": {"exclude": ["a"] * 1001},
+            "mcpServers": {f"s{n}": {"command": "c"} for n in range(100)},
+        }
+    )
+    assert len(read_config(text, file=".gemini/settings.json").broken) == 100
+
+
+def test_list_of_one_project_in_claudes_own_file_is_named() -> None:
+    """Which project is meant isn't known here, so the server is used."""
+    beside = {"projects": {"/p": {"disabledMcpServers": ["x"]}, "/q": {"disabledMcpServers": []}}}
+    found = read("claude", beside)
+    assert not found.servers["x"].disabled
+    (problem,) = found.problems
+    assert problem.ignored
+    assert str(problem).endswith(
+        "turns servers off in one project, which is ignored here: "
+        "`disabled` in a server's entry turns it off"
+    )
+
+
+# -- Timeouts in two units -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("source", "file", "member", "seconds"), TIMEOUTS)
+def test_timeout_is_in_the_unit_of_the_program(
+    source: str, file: str, member: str, seconds: float | None
+) -> None:
+    """45 are 45 s or 45 ms, which is ignored."""
+    if file.endswith(".toml"):
+        text = f'[mcp_servers.x]\ncommand = "c"\n{member} = 45\n'
+    elif "goose" in file:
+        text = json.dumps({"extensions": {"x": {"cmd": "c", member: 45}}})
+    else:
+        servers = "context_servers" if "zed" in file else "mcpServers"
+        text = json.dumps({servers: {"x": {"command": "c", member: 45}}})
+    found = read_config(text, file=file)
+    assert found.servers["x"].call_timeout == seconds
+    assert not found.broken
+    problems = [each.problem for each in found.problems]
+    ignored = "is in milliseconds, and ignored below 1000: write 30000 for 30 seconds"
+    assert problems == ([ignored] if seconds is None else [])
+    later = read_config(text.replace("45", "45000"), file=file).servers["x"].call_timeout
+    assert later == (45.0 if seconds is None else 45000.0)
+
+
+def test_ignored_timeout_in_the_file_of_an_administrator_stops_nothing() -> None:
+    text = '{"mcpServers": {"x": {"command": "c", "timeout": 30}}}'
+    merged = merge_servers([("managed", read_config(text, file="managed-mcp.json"))])
+    assert list(merged.servers) == ["x"]
+    assert [each.ignored for each in merged.problems] == [True]
+    with pytest.raises(InvalidConfig):
+        merge_servers([("managed", read_config('{"mcpServers": 1}', file="managed-mcp.json"))])
+
+
+def test_short_timeout_in_an_entry_of_a_program_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"x\.timeout: is in milliseconds, and ignored below 1000"):
+        read_entry("x", {"command": "c", "timeout": 30})
