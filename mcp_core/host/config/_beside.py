@@ -26,7 +26,7 @@ __all__ = ["BesideEffect", "Restriction", "find_restrictions_beside"]
 BesideEffect: TypeAlias = Literal["off", "denies", "allows", "asks", "unclear"]
 
 _DENYING_NAME: Final = re.compile(
-    r"(?:disabled?|denied|blocked|excluded?)_?mcp_?(?:json)?_?servers", re.IGNORECASE
+    r"(?:disabled?|blocked|excluded?)_?mcp_?(?:json)?_?servers", re.IGNORECASE
 )
 # A tool of Gemini CLI, and the only one that takes arguments in a list.
 _SHELL: Final = re.compile(r"(?:run_shell_command|ShellTool)\(.*\)", re.DOTALL)
