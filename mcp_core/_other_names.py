@@ -49,6 +49,10 @@ SERVER: Final[dict[str, str]] = {
     "get_prompt": f"`server.prompt` declares a prompt; {_IN_MEMORY}",
     "get_context": "give the function a parameter that is annotated with `mcp_trio.Context`",
     "request_context": "give the function a parameter that is annotated with `mcp_trio.Context`",
+    "create_initialization_options": "`Server(name, version=..., instructions=...)` has them",
+    "get_capabilities": "they follow from what is declared",
+    "list_resource_templates": "`server.resource` with a variable in the URI declares a template",
+    "mount": "`mcp_trio.serve_http` takes several servers by path, each with its own tools",
     "settings": "what is served where is said by arguments, such as those of `mcp_trio.run_http`",
 }
 # By attribute of `Context`.

@@ -31,6 +31,7 @@ __all__ = [
     "check_tool_name",
     "check_uri",
     "find_annotations_error",
+    "plain_name",
     "time_text",
     "warn_author",
 ]
@@ -54,6 +55,11 @@ def warn_author(message: str) -> None:
         level += 1
         frame = frame.f_back
     warnings.warn(message, stacklevel=level)
+
+
+def plain_name(name: Any) -> Any:
+    """Return a name as a plain `str`. A member of an enum of texts shows itself otherwise."""
+    return str.__str__(name) if isinstance(name, str) else name
 
 
 def check_tool_name(name: str) -> None:

@@ -39,6 +39,7 @@ OBJECTS: dict[str, Any] = {
     [
         (lambda _, s: s.run(), AttributeError, "no attribute 'run': `mcp_trio.run"),
         (lambda _, s: s.run("stdio"), AttributeError, "`mcp_asyncio_shim.run"),
+        (lambda _, s: s.create_initialization_options(), AttributeError, "`Server(name, version="),
         (lambda _, s: s.http_app, AttributeError, "`mcp_trio.asgi"),
         (lambda _, s: s.custom_route("/x"), AttributeError, "mount `mcp_trio.asgi"),
         (lambda _, s: s.tool(tags={"a"})(print), TypeError, "option 'tags'; there are no tags"),

@@ -21,8 +21,8 @@ from ._tree import MemberPath
 
 __all__ = ["BesideEffect", "Restriction", "find_restrictions_beside"]
 
-# The effects of a setting on a server: turn it off, deny some of its tools, allow only some, ask about
-# each call, or something that isn't understood.
+# The effects of a setting on a server: turn it off, deny some of its tools, allow only some, ask
+# about each call, or something that isn't understood.
 BesideEffect: TypeAlias = Literal["off", "denies", "allows", "asks", "unclear"]
 
 _DENYING_NAME: Final = re.compile(

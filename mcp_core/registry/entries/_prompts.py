@@ -15,7 +15,7 @@ from mcp_core._errors import Fault, McpError
 from mcp_core._keywords import check_keywords
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError
-from mcp_core.registry._validation import check_entry, check_icons, check_meta
+from mcp_core.registry._validation import check_entry, check_icons, check_meta, plain_name
 from mcp_core.registry.functions._content import block_of, check_result, json_text
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.registry.functions._pydantic import is_model
@@ -71,7 +71,7 @@ class PromptEntry:
     def __init__(self, function: Callable[..., Any], options: PromptOptions, threads: bool) -> None:
         check_keywords(options, PromptOptions, "@server.prompt")
         self.function = found = inspect_function(function, returns=False)
-        self.name = options.get("name") or found.name
+        self.name = plain_name(options.get("name") or found.name)
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         self.thread = runs_in_thread(found, options.get("thread"), threads)

@@ -24,6 +24,7 @@ from mcp_core.registry._validation import (
     check_icons,
     check_meta,
     check_uri,
+    plain_name,
 )
 from mcp_core.registry.functions._content import (
     MEDIA,
@@ -120,7 +121,7 @@ class _AnyResourceEntry:
     def _common_fields(self, options: ResourceOptions) -> dict[str, Any]:
         """Return the fields that `Resource` and `ResourceTemplate` share."""
         found = self.function
-        name = options.get("name") or found.name
+        name = plain_name(options.get("name") or found.name)
         if not name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         return {

@@ -29,6 +29,7 @@ from mcp_core.registry._validation import (
     check_icons,
     check_meta,
     check_tool_name,
+    plain_name,
     warn_author,
 )
 from mcp_core.registry.functions._function import (
@@ -123,7 +124,7 @@ class ToolEntry:
         check_keywords(options, ToolOptions, "@server.tool")
         output_schema = options.get("output_schema")
         self.function = found = inspect_function(function, returns=output_schema is None)
-        self.name = options.get("name") or found.name
+        self.name = plain_name(options.get("name") or found.name)
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         check_tool_name(self.name)

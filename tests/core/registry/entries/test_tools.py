@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated, Any
 
 import msgspec
@@ -318,6 +319,24 @@ def test_tool_name_and_description_options() -> None:
     server.add_tool(Callable(), name="double", description="Mine.")
     assert called(server, "double", {"x": 2})["structuredContent"] == 2
     assert answered(server, "tools/list")["tools"][0]["description"] == "Mine."
+
+
+class Names(str, enum.Enum):  # noqa: UP042 - published servers have such names
+    DOUBLE = "double"
+
+
+def test_name_that_is_an_enum_of_texts_is_the_text() -> None:
+    """In error texts and logs, too, an enum would show itself otherwise."""
+    server = Server("s")
+    server.add_tool(Callable(), name=Names.DOUBLE, description="Mine.")
+    server.add_prompt(Callable(), name=Names.DOUBLE)
+    server.add_resource("x:y", lambda: "", name=Names.DOUBLE)
+    assert called(server, "double", {"x": 2})["structuredContent"] == 2
+    with pytest.raises(DeclarationError, match=r"^there is a tool 'double' already"):
+        server.add_tool(Callable(), name=Names.DOUBLE, description="Mine.")
+    assert repr([*server._prompts]) == "['double']"
+    assert "<resource 'x:y'" in repr(server._resources["x:y"])
+    server.remove_tool(Names.DOUBLE)
 
 
 def test_tool_without_description_warns() -> None:

@@ -203,6 +203,14 @@ def test_argument_reader_strict_model_reads_json_text_as_date() -> None:
                 "(list[int]: Input should be a valid array; Item: Input should be an object)"
             ),
         ),
+        (
+            pydantic.AnyUrl,
+            '"tea"',
+            (
+                "Invalid argument `x`: input should be a valid URL, relative URL without a base, "
+                'not "tea"'
+            ),
+        ),
         (Pair, "{}", "Invalid argument `x`: a: Field required; b: Field required"),
         (
             Exact,
