@@ -58,6 +58,7 @@ STARTS_PROGRAMS = [
         fuzz_targets/test_broken_client
         fuzz_targets/test_broken_server
         packaging/test_wheel
+        ported/test_git
         security/test_attacks_http_client
         security/test_attacks_names
         security/test_attacks_secrets_in_files
