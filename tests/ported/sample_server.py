@@ -149,7 +149,7 @@ def make_server(
 
     @server.resource("resource://server/info")
     def server_info() -> dict:
-        """What this server is."""
+        """The server and its notes."""
         python = ".".join(map(str, sys.version_info[:2]))
         return {"name": NAME, "version": VERSION, "python": python, "notes_count": notes.count()}
 

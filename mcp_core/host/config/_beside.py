@@ -136,13 +136,12 @@ def _of_excluded(tool: Any, server: str, path: MemberPath) -> Iterator[Restricti
 
 
 def _of_vscode(root: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:
-    access = root.get("chat.mcp.access")
-    if access == "none":
-        yield from _for_all(names, "off", "chat.mcp.access")
-    elif access not in (None, "all"):  # "registry": only servers of a registry
-        yield from _for_all(names, "unclear", "chat.mcp.access")
-    if root.get("chat.mcp.enabled") is False:
-        yield from _for_all(names, "off", "chat.mcp.enabled")
+    for member in "chat.mcp.access", "chat.mcp.enabled":
+        access = root.get(member)
+        if access in ("none", False):
+            yield from _for_all(names, "off", member)
+        elif access not in (None, "all", True):  # "registry": only servers of a registry
+            yield from _for_all(names, "unclear", member)
 
 
 def _of_zed(root: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:

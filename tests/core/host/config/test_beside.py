@@ -147,6 +147,7 @@ def test_setting_beside_the_servers_that_is_not_understood_leaves_them_out(
         ("mcp.json", {"enabledMcpjsonServers": ["y"], "enableAllProjectMcpServers": True}),
         ("mcp.json", {"deniedMcpServers": [{"serverName": "x"}]}),  # an administrator's, elsewhere
         ("vscode", {"chat.mcp.access": "all", "chat.mcp.enabled": True}),
+        ("vscode", {"chat.mcp.access": True}),  # as older versions have it
         ("vscode", {"remote.disabledServers": ["x"]}),
         ("gemini", {"tools": {"exclude": ["run_shell_command(rm -rf)", "mcp_y_write"]}}),
         ("gemini", {"tools": {"core": ["read_file"], "allowed": ["write"]}}),
