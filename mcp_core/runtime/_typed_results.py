@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcp_core._errors import McpTrioError
+from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry.functions._aliases import expand_aliases
 from mcp_core.registry.functions._schema import schema_of
 from mcp_core.registry.functions._signature import readable_type
@@ -75,7 +76,11 @@ class _ResultReader:
 
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
-        self._readable = readable_type(expand_aliases(annotation), "returns")
+        try:
+            expanded = expand_aliases(annotation)
+        except Exception as exc:  # what an alias stands for is code
+            raise DeclarationError(f"returns, {annotation!r}: {exc}") from exc
+        self._readable = readable_type(expanded, "returns")
         self._is_object = schema_of(self._readable).get("type") == "object"
 
     def __repr__(self) -> str:

@@ -88,7 +88,8 @@ def expand_fields(cls: type[Any], hints: Mapping[str, Any]) -> Iterator[tuple[st
         TypeError: an alias cannot be expanded or read. The text names the field.
     """
     for name, hint in hints.items():
-        owner = next(each for each in cls.__mro__ if name in getattr(each, "__annotations__", ()))
+        owners = (each for each in cls.__mro__ if name in getattr(each, "__annotations__", ()))
+        owner = next(owners, cls)
         inside = dict(vars(owner))
 
         def resolve(

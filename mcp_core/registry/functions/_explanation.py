@@ -38,10 +38,7 @@ _FORMATS: Final = {
 # msgspec's text about another type, such as "Expected `date | null`, got `int`".
 _EXPECTED: Final = re.compile(r"Expected `([\w| ]+)`, got `\w+`")
 # The types of pydantic's errors about a value of a few, or of a notation.
-_CHOICES: Final = (
-    *("enum", "literal", "union_tag"),
-    *("date", "time", "uuid", "url", "decimal_parsing"),
-)
+_CHOICES: Final = tuple("enum literal union_tag date time uuid url decimal_parsing".split())
 # Those about a value of another type, which don't say how a date is written.
 _DATES: Final = {"date_type": "date", "datetime_type": "datetime", "time_type": "time"}
 _MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item

@@ -153,12 +153,13 @@ def prepare_fields(annotation: Any, location: str) -> None:
 
 
 def _fields_with_aliases(annotation: Any) -> Iterator[tuple[str, type[Any], Any]]:
-    """Yield what `expand_fields` does for each class in the annotation or in a field."""
+    """Yield what `expand_fields` does for each class that msgspec cannot read."""
     waiting = [annotation]
     for cls in _classes(waiting):
-        for field in expand_fields(cls, _hints(cls)):
-            waiting.append(field[2])
-            yield field
+        if not _is_readable(cls):
+            for field in expand_fields(cls, _hints(cls)):
+                waiting.append(field[2])
+                yield field
 
 
 def _classes(waiting: list[Any]) -> Iterator[type[Any]]:

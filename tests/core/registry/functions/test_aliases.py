@@ -126,6 +126,23 @@ def test_type_statement_is_an_alias() -> None:
     assert reader_of(names["Short"]).read(b'{"x":[[1],2]}') == {"x": [[1], 2]}
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the statement is new in Python 3.12")
+def test_type_statement_in_a_field_is_replaced_only_where_msgspec_cannot_read_it() -> None:
+    """It reads an alias that doesn't contain itself."""
+    names: dict[str, Any] = {"__name__": __name__, "Struct": msgspec.Struct}
+    exec(
+        "type Words = list[str]\n"
+        "type Loose = None | int | list[Loose]\n"
+        "class Plain(Struct): words: Words\n"
+        "class Free(Struct):\n  loose: Loose\n  plain: Plain\n",
+        names,
+    )
+    read = reader_of(names["Free"]).read(b'{"x":{"loose":[[1]],"plain":{"words":["a"]}}}')
+    assert msgspec.to_builtins(read["x"]) == {"loose": [[1]], "plain": {"words": ["a"]}}
+    assert names["Plain"].__annotations__ == {"words": names["Words"]}
+    assert names["Free"].__annotations__["loose"] is not names["Loose"]
+
+
 class Table(msgspec.Struct):
     rows: Rows
     best: Maybe[int] = None
@@ -238,6 +255,8 @@ def test_form_and_typed_result_with_aliases() -> None:
     assert Form(Order).schema["properties"] == {"size": {"type": "integer", "minimum": 1}}
     result = CallToolResult(content=[], structured_content={"result": [[1]]})
     assert result_reader(Rows).read("t", result).data == [[1]]
+    with pytest.raises(DeclarationError, match=r"^returns, Same: the alias Same stands for itself"):
+        result_reader(Same)
 
 
 @pytest.mark.parametrize(
