@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from ._shapes import member_at
-from ._tree import MemberPath
+from ._tree import ConfigTree, MemberPath
 
-__all__ = ["BesideEffect", "Restriction", "find_restrictions_beside"]
+__all__ = ["BesideEffect", "Restriction", "find_other_projects", "find_restrictions_beside"]
 
 # The effects of a setting on a server: turn it off, deny some of its tools, allow only some, ask
 # about each call, or something that isn't understood.
@@ -32,6 +32,16 @@ _DENYING_NAME: Final = re.compile(
 _SHELL: Final = re.compile(r"(?:run_shell_command|ShellTool)\(.*\)", re.DOTALL)
 _WILD: Final = re.compile(r"[*?(){}\[\]|^$\s]")
 _MAX_COMPARED: Final = 100_000  # entries, times servers: less than a second
+# The settings of each format, for what is there twice.
+_SETTINGS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "gemini": (("tools", "exclude"), ("excludeTools",), ("admin", "mcp")),
+    "vscode-settings": (("chat.mcp.access",), ("chat.mcp.enabled",)),
+    "zed": (
+        ("agent", "tool_permissions"),
+        ("agent", "profiles"),
+        ("agent", "default_profile"),
+    ),
+}
 _ZED_MODES: Final = ("allow", "confirm", "deny", None)
 
 
@@ -45,16 +55,18 @@ class Restriction(NamedTuple):
 
 
 def find_restrictions_beside(
-    format: str, root: Mapping[str, Any], servers: Iterable[str]
+    format: str, tree: ConfigTree, servers: Iterable[str]
 ) -> Iterator[Restriction]:
     """Yield what the settings of a file do with its servers, in no order.
 
     Args:
         format: the file's format.
-        root: the file.
+        tree: the file.
         servers: the names of its servers.
     """
-    names = [*servers]
+    root, names = tree.value, [*servers]
+    if not isinstance(root, dict) or not names:
+        return
     if format == "gemini":
         yield from _of_gemini(root, names)
     else:
@@ -64,6 +76,27 @@ def find_restrictions_beside(
         yield from _of_zed(root, names)
     elif format == "vscode-settings":
         yield from _of_vscode(root, names)
+    for path in _find_repeated(tree, _SETTINGS.get(format, ())):
+        yield from _for_all(names, "unclear", *path)
+
+
+def _find_repeated(tree: ConfigTree, settings: Iterable[tuple[str, ...]]) -> Iterator[MemberPath]:
+    """Yield the paths that are there twice, in the settings and on the way to them.
+
+    One of the two may restrict, and programs read either.
+    """
+    for name, _ in tree.repeated(()):
+        if _DENYING_NAME.fullmatch(name):
+            yield (name,)
+    for setting in settings:
+        for depth, member in enumerate(setting):
+            if any(name == member for name, _ in tree.repeated(setting[:depth])):
+                yield setting[: depth + 1]
+        inside: list[tuple[MemberPath, Any]] = [(setting, member_at(tree.value, setting))]
+        for path, value in inside:  # which grows
+            if isinstance(value, dict):
+                yield from ((*path, name) for name, _ in tree.repeated(path))
+                inside += (((*path, name), each) for name, each in value.items())
 
 
 def find_other_projects(root: Mapping[str, Any], servers: Iterable[str]) -> Iterator[MemberPath]:
@@ -95,11 +128,11 @@ def _of_list(listed: Any, path: MemberPath, names: list[str]) -> Iterator[Restri
     yield from _for_all(set(listed).intersection(names), "off", *path)
 
 
-def _of_gemini(root: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:
-    if member_at(dict(root), ("admin", "mcp", "enabled")) is False:
+def _of_gemini(root: dict[str, Any], names: list[str]) -> Iterator[Restriction]:
+    if member_at(root, ("admin", "mcp", "enabled")) is False:
         yield from _for_all(names, "off", "admin", "mcp", "enabled")
     for path in ("tools", "exclude"), ("excludeTools",):  # the second one up to version 0.3
-        listed = member_at(dict(root), path)
+        listed = member_at(root, path)
         if listed is None:
             continue
         if not isinstance(listed, list) or len(listed) * len(names) > _MAX_COMPARED:
@@ -192,10 +225,13 @@ def _zed_effect(rule: Any) -> BesideEffect | None:
     return "asks" if rule.get("default") == "confirm" or rule.get("always_confirm") else None
 
 
-def _of_zed_profile(agent: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:
+def _of_zed_profile(agent: dict[str, Any], names: list[str]) -> Iterator[Restriction]:
     """Yield what the profile does that Zed begins with, if the file has it."""
     profile_name = agent.get("default_profile", "write")
-    profile = member_at(dict(agent), ("profiles", profile_name))
+    if not isinstance(profile_name, str):
+        yield from _for_all(names, "unclear", "agent", "default_profile")
+        return
+    profile = member_at(agent, ("profiles", profile_name))
     if not isinstance(profile, dict):
         return
     path = ("agent", "profiles", profile_name)

@@ -717,7 +717,7 @@ class _FileReader:
     def _restrict_beside(self, servers: dict[str, ServerConfig], broken: dict[str, None]) -> None:
         """Apply what other settings of the file say about the servers and their tools."""
         found: dict[str, list[Restriction]] = {}
-        for restriction in find_restrictions_beside(self._client.name, self._root, servers):
+        for restriction in find_restrictions_beside(self._client.name, self._tree, servers):
             found.setdefault(restriction.server, []).append(restriction)
         for name, restrictions in found.items():
             unclear = [each.path for each in restrictions if each.effect == "unclear"]

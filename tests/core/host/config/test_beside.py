@@ -123,6 +123,7 @@ def test_setting_beside_the_servers_restricts_them(
         ("zed", {"agent": {"tool_permissions": "deny"}}),
         ("zed", {"agent": {"tool_permissions": {"default": "never"}}}),
         ("zed", {"agent": {"tool_permissions": {"tools": []}}}),
+        ("zed", {"agent": {"default_profile": {}}}),
         ("zed", tools_of("mcp:x:*", default="deny")),
         ("zed", tools_of("mcp:x:write", default="never")),
     ],
@@ -137,6 +138,36 @@ def test_setting_beside_the_servers_that_is_not_understood_leaves_them_out(
     assert problem.restricts
     assert problem.problem == ("restricts this server in a way that is not understood: remove it")
     assert problem.place.member
+
+
+@pytest.mark.parametrize(
+    ("place", "beside", "member"),
+    [
+        ("mcp.json", '"disabledMcpServers": ["x"], "disabledMcpServers": []', "disabledMcpServers"),
+        ("gemini", '"tools": {"exclude": ["x__*"]}, "tools": {}', "tools"),
+        ("gemini", '"tools": {"exclude": ["x__*"], "exclude": []}', "tools.exclude"),
+        ("vscode", '"chat.mcp.access": "none", "chat.mcp.access": "all"', '"chat.mcp.access"'),
+        ("zed", '"agent": {"tool_permissions": {}}, "agent": {}', "agent"),
+        (
+            "zed",
+            (
+                '"agent": {"tool_permissions": {"tools": '
+                '{"mcp:x:a": {"default": "deny", "default": "allow"}}}}'
+            ),
+            'agent.tool_permissions.tools."mcp:x:a".default',
+        ),
+    ],
+)
+def test_setting_that_is_there_twice_leaves_the_servers_out(
+    place: str, beside: str, member: str
+) -> None:
+    """One of the two restricts, and programs read either."""
+    file, servers = PLACES[place]
+    entries = '{"x": {"command": "c"}}'
+    entries = f'{{"servers": {entries}}}' if servers == "mcp" else entries
+    found = read_config(f'{{"{servers}": {entries}, {beside}}}', file=file)
+    assert found.broken == {"x"}
+    assert {each.place.member for each in found.problems} == {member}
 
 
 @pytest.mark.parametrize(

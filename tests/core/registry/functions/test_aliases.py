@@ -130,13 +130,13 @@ def test_type_statement_is_an_alias() -> None:
 def test_type_statement_in_a_field_is_replaced_only_where_msgspec_cannot_read_it() -> None:
     """It reads an alias that doesn't contain itself."""
     names: dict[str, Any] = {"__name__": __name__, "Struct": msgspec.Struct}
-    exec(
+    text = (
         "type Words = list[str]\n"
         "type Loose = None | int | list[Loose]\n"
         "class Plain(Struct): words: Words\n"
-        "class Free(Struct):\n  loose: Loose\n  plain: Plain\n",
-        names,
+        "class Free(Struct):\n  loose: Loose\n  plain: Plain\n"
     )
+    exec(compile(text, "free.py", "exec", dont_inherit=True), names)
     read = reader_of(names["Free"]).read(b'{"x":{"loose":[[1]],"plain":{"words":["a"]}}}')
     assert msgspec.to_builtins(read["x"]) == {"loose": [[1]], "plain": {"words": ["a"]}}
     assert names["Plain"].__annotations__ == {"words": names["Words"]}
