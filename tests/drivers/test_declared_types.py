@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +15,7 @@ import pydantic
 import pytest
 from typing_extensions import TypeAliasType
 
+from mcp_core import PeerError
 from mcp_core.registry import Context, Server
 from mcp_core.types import CallToolResult, TextContent
 from tests.harness import either
@@ -145,6 +147,10 @@ def declared_server() -> Server:
 
 def _declare_models(server: Server) -> None:
     @server.prompt
+    def say(word: Picky) -> str:
+        return word.word
+
+    @server.prompt
     def summary() -> Summary:
         return Summary("short")
 
@@ -249,6 +255,25 @@ async def test_argument_that_does_not_fit_says_what_is_allowed(
         result = await client.call_tool(name, arguments)
     assert result.is_error
     assert text in result.text
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"word":1}', "`word`: word: Input should be a valid string"),
+        ('{"word":"loop"}', "`word`: nested too deeply"),
+        ("tea", "`word`: input should be an object"),
+        ('{"word":"bug"}', "Internal error (reference "),
+    ],
+)
+async def test_argument_of_a_prompt_that_does_not_fit_its_model_says_why(
+    text: str, error: str
+) -> None:
+    async with either.connect(declared_server()) as client:
+        with pytest.raises(PeerError, match=re.escape(error)):
+            await client.get_prompt("say", {"word": text})
+        said = await client.get_prompt("say", {"word": '{"word":"tea"}'})
+    assert said.messages[0].content.text == "tea"
 
 
 @pytest.mark.parametrize("word", ["bug", "exit"])

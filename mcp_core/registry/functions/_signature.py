@@ -13,6 +13,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, time
 from typing import Annotated, Any, Final
 
@@ -352,13 +353,9 @@ class TextReader:
                 try:
                     values[field.name] = field.read(text)
                 except _DECODE_ERRORS as exc:
-                    from ._explanation import add_allowed
-
-                    reason, path = _split_path(exc)
-                    reason = add_allowed(reason, path, text, field.schema)
-                    wire_name += path
+                    reason, path = _explain_text(exc, text, field.schema)
                     raise InvalidArguments(
-                        f"Invalid argument `{wire_name}`: {_uncapitalized(reason)}"
+                        f"Invalid argument `{wire_name}{path}`: {reason}"
                     ) from None
         for wire_name, field in self._fields.items():
             if field.name in values:
@@ -368,6 +365,22 @@ class TextReader:
             if field.make_default is not None:
                 values[field.name] = field.make_default()
         return values
+
+
+def _explain_text(
+    exc: Exception, text: str | list[str], schema: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Return why a text argument is invalid, and the path in it, "" for the whole text."""
+    if isinstance(exc, RecursionError):
+        return "nested too deeply", ""
+    from ._explanation import add_allowed
+
+    reason, path = _split_path(exc)
+    value: Any = text
+    if path and isinstance(text, str):
+        with suppress(*_DECODE_ERRORS):  # of what follows the invalid part
+            value = _decode_any(text)
+    return _uncapitalized(add_allowed(reason, path, value, schema)), path
 
 
 _TEXT: Final = (str, Any, MISSING)
@@ -409,9 +422,11 @@ def _text_reader(annotation: Any) -> Callable[[Any], Any]:
                 raise
             try:
                 return decode(text)
+            except (msgspec.ValidationError, RecursionError):
+                raise  # as JSON it has the clearer error
             except _DECODE_ERRORS:
                 pass
-            raise  # the first error is the clearer one
+            raise
 
     return read
 
