@@ -35,6 +35,7 @@ from mcp_core.types import (
     TextContent,
 )
 
+from ._aliases import Alias, expand_aliases
 from ._content import BLOCKS, MEDIA, block_of, blocks_of, check_result
 from ._function import MISSING, strip_annotated, union_members
 from ._pydantic import PydanticType, text_without_value, uses_pydantic
@@ -278,15 +279,21 @@ def _described(returns: Any, label: str) -> Any:
     origin = typing.get_origin(returns)
     if origin in (typing.Union, types.UnionType):
         parts = typing.get_args(returns)
-        described = tuple(_described(part, label) for part in parts)
-        replaced = any(new is not old for new, old in zip(described, parts, strict=True))
-        if replaced and _kinds(typing.Union[described]) & {"open", "content"}:  # noqa: UP007
+        members = tuple(_described(part, label) for part in parts)
+        if all(new is old for new, old in zip(members, parts, strict=True)):
+            return returns
+        union: Any = typing.Union[members]  # noqa: UP007 - computed
+        if _kinds(union) & {"open", "content"}:
             raise DeclarationError(f"{label} {_NO_SCHEMA}")
-        return typing.Union[described] if replaced else returns  # noqa: UP007 - computed
+        return union
     if origin is typing.Annotated and returns.__origin__ is CallToolResult:
         for extra in returns.__metadata__:
-            if isinstance(extra, type) or typing.get_origin(extra) is not None:
-                return extra
+            try:
+                described = expand_aliases(extra)
+            except Exception as exc:  # what an alias stands for is code
+                raise DeclarationError(f"{label}: the return value, {extra!r}: {exc}") from exc
+            if isinstance(described, type | Alias) or typing.get_origin(described) is not None:
+                return described
     return returns
 
 

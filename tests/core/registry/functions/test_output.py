@@ -17,6 +17,7 @@ import msgspec
 import pydantic
 import pytest
 from msgspec import UNSET, Raw
+from typing_extensions import TypeAliasType
 
 from mcp_core import Dialect
 from mcp_core.registry import Audio, DeclarationError, File, Image
@@ -304,6 +305,7 @@ Made = Annotated[CallToolResult, Point]
         (Made | Image, NO_SCHEMA),
         (Made | CallToolResult, NO_SCHEMA),
         (Made | list[Any], NO_SCHEMA),
+        (Annotated[CallToolResult, TypeAliasType("Lost", "Nothing")], "'Nothing' is not defined"),  # noqa: F821
     ],
 )
 def test_output_annotation_that_cannot_be_sent_raises(returns: Any, error: str) -> None:
@@ -322,6 +324,7 @@ def test_output_annotation_that_cannot_be_sent_raises(returns: Any, error: str) 
         (Annotated[Made | None, "perhaps"], Point | None),
         (Made | Annotated[CallToolResult, list[int]], Point | list[int]),
         (Annotated[CallToolResult, "a text"] | None, CallToolResult | None),
+        (Annotated[CallToolResult, TypeAliasType("Points", "list[int]")], list[int]),
     ],
 )
 def test_output_of_a_result_with_a_model_has_the_schema_of_the_model(
