@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "OPTIONS",
     "SERVER",
     "missing_attribute",
+    "note_field_name",
     "other_option",
 ]
 
@@ -273,3 +275,20 @@ def missing_attribute(owner: object, name: str, names: dict[str, str]) -> Attrib
     cure = names.get(name)
     text = f"{type(owner).__name__!r} object has no attribute {name!r}"
     return AttributeError(f"{text}: {cure}" if cure else text, name=name, obj=owner)
+
+
+def note_field_name(exc: BaseException) -> None:
+    """Add a note to the error for an argument such as `type="text"` or `mimeType=...` of a type.
+
+    The types of other libraries take these.
+    """
+    if type(exc) is not TypeError:
+        return
+    found = re.fullmatch(r"Unexpected keyword argument '(\w+)'", str(exc))
+    if found is None:
+        return
+    name = re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", found[1]).lstrip("_")
+    if name == "type":
+        exc.add_note("In mcp_core.types the class is the type: leave `type=` out.")
+    elif name != found[1]:
+        exc.add_note(f"In mcp_core.types fields have names of Python: `{name}=`.")

@@ -235,6 +235,9 @@ def _outcome_of_fault(
     except Exception as worse:  # noqa: BLE001 - rule 5; the exception's own `__str__` may raise
         return internal_error(runtime, request, worse)
     if not isinstance(error, (McpError, ToolError, ResourceNotFound)):
+        from mcp_core._other_names import note_field_name
+
+        note_field_name(error)
         runtime.report(request, reference, exc)
     return outcome
 

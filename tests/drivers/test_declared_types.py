@@ -370,3 +370,30 @@ async def test_iterable_result_that_fails_on_the_way_is_an_error() -> None:
 
     async with either.connect(server) as client:
         assert (await client.call_tool("count")).is_error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "note"),
+    [
+        ({"type": "text", "text": "tea"}, "the class is the type: leave `type=` out"),
+        ({"text": "tea", "_meta": {}}, "fields have names of Python: `meta=`"),
+        ({"text": "tea", "topic": ""}, ""),
+        ({"text": "tea", "mimeType": "text/plain"}, "fields have names of Python: `mime_type=`"),
+    ],
+)
+async def test_field_of_another_library_is_named_in_the_log(
+    arguments: dict[str, Any], note: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The official SDK's content has `type=`, and names of JSON."""
+    server = Server("blocks")
+
+    @server.tool
+    async def block() -> TextContent:
+        """Make a block of content."""
+        return TextContent(**arguments)
+
+    async with either.connect(server) as client:
+        assert (await client.call_tool("block")).is_error
+    assert "TypeError: Unexpected keyword argument" in caplog.text
+    assert note in caplog.text
+    assert ("mcp_core.types" in caplog.text.rpartition("TypeError: ")[2]) is bool(note)
