@@ -107,7 +107,8 @@ def declared_server() -> Server:
     @server.tool
     def perhaps(found: bool) -> Optional[Annotated[CallToolResult, Folder]]:  # noqa: UP045
         """Make the result, with a schema, or none."""
-        return CallToolResult(content=[], structured_content={"name": "a"}) if found else None
+        text = TextContent("a folder")
+        return CallToolResult(content=[text], structured_content={"name": "a"}) if found else None
 
     @server.tool
     def turn(table: Table) -> Table:
@@ -127,7 +128,8 @@ def declared_server() -> Server:
     @server.tool
     def either_way() -> Folder:
         """Make the result where the model is promised."""
-        return CallToolResult(content=[], structured_content={"name": "b"})  # type: ignore[return-value]
+        text = TextContent("a folder")
+        return CallToolResult(content=[text], structured_content={"name": "b"})  # type: ignore[return-value]
 
     @server.tool
     def picky(words: list[Picky]) -> int:
