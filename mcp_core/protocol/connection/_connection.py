@@ -469,6 +469,17 @@ class Connection:
         self._send_changes()
         return subscribed
 
+    def send_changes_of_all_resources(self) -> bool:
+        """Send a change of each resource that the peer is subscribed to. Return if it is to any.
+
+        For servers, as `send_change`, when it isn't known which ones have changed.
+        """
+        if self._closed_emitted or self._publisher is None:
+            return False
+        subscribed = self._publisher.table.publish_all_resources()
+        self._send_changes()
+        return subscribed
+
     def send_acknowledgement(self, id: RequestId, honoured: t.SubscriptionFilter) -> bool:
         """Accept the peer's `subscriptions/listen` request `id`, which names tasks.
 

@@ -449,6 +449,17 @@ class SubscriptionTable:
                 covered = True
         return covered
 
+    def publish_all_resources(self) -> bool:
+        """Record a change of every resource. Return True if the peer has subscribed to one."""
+        covered = False
+        for id, subscription in self._subscriptions.items():
+            found = [change for change in subscription.wanted if change.uri is not None]
+            if found:
+                subscription.pending.update(dict.fromkeys(found))
+                self._ready[id] = None
+                covered = True
+        return covered
+
     def covers_task(self, task_id: str) -> bool:
         """Return True if a listen request covers a task."""
         change = Change(task=task_id)

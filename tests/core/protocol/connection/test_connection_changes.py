@@ -75,6 +75,17 @@ def test_session_gets_list_changes_and_subscribed_resources(version: str) -> Non
     assert harness.take_sent() == []
 
 
+@pytest.mark.parametrize("version", STATEFUL)
+def test_change_of_all_resources_reaches_a_session_that_watches_some(version: str) -> None:
+    harness = server(version)
+    assert not harness.conn.send_changes_of_all_resources()
+    harness.response_to(request(1, "resources/subscribe", {"uri": "x:1"}))
+    assert harness.conn.send_changes_of_all_resources()
+    assert sent_changes(harness) == [("notifications/resources/updated", "x:1")]
+    harness.conn.close()
+    assert not harness.conn.send_changes_of_all_resources()
+
+
 def test_changes_during_handshake_are_sent_after_it() -> None:
     harness = ConnectionHarness(Connection(Role.SERVER, server_config()))
     assert not harness.conn.send_change(TOOLS)

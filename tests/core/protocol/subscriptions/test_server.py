@@ -542,6 +542,18 @@ def test_publish_repeated_changes_are_coalesced() -> None:
     assert take_all(table) == [(1, change) for change in (TWO, TOOLS, ONE, PROMPTS)]
 
 
+def test_change_of_all_resources_is_told_of_each_that_is_watched() -> None:
+    """The session and each listen request get their own URIs, each once."""
+    table = subscription_table(D)
+    assert not table.publish_all_resources()
+    table.subscribe(DIALECTS[D], "x:1")
+    listen(table, 1, TOOLS, ONE, TWO)
+    listen(table, 2, TOOLS)
+    table.publish(TWO)
+    assert table.publish_all_resources()
+    assert sorted(take_all(table), key=str) == sorted([(None, ONE), (1, TWO), (1, ONE)], key=str)
+
+
 def test_publish_after_notification_notifies_again() -> None:
     table = subscription_table(E)
     listen(table, 1, TOOLS, ONE)
