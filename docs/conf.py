@@ -78,6 +78,7 @@ PUBLIC: Final = {
     "mcp_core.sharing": "reference/api/sharing",
     "mcp_core.tasks": "reference/api/tasks",
     "mcp_core.runtime.tasks": "reference/api/tasks",
+    "mcp_core.runtime.sharing": "reference/api/sharing",
     "mcp_core.urls": "reference/api/urls",
     "mcp_core.http": "reference/api/http",
     "mcp_core.auth": "reference/api/auth",

@@ -13,7 +13,9 @@ from mcp_core.drivers import names_on_first_use
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recording, SqliteTaskStore
+    from mcp_core.runtime.sharing import MemoryStore
     from mcp_core.runtime.tasks import MemoryTaskStore
+    from mcp_core.sharing import read_state_keys
 
     from ._asgi import AsgiApp, asgi
     from ._client import Client
@@ -25,11 +27,13 @@ __all__ = [
     "AsgiApp",
     "Client",
     "Host",
+    "MemoryStore",
     "MemoryTaskStore",
     "Recording",
     "SqliteTaskStore",
     "asgi",
     "connect",
+    "read_state_keys",
     "run",
     "serve_stdio",
     "serve_streams",
@@ -38,7 +42,9 @@ __all__ = [
 # Imported on first use, so that a program loads its half only.
 _MODULES = {
     "mcp_core.adapters": ("Recording", "SqliteTaskStore"),
+    "mcp_core.runtime.sharing": ("MemoryStore",),
     "mcp_core.runtime.tasks": ("MemoryTaskStore",),
+    "mcp_core.sharing": ("read_state_keys",),
     "._asgi": ("AsgiApp", "asgi"),
     "._client": ("Client",),
     "._connect": ("connect",),

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from mcp_core import ConnectionClosed, http
-from mcp_core.drivers import shows_keywords
+from mcp_core.drivers import shows_keywords, type_on_first_use
 from mcp_core.registry import Server
 from mcp_core.runtime import (
     AUTH_CHECK_TIMEOUT,
@@ -28,6 +28,9 @@ from ._tasks import open_server
 if TYPE_CHECKING:
     from mcp_core import Event
     from mcp_core.runtime import ServedServer, Service
+    from mcp_core.sharing import SessionStore
+else:
+    SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
 
 __all__ = ["AsgiApp", "asgi"]
 
@@ -42,6 +45,7 @@ def asgi(
     path: str = "/mcp",
     auth: http.ResourceServerLike | None = None,
     record: Record = None,
+    store: SessionStore | None = None,
     **options: Unpack[http.ServeOptions],
 ) -> AsgiApp:
     """Return an ASGI application that serves `server` in every revision, for asyncio.
@@ -61,6 +65,9 @@ def asgi(
         record: the file to which all conversations are recorded, or a `Recording` with options. It
             is opened at the start of the lifespan, and replaced if it exists. Credentials and other
             secrets are hidden. Several workers cannot write one file. Default None.
+        store: what the workers behind one address share: clients of each hear of changes at all of
+            them. See `mcp_core.sharing.SessionStore`. By default None: a worker knows its own
+            changes only. It is opened after the server's lifespan was entered.
         options: see `mcp_core.http.ServeOptions`.
 
     Returns:
@@ -78,7 +85,8 @@ def asgi(
         TypeError: an option is unknown.
         ValueError: one of `hosts` isn't a name, one of `origins` not an origin as browsers write
             it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash or
-            lacks sessions; or the verifier of `auth` fetches the issuer's keys, or asks it.
+            lacks sessions; `store` needs the server's `state_keys`; or the verifier of `auth`
+            fetches the issuer's keys, or asks it.
 
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.
@@ -90,7 +98,7 @@ def asgi(
             " issuer's jwks_uri; or pass a function that verifies tokens. mcp_trio.asgi fetches"
             " the keys"
         )
-    return AsgiApp(server, path, http.HttpOptions.of(**options), auth, record)
+    return AsgiApp(server, path, http.HttpOptions.of(**options), auth, record, store)
 
 
 class AsgiApp(AsgiApplication):
@@ -120,7 +128,7 @@ class AsgiApp(AsgiApplication):
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
         async with (
             open_recorder(self._record, "server", "http") as recorder,
-            open_server(self._server, SHUTDOWN_GRACE) as served,
+            open_server(self._server, SHUTDOWN_GRACE, self._store) as served,
         ):
             router = self._router(secrets.token_bytes, time.time, recorder)
             driver = _AsgiDriver(served, router)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mcp_core.runtime import ServedServer
+from mcp_core.runtime import ServedServer, open_bus
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._driver import JobTasks, move_on_after
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job
+    from mcp_core.sharing import SessionStore
 
 __all__ = ["AsyncioTaskRuntime", "open_server"]
 
@@ -47,6 +48,11 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
             await event.wait()
             return True
         return False
+
+    async def within(self, seconds: float, function: Callable[[], Awaitable[T]]) -> T:
+        with move_on_after(seconds):
+            return await function()
+        raise TimeoutError(f"no response within {seconds:g} s")
 
     def in_store_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:
         return self._loop.run_in_executor(self._store_threads, function)
@@ -87,20 +93,20 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
 @asynccontextmanager
 async def open_server(
-    server: Server, grace: float = 0.0, *, warns: bool = True
+    server: Server, grace: float = 0.0, store: SessionStore | None = None, *, warns: bool = True
 ) -> AsyncIterator[ServedServer]:
     """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
+    With a `store`, its changes are shared with other workers meanwhile.
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 
-    *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
-    unchanged.
+    *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
     async with server.lifespan() as value:
         runtime = AsyncioTaskRuntime()
         tasks = TaskService(server, runtime, value)
         try:
-            async with tasks.opened(grace, warns=warns):
+            async with open_bus(server, store, runtime, value), tasks.opened(grace, warns=warns):
                 yield ServedServer(server, value, tasks)
         finally:
             await runtime.aclose()

@@ -81,7 +81,9 @@ if TYPE_CHECKING:
         TypedToolResult,
         UnexpectedResult,
     )
+    from mcp_core.runtime.sharing import MemoryStore, RemoteChange
     from mcp_core.runtime.tasks import MemoryTaskStore
+    from mcp_core.sharing import read_state_keys
     from mcp_core.tasks import TaskLimits
 
     from ._client import Client
@@ -148,6 +150,7 @@ __all__ = [
     "McpError",
     "McpTrioError",
     "MemoryStorage",
+    "MemoryStore",
     "MemoryTaskStore",
     "Middleware",
     "OAuthResourceServer",
@@ -156,6 +159,7 @@ __all__ = [
     "Proceed",
     "PromptOptions",
     "Recording",
+    "RemoteChange",
     "RemoteProtocolError",
     "ResourceNotFound",
     "ResourceOptions",
@@ -186,6 +190,7 @@ __all__ = [
     "connect_stream",
     "connect_websocket",
     "memory_pair",
+    "read_state_keys",
     "run",
     "run_http",
     "serve_http",
@@ -244,7 +249,9 @@ _MODULES = {
         "TypedToolResult",
         "UnexpectedResult",
     ),
+    "mcp_core.runtime.sharing": ("MemoryStore", "RemoteChange"),
     "mcp_core.runtime.tasks": ("MemoryTaskStore",),
+    "mcp_core.sharing": ("read_state_keys",),
     "mcp_core.tasks": ("TaskLimits",),
     "._client": ("Client",),
     "._connect": (

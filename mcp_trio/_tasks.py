@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core.runtime import ServedServer
+from mcp_core.runtime import ServedServer, open_bus
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job
+    from mcp_core.sharing import SessionStore
 
 __all__ = ["TrioTaskRuntime", "open_server"]
 
@@ -48,6 +49,11 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
             await event.wait()
             return True
         return False
+
+    async def within(self, seconds: float, function: Callable[[], Awaitable[T]]) -> T:
+        with trio.move_on_after(seconds):
+            return await function()
+        raise TimeoutError(f"no response within {seconds:g} s")
 
     def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(
@@ -85,20 +91,20 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
 
 @asynccontextmanager
 async def open_server(
-    server: Server, grace: float = 0.0, *, warns: bool = True
+    server: Server, grace: float = 0.0, store: SessionStore | None = None, *, warns: bool = True
 ) -> AsyncIterator[ServedServer]:
     """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
+    With a `store`, its changes are shared with other workers meanwhile.
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
 
-    *Error handling*: exceptions of the lifespan, and of opening the store of tasks, propagate
-    unchanged.
+    *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
     async with server.lifespan() as value, open_quiet_nursery() as nursery:
         runtime = TrioTaskRuntime(nursery)
         tasks = TaskService(server, runtime, value)
         try:
-            async with tasks.opened(grace, warns=warns):
+            async with open_bus(server, store, runtime, value), tasks.opened(grace, warns=warns):
                 yield ServedServer(server, value, tasks)
         finally:
             runtime.stop_jobs()

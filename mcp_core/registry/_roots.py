@@ -72,14 +72,16 @@ class RootsContext(Generic[L]):
 RootsHook: TypeAlias = Callable[[RootsContext[Any]], Awaitable[object] | object]
 
 
-def check_hook(function: RootsHook) -> None:
-    """Raise `DeclarationError` unless `function` can be called with a context."""
+def check_hook(function: Callable[[Any], object], subject: str, parameter: str) -> None:
+    """Raise `DeclarationError` unless `function`, a hook, can be called with one argument.
+
+    `subject` is what it is called for, and `parameter` the name of what it gets.
+    """
     try:
         inspect.signature(function).bind(None)
     except (TypeError, ValueError):
         raise DeclarationError(
-            "a hook on changed roots is a function of one parameter, its RootsContext, not"
-            f" {function!r}"
+            f"a hook on {subject} is a function of one parameter, its {parameter}, not {function!r}"
         ) from None
 
 

@@ -57,7 +57,7 @@ from ._roots import RootsHook, check_hook
 from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
 
-__all__ = ["ChangeListener", "Middleware", "Proceed", "Server"]
+__all__ = ["ChangeBus", "ChangeListener", "Middleware", "Proceed", "Server"]
 
 # The second argument of a middleware. Awaiting a call of it gives the result that will be sent.
 Proceed: TypeAlias = Callable[[], Awaitable[Any]]
@@ -67,6 +67,8 @@ Middleware: TypeAlias = Callable[[Context[Any], Proceed], Awaitable[Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 M = TypeVar("M", bound=Middleware)
 H = TypeVar("H", bound=RootsHook)
+# Gets an `mcp_core.runtime.sharing.RemoteChange`, which a server that shares nothing doesn't load.
+C = TypeVar("C", bound=Callable[[Any], Awaitable[object] | object])
 
 _TOOLS: Final = changes(tools=True)
 _PROMPTS: Final = changes(prompts=True)
@@ -86,11 +88,30 @@ class ChangeListener(Protocol):
     Both methods may be called from any thread.
     """
 
-    def changed(self, changes: Iterable[Change], /) -> None:
-        """Notify the client of `changes`, as far as it is subscribed to them."""
+    def changed(self, changes: Iterable[Change], /, *, all_resources: bool = False) -> None:
+        """Notify the client of `changes`, as far as it is subscribed to them.
+
+        With `all_resources`, the contents of each resource may have changed.
+        """
 
     def elicitation_completed(self, elicitation_id: str, /) -> None:
         """Notify the client that its user has finished on a page, if it was sent there."""
+
+
+class ChangeBus(Protocol):
+    """The part of `mcp_core.runtime.sharing.WorkerBus` that a `Server` notifies of changes.
+
+    Both methods may be called from any thread.
+    """
+
+    def changed(self, changes: Iterable[Change], /) -> bool:
+        """Share `changes` with other workers. Return True to notify this worker's clients itself.
+
+        It does that soon, by `deliver_changes`.
+        """
+
+    def elicitation_completed(self, elicitation_id: str, /) -> None:
+        """Tell other workers that a user has finished on a page."""
 
 
 class Server:
@@ -214,7 +235,10 @@ class Server:
         self._lifespan = lifespan
         self.middlewares: list[Middleware] = []
         self.roots_hooks: list[RootsHook] = []
+        self.remote_change_hooks: list[Callable[[Any], Awaitable[object] | object]] = []
         self._listeners: dict[ChangeListener, None] = {}
+        # What shares changes with other workers, one for each time that it is served with a store.
+        self._buses: dict[ChangeBus, None] = {}
         self._lists = ListPages(
             name,
             {
@@ -552,8 +576,34 @@ class Server:
         Raises:
             DeclarationError: the function hasn't one parameter.
         """
-        check_hook(function)
+        check_hook(function, "changed roots", "RootsContext")
         self.roots_hooks.append(function)
+        return function
+
+    def on_remote_change(self, function: C, /) -> C:
+        """Declare `function` as a hook, called when another worker of this server has a change::
+
+            @server.on_remote_change
+            async def reload(change: RemoteChange) -> None:
+                declare_tools(await read_plugins(change.lifespan.database))
+
+        Workers share changes if they are served with a `store=`. They hear that something has
+        changed, and not what it is now. The hook runs before this worker's clients are notified, so
+        that it can read and declare it anew. They are notified of what it declares or reports by
+        `changed` together with the change; other workers aren't, since each has a hook of its own.
+
+        The hook also runs before the server begins to serve, since a change during the lifespan
+        wasn't heard, and whenever changes were missed. It is an `async def`, or a function that
+        doesn't block. Of several hooks each is called, in the order of declaration. They run once
+        at a time: any number of changes meanwhile lead to one more run. After 10 s it is cancelled.
+        What it raises is written to the log. Clients are notified in either case. Return
+        `function` itself.
+
+        Raises:
+            DeclarationError: the function hasn't one parameter.
+        """
+        check_hook(function, "remote changes", "RemoteChange")
+        self.remote_change_hooks.append(function)
         return function
 
     def is_first_report(self, label: str) -> bool:
@@ -642,7 +692,7 @@ class Server:
         )
 
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
-        if changed:
+        if changed and not any(bus.changed(changed) for bus in self._first_bus()):
             # A copy: another thread may attach or detach a listener meanwhile.
             for listener in list(self._listeners):
                 listener.changed(changed)
@@ -654,6 +704,8 @@ class Server:
         thread. Only the client that was sent to the page is notified, and only once. Other
         revisions have no such notification: their clients get nothing.
         """
+        for bus in self._first_bus():
+            bus.elicitation_completed(elicitation_id)
         for listener in list(self._listeners):
             listener.elicitation_completed(elicitation_id)
 
@@ -687,6 +739,45 @@ class Server:
     def detach(self, listener: ChangeListener) -> None:
         """Stop notifying `listener`. Do nothing if it isn't attached."""
         self._listeners.pop(listener, None)
+
+    def attach_bus(self, bus: ChangeBus) -> None:
+        """Pass local changes on to `bus`, which shares them with other workers, until `detach_bus`.
+
+        A server that is served several times at once has several buses. Only the first one shares
+        changes, or each would share them.
+        """
+        self._buses[bus] = None
+
+    def detach_bus(self, bus: ChangeBus) -> None:
+        """Stop passing changes on to `bus`. Do nothing if it isn't attached."""
+        self._buses.pop(bus, None)
+
+    def is_first_bus(self, bus: ChangeBus) -> bool:
+        """Return True if it is `bus` that shares changes."""
+        return bus in self._first_bus()
+
+    def _first_bus(self) -> list[ChangeBus]:
+        return list(self._buses)[:1]
+
+    def deliver_changes(
+        self,
+        changed: Collection[Change],
+        *,
+        all_resources: bool = False,
+        elicitation_ids: Iterable[str] = (),
+    ) -> None:
+        """Notify clients of what another worker has reported. It isn't shared again.
+
+        Args:
+            changed: what has changed.
+            all_resources: True if the contents of each resource may have changed.
+            elicitation_ids: the pages on which users have finished.
+        """
+        for listener in list(self._listeners):
+            if changed or all_resources:
+                listener.changed(changed, all_resources=all_resources)
+            for elicitation_id in elicitation_ids:
+                listener.elicitation_completed(elicitation_id)
 
     # --- For runtimes -----------------------------------------------------------------------------
 
@@ -759,6 +850,21 @@ class Server:
         if self._key_ring is None:
             self._key_ring = KeyRing({"process": entropy(32)})
         return self._key_ring
+
+    def use_state_keys(self, keys: Mapping[str, bytes]) -> None:
+        """Use `keys` as with the argument `state_keys`, before the server is served.
+
+        For who serves a server that is declared elsewhere, such as the command `mcp-trio run`.
+
+        Raises:
+            ValueError: it was declared with other keys, a key is too short, or a name is invalid.
+        """
+        if self.shared_keys is not None:
+            raise ValueError(
+                f"server {self.info.name!r} is declared with state_keys= already: use one or the"
+                " other"
+            )
+        self._key_ring = self.shared_keys = KeyRing(keys)
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
         """Return a new lifespan. The runtime enters it around the connections that it serves.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ._service import RequestJob as RequestJob
     from ._service import ServedServer as ServedServer
     from ._service import Service as Service
+    from ._service import open_bus as open_bus
     from ._typed_results import TypedToolResult as TypedToolResult
     from ._typed_results import UnexpectedResult as UnexpectedResult
     from .client_tasks._task import ClientTask as ClientTask
@@ -80,6 +81,7 @@ __all__ = [
     "UnexpectedResult",
     "client_context",
     "made_by_connect",
+    "open_bus",
     "run_auth_check",
 ]
 
@@ -103,7 +105,7 @@ _MODULES = {
     "._listen": ("Changes", "Subscription"),
     "._log_records": ("LogEscaper",),
     "._runtime": ("EventLike", "LAST_GRACE", "READ_SIZE", "Runtime", "SHUTDOWN_GRACE"),
-    "._service": ("RequestJob", "ServedServer", "Service"),
+    "._service": ("RequestJob", "ServedServer", "Service", "open_bus"),
     "._typed_results": ("TypedToolResult", "UnexpectedResult"),
     ".client_tasks._task": ("ClientTask", "InvalidTaskReference", "TaskReference", "TaskState"),
 }

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.http.server._asgi import MOUNT_POINT, metadata_messages
 from mcp_core.http.server._auth import EndpointAuth, ResourceServerLike, check_scope_names
 from mcp_core.http.server._endpoint import Endpoint
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from mcp_core.http.wire._recorder import HttpRecorderLike
+    from mcp_core.sharing import SessionStore
 
     from ._asgi_request import Receive, Send
     from ._runtime import EventLike
+else:
+    SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
 
 __all__ = ["AsgiApplication", "AsgiMetadata"]
 
@@ -48,6 +52,10 @@ class AsgiApplication(abc.ABC):
         options: limits, names and timeouts.
         auth: an `OAuthResourceServer`, an `ApiKeys`, or None to serve every client.
         record: the option `record` of the driver, which opens the file at the start of each run.
+        store: what its workers share, None for nothing. It is opened at the start of each run.
+
+    Raises:
+        ValueError: `store` needs the server's `state_keys`, and it has none.
 
     Attributes:
         metadata_paths: the paths at which clients look for the metadata of `auth`, seen from the
@@ -63,12 +71,18 @@ class AsgiApplication(abc.ABC):
         options: HttpOptions,
         auth: ResourceServerLike | None = None,
         record: Any = None,
+        store: SessionStore | None = None,
     ) -> None:
+        if store is not None:
+            from .sharing import check_sharing  # on first use, as the store
+
+            check_sharing([server], store)
         self._server = server
         self._path = path
         self._options = options
         self._auth = auth
         self._record = record
+        self._store = store
         self.metadata_paths = () if auth is None else tuple(auth.metadata_paths)
         self.metadata = AsgiMetadata(auth.metadata() if auth is not None else b"")
         self._driver: Any = None  # what `_open` gives, while the application runs

@@ -29,7 +29,7 @@ else:  # a client doesn't load the registry
     ToolSampling = type_on_first_use(_SAMPLING, "ToolSampling")
     DetachableJob = type_on_first_use("mcp_core.registry.tasks._tasks", "DetachableJob")
 
-__all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime"]
+__all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime", "missing"]
 
 READ_SIZE: Final = 65_536  # bytes of one read of a driver; a pipe's capacity on Linux
 # Seconds that running handlers get at a server's shutdown before they are cancelled. Service
@@ -108,7 +108,7 @@ class Runtime(abc.ABC):
 
         Let other tasks run if they have not for a millisecond.
         """
-        _missing("wait")
+        missing("wait")
 
     def release(self, id: RequestId, retry: float | None) -> bool:
         """End the response stream of request `id`; the client reconnects for the rest.
@@ -123,7 +123,7 @@ class Runtime(abc.ABC):
 
         `NestedRequests` says how. Enter its context before the first wait. The handler awaits this.
         """
-        _missing("wait for answers")
+        missing("wait for answers")
 
     def send_nested_task(self, request: SingleRequest[T]) -> Coroutine[Any, Any, T]:
         """Send `request`, which asks the client for a task, and follow that to its end."""
@@ -149,7 +149,7 @@ class Runtime(abc.ABC):
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread. Awaiting this gives its result."""
-        _missing("start threads")
+        missing("start threads")
 
     def monotonic(self) -> float:
         """Return the seconds of a real monotonic clock; always 0 for a runtime without one."""
@@ -160,11 +160,11 @@ class Runtime(abc.ABC):
 
     def wall_time(self) -> float:
         """Return the seconds since 1970. They are written into data that a peer keeps."""
-        _missing("tell the time")
+        missing("tell the time")
 
     def entropy(self, size: int, /) -> bytes:
         """Return `size` random bytes that cannot be predicted."""
-        _missing("draw random bytes")
+        missing("draw random bytes")
 
     @property
     def in_worker_thread(self) -> bool:
@@ -173,8 +173,9 @@ class Runtime(abc.ABC):
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Await `function()` in the connection's thread, from a worker thread. Return its value."""
-        _missing("start threads")
+        missing("start threads")
 
 
-def _missing(what: str) -> NoReturn:
+def missing(what: str) -> NoReturn:
+    """Raise the `TypeError` of a method that this driver hasn't added."""
     raise TypeError(f"this runtime does not {what}")

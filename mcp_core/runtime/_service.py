@@ -11,11 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from hashlib import sha256
 from inspect import isawaitable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from mcp_core._errors import (
     ConnectionLost,
@@ -24,6 +24,7 @@ from mcp_core._errors import (
     McpError,
     single,
 )
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.connection._connection import Connection
 from mcp_core.protocol.connection._state import State
 from mcp_core.protocol.input_requests._capabilities import can_answer
@@ -68,6 +69,14 @@ from ._middleware import (
 )
 from ._runtime import LAST_GRACE, Runtime
 
+if TYPE_CHECKING:
+    from mcp_core.sharing import SessionStore
+
+    from .tasks import TaskRuntime
+else:
+    TaskRuntime = type_on_first_use("mcp_core.runtime.tasks", "TaskRuntime")
+    SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
+
 __all__ = [
     "ConversationJob",
     "RequestJob",
@@ -75,6 +84,7 @@ __all__ = [
     "ServedServer",
     "Service",
     "name_of_request",
+    "open_bus",
 ]
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
@@ -338,6 +348,7 @@ class Service:
         self._jobs: dict[RequestId, ConversationJob] = {}
         self._roots_job: RootsJob | None = None
         self._unsent: dict[Change, None] = {}
+        self._all_resources_changed = False
         self._elicitations: dict[str, None] = {}  # ids, oldest first
         self._attached = True
         server.attach(self)
@@ -350,10 +361,15 @@ class Service:
         """True if no job is running."""
         return not self._jobs and self._roots_job is None
 
-    def changed(self, changes: Iterable[Change]) -> None:
-        """Send `changes` to the client soon, if it has subscribed. Any thread may call this."""
+    def changed(self, changes: Iterable[Change], *, all_resources: bool = False) -> None:
+        """Send `changes` to the client soon, if it has subscribed. Any thread may call this.
+
+        With `all_resources`, the contents of each resource may have changed.
+        """
         for change in changes:
             self._unsent[change] = None
+        if all_resources:
+            self._all_resources_changed = True
         self.runtime.call_soon(self._send_changes)
 
     def _send_changes(self) -> None:
@@ -361,6 +377,9 @@ class Service:
         while self._unsent:
             change, _ = self._unsent.popitem()
             self.conn.send_change(change)
+        if self._all_resources_changed:
+            self._all_resources_changed = False
+            self.conn.send_changes_of_all_resources()
         self.runtime.pump()
 
     def remember_elicitation(self, elicitation_id: str) -> None:
@@ -623,6 +642,21 @@ def ignored_cancellation(names: Iterable[str]) -> str:
         f"{', '.join(found)} ignored the cancellation for {LAST_GRACE:g} s: a handler must not"
         " shield or swallow it for so long"
     )
+
+
+def open_bus(
+    server: Server, store: SessionStore | None, runtime: TaskRuntime, lifespan: Any
+) -> AbstractAsyncContextManager[object]:
+    """Return the context in which the changes of `server` are shared by means of `store`, if any.
+
+    A driver enters it inside of the lifespan, whose value is `lifespan`. `runtime` is the one of
+    the server's tasks.
+    """
+    if store is None:
+        return nullcontext()
+    from .sharing import WorkerBus  # on first use: most servers share nothing
+
+    return WorkerBus(server, store, runtime, lifespan).opened()
 
 
 class ServedServer(NamedTuple):

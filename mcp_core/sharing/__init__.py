@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from ._breaker import StoreBreaker as StoreBreaker
+from ._changes import SharedChanges as SharedChanges
 from ._messages import ChangesPublished as ChangesPublished
 from ._messages import InvalidWorkerMessage as InvalidWorkerMessage
 from ._messages import MessageCodec as MessageCodec
 from ._messages import TaskChanged as TaskChanged
 from ._messages import WorkerMessage as WorkerMessage
 from ._messages import merged as merged
+from ._state_keys import read_state_keys as read_state_keys
 from ._store import Position as Position
 from ._store import SessionStore as SessionStore
 from ._store import SessionStoreError as SessionStoreError
@@ -24,9 +27,12 @@ __all__ = [
     "Position",
     "SessionStore",
     "SessionStoreError",
+    "SharedChanges",
+    "StoreBreaker",
     "TaskChanged",
     "WorkerBatch",
     "WorkerMessage",
     "WorkerPlace",
     "merged",
+    "read_state_keys",
 ]

@@ -25,7 +25,8 @@ class Position(NamedTuple):
     """A place in the sequence of all messages of a store.
 
     Attributes:
-        epoch: differs after the store has lost what it had. A later epoch has a higher number.
+        epoch: 0 or more. It differs after the store has lost what it had. A later epoch has a
+            higher number.
         number: of the message, in its epoch: 1 for the first one, and without holes.
     """
 
@@ -75,10 +76,17 @@ class SessionStore(Protocol):
 
         It may be entered several times at once in one event loop. The store is open until all of
         them have left it. Until it is entered it has no connection, thread or number.
+
+        Entering raises what only its user can mend, and not that the store can't be reached: a
+        server is served without it. Then `join` is tried again.
         """
 
     def join(self, server: str, /) -> Awaitable[WorkerPlace]:
-        """Claim a number for a new worker of the server with the name `server`."""
+        """Claim a number for a new worker of the server with the name `server`.
+
+        A store that other processes can reach warns once if it carries the messages of servers with
+        other names than those that have joined here: they may share it by mistake.
+        """
 
     def heartbeat(self, worker: int, /) -> Awaitable[Position | None]:
         """Keep the number `worker`, and return the last message's position. Call it every 3 s.

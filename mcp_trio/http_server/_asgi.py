@@ -31,10 +31,12 @@ from ._driver import open_http_server_driver
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recorder, Recording
+    from mcp_core.sharing import SessionStore
 
     from ._driver import HttpServerDriver
 else:
     Recording = type_on_first_use("mcp_core.adapters", "Recording")
+    SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
 
 __all__ = ["AsgiApp", "asgi"]
 
@@ -49,6 +51,7 @@ def asgi(
     path: str = "/mcp",
     auth: ResourceServerLike | None = None,
     record: str | os.PathLike[str] | Recording | None = None,
+    store: SessionStore | None = None,
     **options: Unpack[ServeOptions],
 ) -> AsgiApp:
     """Return an ASGI application that serves `server` in every revision, for trio.
@@ -67,6 +70,9 @@ def asgi(
         record: the file to which all conversations are recorded, or a `Recording` with options. It
             is opened at the start of the lifespan, and replaced if it exists. Credentials and other
             secrets are hidden. Several workers cannot write one file. Default None.
+        store: what the workers behind one address share: clients of each hear of changes at all of
+            them. See `mcp_core.sharing.SessionStore`. By default None: a worker knows its own
+            changes only. It is opened after the server's lifespan was entered.
         options: see `mcp_core.http.ServeOptions`.
 
     Returns:
@@ -84,13 +90,13 @@ def asgi(
     Raises:
         TypeError: an option is unknown.
         ValueError: one of `hosts` isn't a name, one of `origins` not an origin as browsers write
-            it, or one of `trusted_proxies` not an address; or `sse_path` begins without a slash or
-            lacks sessions.
+            it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash
+            or lacks sessions; or `store` needs the server's `state_keys`.
 
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.
     """
-    return AsgiApp(server, path, HttpOptions.of(**options), auth, record)
+    return AsgiApp(server, path, HttpOptions.of(**options), auth, record, store)
 
 
 class AsgiApp(AsgiApplication):
@@ -121,7 +127,7 @@ class AsgiApp(AsgiApplication):
         _require_trio()  # also where a framework enters `lifespan`
         async with (
             self._recorder() as recorder,
-            open_server(self._server, SHUTDOWN_GRACE) as served,
+            open_server(self._server, SHUTDOWN_GRACE, self._store) as served,
         ):
             router = self._router(secrets.token_bytes, time.time, recorder, served)
             async with open_http_server_driver(router) as driver:

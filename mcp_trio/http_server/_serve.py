@@ -50,11 +50,13 @@ from ._h11_connection import H11ServerConnection
 
 if TYPE_CHECKING:
     from mcp_core.adapters import LastDeadline, Recorder, Recording
+    from mcp_core.sharing import SessionStore
 
     from ._driver import HttpServerDriver
     from ._h2_connection import H2ServerConnection
 else:
     Recording = type_on_first_use("mcp_core.adapters", "Recording")
+    SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
 
 __all__ = ["CannotListen", "HttpAddress", "run_http", "serve_http"]
 
@@ -109,6 +111,7 @@ async def serve_http(
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     record: str | os.PathLike[str] | Recording | None = None,
+    store: SessionStore | None = None,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     task_status: trio.TaskStatus[HttpAddress] = trio.TASK_STATUS_IGNORED,
@@ -160,6 +163,9 @@ async def serve_http(
             What it raises is logged.
         record: the file to which all conversations are recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
+        store: what the workers behind one address share, such as a `MemoryStore`: clients of each
+            hear of changes at all of them. See `mcp_core.sharing.SessionStore`. By default None: a
+            server knows its own changes only. It is opened after the lifespans were entered.
         stop: once set, no more connections are accepted, and new requests are rejected as busy.
             Default None: only cancelling this call ends it, quickly.
         grace: seconds for the handlers that run at that time; then they are cancelled.
@@ -176,9 +182,10 @@ async def serve_http(
         ValueError: one of `hosts`, `origins`, `trusted_proxies` or `subprotocols` has another form;
             two paths differ only in a slash at the end; `sse_path` begins without a slash, lacks
             sessions, is taken, or is for several servers; `auth` has other paths than `server`, or
-            gives scopes to a tool's name, a prompt or a method that doesn't exist; or the metadata
+            gives scopes to a tool's name, a prompt or a method that doesn't exist; the metadata
             of two resource servers would be at the same path, because their resources differ only
-            in the host.
+            in the host; or `store` needs a server's `state_keys`, or would be shared by two servers
+            of one name.
         TypeError: an option is unknown; the text says what other libraries' options are here.
 
     Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
@@ -187,6 +194,10 @@ async def serve_http(
     refuse_keywords(_other, serve_http, "serve_http()")
     check_trio()
     servers = server if isinstance(server, Mapping) else {path: server}
+    if store is not None:
+        from mcp_core.runtime.sharing import check_sharing  # on first use, as the store
+
+        check_sharing(servers.values(), store)
     auth_by_path = auth if isinstance(auth, Mapping) else dict.fromkeys(servers, auth)
     for unknown in auth_by_path.keys() - servers.keys():
         raise ValueError(f"auth has an entry for {unknown!r}, where nothing is served")
@@ -225,6 +236,7 @@ async def serve_http(
         max_connections=max_connections,
         on_exchange=on_exchange,
         record=record,
+        store=store,
         stop=stop,
         grace=grace,
         started=partial(task_status.started, address),
@@ -270,6 +282,7 @@ async def serve_http_listeners(
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
     record: str | os.PathLike[str] | Recording | None = None,
+    store: SessionStore | None = None,
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     started: Callable[[], object] = lambda: None,
@@ -285,7 +298,7 @@ async def serve_http_listeners(
             recorder = await opened.enter_async_context(open_recorder(record, "server", "http"))
         endpoints = {}
         for path, server in servers.items():
-            served = await opened.enter_async_context(open_server(server, grace))
+            served = await opened.enter_async_context(open_server(server, grace, store))
             endpoints[path] = Endpoint(
                 server.config,
                 options,

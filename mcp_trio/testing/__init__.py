@@ -23,6 +23,8 @@ of others; the test fails if a message breaks a rule of the specification, or if
 to judge. `judge_trace` does that with a recorded conversation. `mcp_trio.testing.oracle` is a
 pytest plugin with fixtures for both.
 
+*Stores.* `check_session_store` tries a store of your own for several workers, `serve_http(store=)`.
+
 *Leaks.* `mcp_trio.testing.pytest_plugin` has the fixture `no_leaks`, which fails a test that leaves
 tasks, descriptors, processes, threads or connections behind. Only the two plugins need pytest.
 """
@@ -35,11 +37,13 @@ from ._faults import find_client_faults, find_faults
 from ._judging import FoundFaults, NothingJudged, connect_judged, judge_trace
 from ._peer import ScriptedPeer
 from ._play import play_client, play_server
+from ._session_store import check_session_store
 
 __all__ = [
     "FoundFaults",
     "NothingJudged",
     "ScriptedPeer",
+    "check_session_store",
     "connect_judged",
     "find_client_faults",
     "find_faults",

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from mcp_core.adapters import Recorder
     from mcp_core.registry import Server
     from mcp_core.runtime import AbstractClient, ServedServer
+    from mcp_core.runtime.tasks import TaskRuntime
+    from mcp_core.sharing import SessionStore
 
 __all__ = [
     "CancelScope",
@@ -68,6 +70,7 @@ __all__ = [
     "open_quiet_nursery",
     "open_recorder",
     "open_server",
+    "open_task_runtime",
     "package",
     "serve_conversation",
     "serve_stream",
@@ -378,9 +381,26 @@ async def _connect_on_asyncio(
         yield client
 
 
-def open_server(server: Server) -> AbstractAsyncContextManager[ServedServer]:
+def open_server(
+    server: Server, store: SessionStore | None = None
+) -> AbstractAsyncContextManager[ServedServer]:
     """Enter the lifespan of a server, and start what runs its tasks."""
-    return trio_tasks.open_server(server) if on_trio() else asyncio_tasks.open_server(server)
+    opening = trio_tasks.open_server if on_trio() else asyncio_tasks.open_server
+    return opening(server, store=store)
+
+
+@asynccontextmanager
+async def open_task_runtime() -> AsyncIterator[TaskRuntime]:
+    """Open the runtime of a server's tasks, without a server."""
+    async with open_quiet_nursery() as nursery:
+        if isinstance(nursery, trio.Nursery):
+            yield trio_tasks.TrioTaskRuntime(nursery)
+            return
+        runtime = asyncio_tasks.AsyncioTaskRuntime()
+        try:
+            yield runtime
+        finally:
+            await runtime.aclose()
 
 
 async def serve_conversation(served: ServedServer, stream: Any) -> None:

@@ -50,6 +50,7 @@ PACKAGES: Final = (
     "mcp_core.processes",
     "mcp_core.runtime",
     "mcp_core.runtime.host",
+    "mcp_core.runtime.sharing",
     "mcp_core.runtime.tasks",
     "mcp_core.adapters",
     "mcp_core.host",

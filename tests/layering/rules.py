@@ -34,7 +34,7 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 # missing here was not needed yet; add it if it is of this kind.
 PURE: Final = frozenset(
     """
-    __future__ abc base64 binascii bisect codecs collections contextlib copy dataclasses
+    __future__ abc base64 binascii bisect codecs collections contextlib contextvars copy dataclasses
     datetime decimal difflib enum errno fractions functools hashlib heapq hmac html inspect
     ipaddress itertools json keyword math operator re shlex string struct textwrap tomllib types
     typing unicodedata urllib.parse warnings weakref zlib
@@ -64,6 +64,7 @@ PUBLIC: Final = frozenset(
         "mcp_core.registry",
         "mcp_core.runtime",
         "mcp_core.runtime.host",
+        "mcp_core.runtime.sharing",
         "mcp_core.runtime.tasks",
         "mcp_core.sharing",
         "mcp_core.tasks",

@@ -177,6 +177,11 @@ def test_stdio_server_loads_no_http(loaded_by: Loaded) -> None:
     assert loaded_by[SERVE_HTTP] & http == {"h11", "mcp_core.http"}
 
 
+def test_server_without_a_store_loads_nothing_that_shares(loaded_by: Loaded) -> None:
+    for statement in (SERVE_HTTP, RUNTIME, *HALVES, *(f"import {name}" for name in ON_FIRST_USE)):
+        assert not [each for each in loaded_by[statement] if "sharing" in each]
+
+
 def halves(modules: set[str]) -> tuple[set[str], set[str]]:
     """Return what of `modules` `HALVES` lists: packages of the core, and modules of `mcp_trio`."""
     names = {name.removeprefix("mcp_core.") for name in modules if name.startswith("mcp_core.")}

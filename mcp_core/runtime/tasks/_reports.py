@@ -1,4 +1,4 @@
-"""Failures of a task store in the log: one line for each cause and minute, not one for each try."""
+"""Failures of a store in the log: one line for each cause and minute, not one for each try."""
 
 from __future__ import annotations
 
@@ -23,31 +23,34 @@ class StoreReports:
 
     Args:
         runtime: has the log and the time.
+        expected: the store's own exception, which says all in its text.
     """
 
-    def __init__(self, runtime: TaskRuntime) -> None:
+    def __init__(self, runtime: TaskRuntime, expected: type[Exception] = TaskStoreError) -> None:
         self._runtime = runtime
+        self._expected = (expected, TimeoutError)
         # By cause: when it was logged last, and how often it was met since.
         self._causes: dict[tuple[str, str], tuple[float, int]] = {}
 
     def failed(self, name: str, exc: BaseException) -> None:
         """Log that `name` has raised `exc`, unless that was logged lately.
 
-        A `TaskStoreError` says all in its text; any other exception is logged with its traceback.
+        Any exception but the store's own, or a `TimeoutError`, is logged with its traceback.
         """
         again = self._is_due((type(exc).__name__, str(exc)))
         if again is None:
             return
-        if isinstance(exc, TaskStoreError):
+        if isinstance(exc, self._expected):
             self._runtime.warn(f"{name} failed: {exc}{again}")
         else:
             self._runtime.report_hook(f"{name}{again}", exc)
 
-    def warn(self, text: str) -> None:
-        """Log `text`, unless that was done lately."""
+    def warn(self, text: str) -> bool:
+        """Log `text`, unless that was done lately. Return True if it was logged now."""
         again = self._is_due(("", text))
         if again is not None:
             self._runtime.warn(f"{text}{again}")
+        return again is not None
 
     def _is_due(self, cause: tuple[str, str]) -> str | None:
         """Return what to append to the line, None if there is to be no line."""

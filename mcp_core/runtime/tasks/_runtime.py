@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.runtime._job import Job
-from mcp_core.runtime._runtime import EventLike, Runtime
+from mcp_core.runtime._runtime import EventLike, Runtime, missing
 
 __all__ = ["TaskRuntime"]
 
@@ -34,6 +34,16 @@ class TaskRuntime(Runtime):
     @abc.abstractmethod
     def wait(self, event: EventLike, seconds: float | None = None) -> Coroutine[Any, Any, bool]:
         """Wait until `event` is set, or for `seconds` at most. Return True if it is set."""
+
+    def within(
+        self, seconds: float, function: Callable[[], Awaitable[T]]
+    ) -> Coroutine[Any, Any, T]:
+        """Await `function()`, and return its value. After `seconds` it is cancelled.
+
+        Raises:
+            TimeoutError: it was cancelled.
+        """
+        missing("limit the time of a call")
 
     @abc.abstractmethod
     def in_store_thread(self, function: Callable[[], T]) -> Awaitable[T]:

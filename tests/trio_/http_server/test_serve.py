@@ -19,7 +19,7 @@ import trustme
 import mcp_trio
 from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestHead
 from mcp_core.registry import Context, Server
-from mcp_trio import HttpAddress, serve_http
+from mcp_trio import HttpAddress, MemoryStore, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
 from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
@@ -811,3 +811,68 @@ def test_run_http_shuts_down_on_a_signal(
         mcp_trio.run_http(make(notes), port=0)
     assert caught.value.code == 128 + number
     assert notes.ended == ["it slept"]
+
+
+# -- Several workers -------------------------------------------------------------------------------
+
+
+class KeyedStore(MemoryStore):
+    needs_keys = True
+
+
+@pytest.mark.parametrize(
+    ("servers", "store", "text"),
+    [
+        (Server("s"), KeyedStore(), "'s' needs state_keys="),
+        (
+            {"/a": Server("a", state_keys={"1": b"x" * 32}), "/b": Server("b")},
+            KeyedStore(),
+            "'b' needs state_keys=",
+        ),
+        ({"/a": Server("s"), "/b": Server("s")}, MemoryStore(), "two servers have the name 's'"),
+    ],
+)
+async def test_store_that_cannot_be_shared_is_refused_before_anything_listens(
+    servers: Any, store: MemoryStore, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def listens(*args: Any, **options: Any) -> None:
+        raise AssertionError("it listens")
+
+    monkeypatch.setattr(trio, "open_tcp_listeners", listens)
+    with pytest.raises(ValueError, match=text):
+        await serve_http(servers, store=store)
+
+
+async def test_servers_of_a_mapping_share_one_store(autojump_clock: MockClock) -> None:
+    """Two processes with the same two servers: each server hears of its own namesake only."""
+    store = MemoryStore()
+    heard: list[str] = []
+    processes = [[Server("a"), Server("b")] for _ in range(2)]
+    for server in processes[1]:
+
+        @server.on_remote_change
+        def hear(change: mcp_trio.RemoteChange[None]) -> None:
+            heard.append(change.server.info.name)
+
+    options = HttpOptions(host_origin_policy=HostOriginPolicy("127.0.0.1"))
+    async with trio.open_nursery() as nursery:
+        for servers in processes:
+            started = trio.Event()
+            listeners: list[Any] = [MemoryListener()]
+            nursery.start_soon(
+                partial(
+                    serve_http_listeners,
+                    listeners,
+                    {f"/{server.info.name}": server for server in servers},
+                    options,
+                    routes={},
+                    store=store,
+                    started=started.set,
+                )
+            )
+            await started.wait()
+        assert heard == ["a", "b"]  # before they serve
+        processes[0][1].changed(tools=True)
+        await trio.sleep(1)
+        assert heard == ["a", "b", "b"]
+        nursery.cancel_scope.cancel()

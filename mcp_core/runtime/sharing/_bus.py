@@ -1,0 +1,389 @@
+"""The bus of one worker: it shares the changes of a served `Server` by means of a store.
+
+1. Local clients never wait for the store. Without it they hear of all that happens here, and what
+   was to be published stays, merged, until the store responds.
+2. What came from the store is delivered to services, and never published again. So is what a hook
+   on remote changes declares, once the hooks have run: each worker runs its own.
+3. Each part has one loop: reading, publishing, the worker's number, and delivery, which may have to
+   wait for hooks. `SharedChanges` decides what each of them does.
+4. No failure of a store ends a loop before the bus ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
+from inspect import isawaitable
+from typing import Any, Final, TypeVar
+
+from mcp_core.protocol.subscriptions._server import Change
+from mcp_core.registry._server import Server
+from mcp_core.runtime._job import Job
+from mcp_core.runtime.tasks._reports import StoreReports
+from mcp_core.runtime.tasks._runtime import TaskRuntime
+from mcp_core.runtime.tasks._wakeup import Wakeup
+from mcp_core.sharing import (
+    ChangesPublished,
+    SessionStore,
+    SessionStoreError,
+    SharedChanges,
+    StoreBreaker,
+)
+
+from ._remote_change import RemoteChange
+
+__all__ = ["WorkerBus", "check_sharing"]
+
+T = TypeVar("T")
+
+_HEARTBEAT: Final = 3.0  # seconds; a worker counts as alive for 10 s
+# Seconds after which a command is cancelled. A store has a deadline of its own, which is shorter.
+_COMMAND_TIME: Final = 15.0
+# The same before the server begins to serve. If there is no response it serves without the others.
+_START_TIME: Final = 5.0
+# Seconds for a last publish, and to give the number back, at the end.
+_END_TIME: Final = 1.0
+_HOOK_TIME: Final = 10.0  # seconds for one hook
+_HOOK: Final = "a hook on remote changes"  # in the log
+# A read that brings nothing waits for some seconds. One that returns within so many seconds is
+# tried again after as many: a store may be broken.
+_READ_PAUSE: Final = 0.1
+
+# The hook in whose context something is called, also after that hook has ended.
+_calling_hook: ContextVar[_HookJob | None] = ContextVar("calling_hook", default=None)
+
+
+def check_sharing(servers: Iterable[Server], store: SessionStore) -> None:
+    """Check that `servers`, which are served at several paths, can share `store`.
+
+    Raises:
+        ValueError: two have one name, or one has no `state_keys` although the store needs them.
+    """
+    seen: dict[str, Server] = {}
+    for server in servers:
+        name = server.info.name
+        if seen.setdefault(name, server) is not server:
+            raise ValueError(
+                f"two servers have the name {name!r}: their workers could not tell their changes"
+                " apart in the store. Give each server a name of its own, or each a store"
+            )
+        if store.needs_keys and server.shared_keys is None:
+            raise ValueError(
+                f"server {name!r} needs state_keys=, the same in each process, since others can"
+                ' write to its store. Make a key: python -c "import secrets;'
+                ' print(secrets.token_urlsafe(32))", keep it in an environment variable, and pass'
+                " state_keys=read_state_keys(os.environ[NAME]) to the Server. The command"
+                " does so with --state-keys-env NAME"
+            )
+
+
+class WorkerBus:
+    """Shares the changes of `server` with the other workers that have the same `store`.
+
+    Enter `opened` while the server is served. It is a `ChangeBus`: the server passes local changes
+    to it.
+
+    Args:
+        server: the served server.
+        store: what the workers share.
+        runtime: the runtime of the server's tasks.
+        lifespan: the server lifespan's value, for hooks.
+    """
+
+    def __init__(
+        self, server: Server, store: SessionStore, runtime: TaskRuntime, lifespan: Any = None
+    ) -> None:
+        self._server = server
+        self._name = server.info.name
+        self._store = store
+        self._runtime = runtime
+        self._lifespan = lifespan
+        self._changes = SharedChanges(self._name)
+        self._breaker = StoreBreaker()
+        self._reports = StoreReports(runtime, SessionStoreError)
+        # Changes that were made here and aren't in `_changes` yet. Any thread may add some.
+        self._unsent: dict[Change, None] = {}
+        self._elicitations: dict[str, None] = {}
+        # Changes that hooks have made, and this worker's clients aren't notified of yet.
+        self._from_hooks: dict[Change, None] = {}
+        self._never = runtime.new_event()
+        self._may_read = Wakeup(runtime)
+        self._may_publish = Wakeup(runtime)
+        self._may_deliver = Wakeup(runtime)
+        self._jobs: list[_BusJob] = []
+        self._told_outage = False  # to the log
+
+    def __repr__(self) -> str:
+        return f"<WorkerBus of {self._server!r}, {self._changes!r}>"
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[WorkerBus]:
+        """Open the store, join the other workers, and share changes while this is entered.
+
+        A store that doesn't respond doesn't keep the server from being served.
+
+        Raises:
+            BaseException: any exception that the store raises while it is opened.
+        """
+        async with self._store.opened(self._runtime):
+            await self._join_before_serving()
+            self._server.attach_bus(self)
+            loops = (self._keep_number, self._read, self._publish, self._deliver)
+            self._jobs = [_BusJob(loop, self._runtime) for loop in loops]
+            for job in self._jobs:
+                self._runtime.start_job(job)
+            try:
+                yield self
+            finally:
+                self._server.detach_bus(self)
+                await self._runtime.shielded(self._close)
+
+    async def _close(self) -> None:
+        """End the loops, publish what is left, and give the number back, within some seconds."""
+        self._collect()
+        for job in self._jobs:
+            job.stop()
+        for job in self._jobs:
+            await self._runtime.wait(job.ended, _END_TIME)
+        if not self._changes.number:
+            return
+        with suppress(Exception):  # the others hear nothing, or forget the number later
+            await self._runtime.within(_END_TIME, self._publish_once)
+            await self._runtime.within(_END_TIME, partial(self._store.leave, self._changes.number))
+
+    # -- Local changes. Any thread may call these ------------------------------------------------
+
+    def changed(self, changes: Iterable[Change], /) -> bool:
+        """Publish `changes` soon. Return False.
+
+        But if a hook on remote changes has made them, notify this worker's clients of them, once
+        all hooks have run, and return True.
+        """
+        if self._is_in_hook():
+            for change in changes:
+                self._from_hooks[change] = None
+            self._runtime.call_soon(self._may_deliver.set)
+            return True
+        for change in changes:
+            self._unsent[change] = None
+        self._runtime.call_soon(self._collect)
+        return False
+
+    def elicitation_completed(self, elicitation_id: str, /) -> None:
+        """Publish soon that a user has completed `elicitation_id`."""
+        if not self._is_in_hook():
+            self._elicitations[elicitation_id] = None
+            self._runtime.call_soon(self._collect)
+
+    def _is_in_hook(self) -> bool:
+        hook = _calling_hook.get()
+        # A task that a hook has started has a copy of its context, and may run for long. A hook of
+        # one server may also change another one.
+        return hook is not None and not hook.has_ended and hook.server is self._server
+
+    def _collect(self) -> None:
+        # Other threads may add changes meanwhile, so each step here has to be atomic.
+        lists: dict[Any, None] = {}
+        uris: dict[str, None] = {}
+        elicitations: dict[str, None] = {}
+        while self._unsent:
+            change, _ = self._unsent.popitem()
+            if change.list is not None:
+                lists[change.list] = None
+            elif change.uri is not None:
+                uris[change.uri] = None
+        while self._elicitations:
+            elicitations[self._elicitations.popitem()[0]] = None
+        self._changes.add(
+            ChangesPublished(self._name, tuple(lists), tuple(uris), False, tuple(elicitations))
+        )
+        self._may_publish.set()
+
+    # -- The loops -------------------------------------------------------------------------------
+
+    async def _join_before_serving(self) -> None:
+        """Join, and let hooks read what has changed during the lifespan."""
+        try:
+            place = await self._runtime.within(_START_TIME, partial(self._store.join, self._name))
+            self._changes.join(place)
+        except Exception as exc:  # noqa: BLE001 - it is tried again while the server is served
+            self._failed("join", exc)
+            return
+        heard = self._changes.take_heard()
+        if heard is not None:
+            await self._run_hooks(heard)  # no client is connected yet
+
+    async def _keep_number(self) -> None:
+        """Join, if that isn't done or the number is lost, and keep the number."""
+        while True:
+            if not self._changes.number:
+                await self._command("join", self._join)
+                self._may_read.set()
+                self._may_publish.set()
+                self._may_deliver.set()
+            await self._runtime.wait(self._never, _HEARTBEAT)
+            await self._command("heartbeat", self._send_heartbeat)
+
+    async def _join(self) -> None:
+        self._changes.join(await self._store.join(self._name))
+
+    async def _send_heartbeat(self) -> None:
+        sent_at = self._changes.position
+        last = await self._store.heartbeat(self._changes.number)
+        if last is not None:
+            self._changes.receive_heartbeat(last, sent_at)
+            self._may_deliver.set()
+        else:
+            self._changes.lose_number()
+            self._reports.warn(
+                "this worker had not reached the store of sessions for long, and its number is"
+                " another worker's now: it joins again"
+            )
+
+    async def _read(self) -> None:
+        while True:
+            if not self._changes.number:
+                await self._may_read.wait()
+            elif self._changes.missed_since is not None:
+                await self._command("missed", self._read_missed)
+            else:
+                began = self._runtime.monotonic()
+                if not await self._command("read", self._read_once) and (
+                    self._runtime.monotonic() - began < _READ_PAUSE
+                ):
+                    await self._runtime.wait(self._never, _READ_PAUSE)
+            self._may_deliver.set()
+
+    async def _read_once(self) -> bool:
+        return self._changes.receive(await self._store.read(self._changes.position))
+
+    async def _read_missed(self) -> None:
+        since = self._changes.missed_since
+        if since is not None:
+            self._changes.receive_missed(await self._store.missed(self._name, since))
+
+    async def _publish(self) -> None:
+        while True:
+            await self._may_publish.wait()
+            while self._changes.number and self._changes.has_unpublished:
+                await self._command("publish", self._publish_once)
+
+    async def _publish_once(self) -> None:
+        message = self._changes.start_publishing()
+        if message is None:
+            return
+        try:
+            await self._store.publish(self._changes.number, message)
+        except BaseException:
+            self._changes.publishing_failed()
+            raise
+        self._changes.published()
+
+    async def _deliver(self) -> None:
+        while True:
+            heard = self._changes.take_heard()
+            if heard is None and not self._from_hooks:
+                await self._may_deliver.wait()
+                continue
+            changed: list[Change] = []
+            all_resources = False
+            if heard is not None and self._server.is_first_bus(self):
+                # Nothing that a hook could declare anew delays these.
+                self._server.deliver_changes((), elicitation_ids=heard.elicitations)
+                changed = [*map(Change, heard.lists), *(Change(uri=uri) for uri in heard.uris)]
+                all_resources = heard.all_uris
+                if changed or all_resources:
+                    await self._run_hooks(heard)
+            while self._from_hooks:
+                changed.append(self._from_hooks.popitem()[0])
+            self._server.deliver_changes(changed, all_resources=all_resources)
+
+    async def _run_hooks(self, heard: ChangesPublished) -> None:
+        """Run the hooks, one after the other. Stop one that takes too long, and go on without it.
+
+        It isn't waited for: it may be in a thread, which can't be stopped.
+        """
+        for hook in list(self._server.remote_change_hooks):
+            change = RemoteChange(self._server, self._lifespan, heard)
+            job = _HookJob(partial(hook, change), self._runtime, self._server)
+            self._runtime.start_job(job)
+            if not await self._runtime.wait(job.ended, _HOOK_TIME):
+                job.stop()
+                self._runtime.warn(
+                    f"{_HOOK} took more than {_HOOK_TIME:g} s and is cancelled: clients are"
+                    " notified without it"
+                )
+
+    # -- Commands --------------------------------------------------------------------------------
+
+    async def _command(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
+        """Await `function()`, which uses the store, again and again until it has not failed."""
+        while True:
+            while pause := self._breaker.pause(name, self._runtime.monotonic()):
+                await self._runtime.wait(self._never, pause)
+            try:
+                result = await self._runtime.within(_COMMAND_TIME, function)
+            except Exception as exc:  # noqa: BLE001 - a store may raise anything
+                self._failed(name, exc)
+            else:
+                self._breaker.succeeded(name)
+                if self._told_outage and not self._breaker.is_out:
+                    self._told_outage = False
+                    self._runtime.warn("the store of sessions responds again")
+                return result
+
+    def _failed(self, name: str, exc: Exception) -> None:
+        self._reports.failed(f"{name} of the store of sessions", exc)
+        if self._breaker.failed(name, self._runtime.monotonic()):
+            self._told_outage |= self._reports.warn(
+                "the store of sessions is out: clients of this worker go on, and hear of changes"
+                " at other workers when it responds again"
+            )
+
+
+class _BusJob(Job):
+    """A part of a bus in a task of its own. `ended` is set when the task has ended."""
+
+    __slots__ = ("_runtime", "ended", "function", "has_ended")
+
+    name = "the bus between the workers"
+
+    def __init__(self, function: Callable[[], Any], runtime: TaskRuntime) -> None:
+        super().__init__()
+        self.function = function
+        self._runtime = runtime
+        self.ended = runtime.new_event()
+        self.has_ended = False
+
+    async def run(self) -> None:
+        outcome = self.function()
+        if isawaitable(outcome):
+            await outcome
+
+    def done(self, result: Any) -> None:
+        """Do nothing: nothing waits for a result."""
+
+    def failed(self, exc: BaseException) -> None:
+        self._runtime.report_hook(self.name, exc)
+
+    def dropped(self) -> None:
+        self.has_ended = True
+        self.ended.set()
+
+
+class _HookJob(_BusJob):
+    """One run of a hook of `server`. Its own changes of that server aren't published."""
+
+    __slots__ = ("server",)
+
+    name = _HOOK
+
+    def __init__(self, function: Callable[[], Any], runtime: TaskRuntime, server: Server) -> None:
+        super().__init__(function, runtime)
+        self.server = server
+
+    async def run(self) -> None:
+        _calling_hook.set(self)  # this task's context ends with it
+        await super().run()

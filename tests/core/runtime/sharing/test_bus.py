@@ -1,0 +1,702 @@
+"""`WorkerBus`: clients of each worker hear of changes at all of them, on both drivers."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.registry import DeclarationError, Server
+from mcp_core.runtime.sharing import MemoryStore, WorkerBus, check_sharing
+from mcp_core.sharing import ChangesPublished, Position, SessionStoreError, WorkerBatch
+from tests.core.runtime.sharing.workers import (
+    REFUSED,
+    URI,
+    FaultySessionStore,
+    StoreOfOneWorker,
+    Worker,
+    open_workers,
+    serve_worker,
+)
+from tests.harness import either
+from tests.harness.jsonrpc import D, E
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_core.runtime.sharing import RemoteChange
+
+pytestmark = pytest.mark.usefixtures("each_driver")
+
+TOOLS, UPDATED = "tools/list_changed", f"resources/updated {URI}"
+ALL = ("tools/list_changed", "prompts/list_changed", "resources/list_changed", UPDATED)
+both_eras = pytest.mark.parametrize("version", [D, E])
+
+
+@both_eras
+async def test_clients_of_every_worker_hear_of_a_change_once(version: str) -> None:
+    """Each kind of change at one worker, one publish each, and no echo."""
+    store = FaultySessionStore()
+    async with open_workers([version] * 3, store) as workers:
+        first = workers[0].server
+        for change, heard in (
+            ({"tools": True}, TOOLS),
+            ({"prompts": True}, "prompts/list_changed"),
+            ({"resources": True}, "resources/list_changed"),
+            ({"resource": URI}, UPDATED),
+        ):
+            first.changed(**change)
+            for worker in workers:
+                await worker.hears(heard)
+        first.remove_tool("buy")
+        for worker in workers:
+            await worker.hears(TOOLS)
+        first.changed(resource="x:unknown")
+        for worker in workers:
+            await worker.is_silent()
+    assert len(store.published) == 6
+
+
+@both_eras
+async def test_change_from_a_thread_is_heard_everywhere(version: str) -> None:
+    async with open_workers([version] * 2, FaultySessionStore()) as (a, b):
+        await either.in_thread(lambda: a.server.changed(tools=True))
+        await a.hears(TOOLS)
+        await b.hears(TOOLS)
+
+
+async def test_flood_of_changes_from_threads_loses_none() -> None:
+    """Four threads that change as fast as they can: each URI is published."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+
+        def change(thread: int) -> None:
+            for number in range(100):
+                a.server.changed(resource=f"x:{thread}:{number}")
+
+        threads = [threading.Thread(target=change, args=(each,)) for each in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            await either.in_thread(thread.join)
+        await b.is_silent()
+        uris = {uri for message in store.published for uri in message.uris}
+        assert len(uris) == 400
+
+
+@both_eras
+async def test_flood_merges_into_few_publishes(version: str) -> None:
+    """While one publish is under way, a thousand changes become one more."""
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store) as (a, b):
+        store.faults["publish"] = 0.5
+        a.server.changed(tools=True)
+        await either.sleep(0.1)
+        for number in range(1000):
+            a.server.changed(resource=f"x:{number % 10}")
+            a.server.changed(prompts=True)
+            if not number % 100:
+                await either.checkpoint()
+        await either.sleep(2)
+        await b.hears(TOOLS, "prompts/list_changed", UPDATED)
+        assert store.calls.count("publish") == len(store.published) == 2
+
+
+async def test_completed_elicitation_is_told_by_the_worker_that_asked() -> None:
+    """The page is at worker A, and the user's client at B. Other clients hear nothing."""
+    async with open_workers([D] * 3, FaultySessionStore()) as (a, b, c):
+        await b.peer.send(b.peer.calling(1, "pay"))
+        assert (await b.peer.receive())["method"] == "elicitation/create"
+        a.server.elicitation_complete("p1")
+        await b.hears("elicitation/complete p1")
+        a.server.elicitation_complete("p1")
+        for worker in (a, b, c):
+            await worker.is_silent()
+
+
+@both_eras
+async def test_declarations_in_a_lifespan_publish_nothing(version: str) -> None:
+    """Each worker declares the same at its start, and no client has heard of less."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        @server.tool
+        def late() -> str:
+            """Say late."""
+            return "late"
+
+        server.changed(resource=URI)
+        yield
+
+    def prepare(worker: Worker) -> None:
+        worker.server._lifespan = lifespan
+
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store, prepare) as (a, b):
+        await a.is_silent()
+        await b.is_silent()
+    assert store.published == []
+
+
+async def test_servers_of_other_names_hear_nothing() -> None:
+    store = FaultySessionStore()
+    async with (
+        open_workers([E] * 2, store) as (a, b),
+        either.open_server(Server("other"), store) as other,
+    ):
+        other.server.changed(tools=True)
+        await a.is_silent()
+        a.server.changed(prompts=True)
+        await b.hears("prompts/list_changed")
+    assert [message.server for message in store.published] == ["other", "shop"]
+
+
+async def test_server_that_is_served_twice_publishes_and_delivers_once() -> None:
+    """One `Server` at two addresses of a process has two buses: only the first one shares."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        async with either.open_server(a.server, store):
+            a.server.changed(tools=True)
+            await a.hears(TOOLS)
+            await b.hears(TOOLS)
+            b.server.changed(tools=True)
+            await a.hears(TOOLS)
+            await b.hears(TOOLS)
+        a.server.changed(prompts=True)
+        await b.hears("prompts/list_changed")
+    assert len(store.published) == 3
+
+
+async def test_second_bus_takes_over_when_the_first_has_ended() -> None:
+    """One address of the process is closed, and the other is served on."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (b,), either.open_quiet_nursery() as nursery:
+        server = Server("shop")
+        opened, end, ended = either.Event(), either.Event(), either.Event()
+
+        async def serve_first() -> None:
+            async with either.open_server(server, store):
+                opened.set()
+                await end.wait()
+            ended.set()
+
+        nursery.start_soon(serve_first)
+        await opened.wait()
+        async with either.open_server(server, store):
+            end.set()
+            await ended.wait()
+            server.changed(tools=True)
+            await b.hears(TOOLS)
+    assert len(store.published) == 1
+
+
+# -- Hooks -----------------------------------------------------------------------------------------
+
+
+@both_eras
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_hook_declares_anew_before_its_clients_are_told(version: str, is_async: bool) -> None:
+    """When a client hears of the change, `tools/list` has it; and nothing is published again."""
+    plugins = ["buy"]
+
+    def declare(server: Server) -> None:
+        for name in plugins:
+            if server.find_tool(name) is None:
+                server.add_tool(lambda: "done", name=name, description="A plugin.")
+
+    def prepare(worker: Worker) -> None:
+        def hook(change: RemoteChange[Any]) -> None:
+            worker.hooked.append(change)
+            declare(change.server)
+
+        async def slow_hook(change: RemoteChange[Any]) -> None:
+            worker.server.changed(tools=True)
+            await either.sleep(0.5)
+            hook(change)
+
+        worker.server.on_remote_change(slow_hook if is_async else hook)
+
+    store = FaultySessionStore()
+    async with open_workers([version] * 3, store, prepare) as workers:
+        a, *others = workers
+        assert [len(worker.hooked) for worker in workers] == [1, 1, 1]  # before they serve
+        plugins.append("sell")
+        declare(a.server)
+        await a.hears(TOOLS)
+        for worker in others:
+            assert (await worker.peer.receive())["method"] == f"notifications/{TOOLS}"
+            assert await worker.tools() == ["buy", "pay", "sell"]
+            await either.sleep(1)
+            await worker.is_silent()
+        assert [len(worker.hooked) for worker in workers] == [1, 2, 2]
+        change = others[0].hooked[-1]
+        assert (change.tools, change.prompts, change.resources) == (True, False, False)
+        assert (change.uris, change.all_uris) == ((), False)
+        assert change.server is others[0].server
+    assert len(store.published) == 1
+
+
+async def test_hook_gets_uris_and_the_lifespan() -> None:
+    """With these it can read from its database what has changed."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        yield "database"
+
+    def prepare(worker: Worker) -> None:
+        worker.server._lifespan = lifespan
+        worker.on_remote_change()
+
+    async with open_workers([E] * 2, FaultySessionStore(), prepare) as (a, b):
+        a.server.changed(resource=["x:1", "x:2"], prompts=True)
+        await b.hears(UPDATED, "prompts/list_changed")
+        change = b.hooked[-1]
+        assert sorted(change.uris) == ["x:1", "x:2"]
+        assert (change.tools, change.prompts) == (False, True)
+        assert change.lifespan == "database"
+        assert "prompts, 2 URIs" in repr(change)
+
+
+@pytest.mark.parametrize("fault", ["raises", "hangs", "resists"])
+async def test_clients_are_told_although_a_hook_fails(
+    fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A hook that raises or takes more than 10 s is logged, and the next hook runs.
+
+    A hook may also not end when it is cancelled: it waits for a thread.
+    """
+    failing = False
+    go = either.Event()
+    ended: list[float] = []
+
+    def prepare(worker: Worker) -> None:
+        @worker.server.on_remote_change
+        async def broken(change: RemoteChange[Any]) -> None:
+            if failing:
+                if fault == "raises":
+                    raise LookupError("no such plugin")
+                if fault == "hangs":
+                    try:
+                        await either.sleep_forever()
+                    finally:
+                        ended.append(either.current_time())
+                await either.shielded(go.wait())
+                worker.server.changed(resources=True)
+
+        worker.on_remote_change()
+
+    async with open_workers([E] * 2, FaultySessionStore(), prepare) as (a, b):
+        failing = True
+        start = either.current_time()
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+        assert either.current_time() - start < 11
+        assert len(ended) == (fault == "hangs")
+        assert len(b.hooked) == 2
+        assert "a hook on remote changes" in caplog.text
+        assert len(caplog.records) == 1
+        a.server.changed(prompts=True)
+        await b.hears("prompts/list_changed")
+        go.set()
+        if fault == "resists":  # what it has changed in the end is told, and not published
+            await b.hears("resources/list_changed")
+        await a.hears(TOOLS, "prompts/list_changed")
+    caplog.clear()
+
+
+async def test_changes_during_a_slow_hook_lead_to_one_more_run() -> None:
+    """Completed elicitations don't wait for it."""
+    running = False
+
+    def prepare(worker: Worker) -> None:
+        @worker.server.on_remote_change
+        async def slow(change: RemoteChange[Any]) -> None:
+            worker.hooked.append(change)
+            if running:
+                await either.sleep(5)
+
+    async with open_workers([D] * 2, FaultySessionStore(), prepare) as (a, b):
+        await b.peer.send(b.peer.calling(1, "pay"))
+        await b.peer.receive()
+        running = True
+        a.server.changed(tools=True)
+        await either.sleep(1)
+        for _ in range(10):
+            a.server.changed(resource=URI)
+            await either.sleep(0.1)
+        await b.is_silent()
+        await either.sleep(4)
+        await b.hears(TOOLS)
+        a.server.elicitation_complete("p1")
+        await either.sleep(10)
+        await b.hears("elicitation/complete p1", UPDATED)
+        assert len(b.hooked) == 3
+
+
+async def test_hook_that_changes_another_server_is_published() -> None:
+    """A plugin that is gone changes the lists of two servers of the process."""
+    store = FaultySessionStore()
+    other = Server("other")
+
+    def prepare(worker: Worker) -> None:
+        if worker.index:
+            worker.server.on_remote_change(lambda change: other.changed(tools=change.tools))
+
+    async with either.open_server(other, store), open_workers([E] * 2, store, prepare) as (a, b):
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+        names = [message.server for message in store.published]
+        assert names == ["other", "shop", "other"]  # at the start, too
+
+
+async def test_change_by_a_task_of_a_hook_is_published_later() -> None:
+    """A hook that starts a task hands its context on. Only the hook itself publishes nothing."""
+    store = FaultySessionStore()
+    async with either.open_quiet_nursery() as nursery:
+
+        def prepare(worker: Worker) -> None:
+            async def later() -> None:
+                await either.sleep(1)
+                worker.server.changed(prompts=True)
+
+            @worker.server.on_remote_change
+            def hook(change: RemoteChange[Any]) -> None:
+                worker.server.changed(resources=True)
+                if change.tools and not change.prompts:
+                    nursery.start_soon(later)
+
+        async with open_workers([E] * 2, store, prepare) as (a, b):
+            a.server.changed(tools=True)
+            await b.hears(TOOLS, "resources/list_changed")
+            await either.sleep(2)
+            await a.hears(TOOLS, "prompts/list_changed", "resources/list_changed")
+    assert [message.lists for message in store.published] == [("tools",), ("prompts",)]
+
+
+def test_hook_without_a_parameter_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="one parameter, its RemoteChange"):
+        Server("s").on_remote_change(lambda: None)  # type: ignore[type-var]
+
+
+# -- Faults of the store ---------------------------------------------------------------------------
+
+
+@both_eras
+@pytest.mark.parametrize("fault", [REFUSED, FaultySessionStore.hang, OSError("broken")], ids=repr)
+async def test_outage_keeps_local_clients_and_loses_no_change(
+    version: str, fault: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Changes of both workers during an outage are heard when the store is back, once each."""
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store) as (a, b):
+        store.faults[""] = fault
+        await either.sleep(10)  # reads that had begun end
+        a.server.changed(tools=True)
+        b.server.changed(resource=URI)
+        a.server.changed(prompts=True)
+        await a.hears(TOOLS, "prompts/list_changed")
+        await b.hears(UPDATED)
+        await either.sleep(100)
+        calls = len(store.calls)
+        await either.sleep(100)
+        assert len(store.calls) - calls <= 2 * 101  # one try a second and worker
+        store.faults.clear()
+        await either.sleep(16)
+        await b.hears(TOOLS, "prompts/list_changed")
+        await a.hears(UPDATED)
+        assert len(store.published) == 2
+    texts = [record.getMessage() for record in caplog.records]
+    ends = [text.removeprefix("the store of sessions ") for text in texts]
+    assert sum(text.startswith("is out") for text in ends) == 2
+    assert ends.count("responds again") == 2
+    assert len(texts) <= 2 * (4 + 2)  # one line a minute for each cause
+    caplog.clear()
+
+
+@both_eras
+async def test_store_that_comes_back_empty_counts_everything_as_changed(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers are lost: each worker joins again. Later changes are heard as before."""
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store, Worker.on_remote_change) as workers:
+        store.empty()
+        await either.sleep(4)
+        for worker in workers:
+            await worker.hears(*ALL)
+            change = worker.hooked[-1]
+            assert (change.tools, change.prompts, change.resources) == (True, True, True)
+            assert change.all_uris
+        workers[0].server.changed(tools=True)
+        await workers[1].hears(TOOLS)
+        await workers[0].hears(TOOLS)
+    assert "joins again" in caplog.text
+    caplog.clear()
+
+
+async def test_worker_that_was_suspended_joins_again_and_has_missed_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its number is gone, and the messages aren't: it reads on where it was."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        store._heartbeats.clear()
+        b.server.changed(prompts=True)
+        await a.hears("prompts/list_changed")
+        await b.hears("prompts/list_changed")
+        await either.sleep(4)
+        assert len(store._heartbeats) == 2
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+        await a.hears(TOOLS)
+    assert caplog.text.count("joins again") == 2
+    caplog.clear()
+
+
+async def test_failover_to_a_replica_that_lags_is_noticed() -> None:
+    """The last two messages are lost, and the next ones get their numbers."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        for _ in range(3):
+            a.server.changed(tools=True)
+            await b.hears(TOOLS)
+            await a.hears(TOOLS)
+        store._count -= 2
+        del store._messages[-1], store._messages[-1]
+        a.server.changed(prompts=True)
+        await a.hears("prompts/list_changed")
+        await either.sleep(4)
+        await a.hears(*ALL)
+        await b.hears(*ALL)
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+        await a.hears(TOOLS)
+
+
+async def test_gap_tells_what_was_missed() -> None:
+    """A worker that could not read for 10,001 messages asks what they said."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        store.faults["read"] = 30.0
+        await either.sleep(6)
+        await store.publish(1, ChangesPublished("shop", lists=("prompts",)))
+        for _ in range(10_000):
+            await MemoryStore.publish(store, 1, ChangesPublished("shop", lists=("tools",)))
+        store.faults.clear()
+        store.faults["missed"] = ChangesPublished("shop", lists=("tools",), uris=(URI,))
+        await either.sleep(40)
+        await b.hears(TOOLS, UPDATED)
+        await a.hears(TOOLS, UPDATED)
+
+
+@pytest.mark.parametrize("fault", [REFUSED, FaultySessionStore.hang], ids=repr)
+async def test_server_starts_without_its_store(
+    fault: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Changes until it joins aren't known, so all counts as changed then."""
+    store = FaultySessionStore()
+    store.faults[""] = fault
+    start = either.current_time()
+    async with open_workers([E], store, Worker.on_remote_change) as (a,):
+        assert either.current_time() - start < 6
+        assert (await a.peer.call(1, "buy"))["result"]["content"][0]["text"] == "bought at 0"
+        a.server.changed(tools=True)
+        await a.hears(TOOLS)
+        store.faults.clear()
+        await either.sleep(20)
+        await a.hears(*ALL)
+        assert len(a.hooked) == 1
+        assert len(store.published) == 1
+        await store.publish(1, ChangesPublished("shop", lists=("prompts",)))
+        await a.hears("prompts/list_changed")
+    assert "join of the store of sessions" in caplog.text
+    caplog.clear()
+
+
+@pytest.mark.parametrize(
+    ("method", "garbage"),
+    [
+        ("read", "x"),
+        ("read", WorkerBatch(Position(1, 10**9), ["x", (1, "x")])),  # type: ignore[list-item]
+        ("read", WorkerBatch(("1", 2), [])),  # type: ignore[arg-type]
+        ("read", WorkerBatch(Position(1, 0), [])),
+        ("missed", "x"),
+        ("join", ("x", "y")),
+        ("publish", "x"),
+        ("heartbeat", "x"),
+    ],
+    ids=repr,
+)
+async def test_garbage_of_a_store_ends_nothing(
+    method: str, garbage: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker serves on, doesn't spin, and hears of changes when the store is right again."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        if method in ("missed", "join"):
+            store.empty()
+        store.faults[method] = garbage
+        await either.sleep(30)
+        assert store.calls.count(method) < 2 * 30 * 12
+        await b.drain()
+        store.faults.clear()
+        store.empty()
+        await either.sleep(10)
+        a.server.changed(tools=True)
+        await either.sleep(10)
+        assert f"notifications/{TOOLS}" in await b.drain()
+    caplog.clear()
+
+
+async def test_two_workers_with_one_number_hear_each_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The store was emptied, and gave a living worker's number to another one."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (a,):
+        number = next(iter(store._heartbeats))
+        store.empty()
+
+        async def join(server: str) -> Any:
+            place = await MemoryStore.join(store, server)
+            del store._heartbeats[place.number]
+            store._heartbeats[number] = 0.0
+            return place._replace(number=number)
+
+        store.join = join  # type: ignore[method-assign]
+        b = Worker(1, E)
+        async with serve_worker(b, store):
+            del store.join
+            a.server.changed(tools=True)
+            await b.hears(TOOLS)
+            b.server.changed(prompts=True)
+            await either.sleep(1)
+            assert "notifications/prompts/list_changed" in await a.drain()
+    caplog.clear()
+
+
+# -- Ending ----------------------------------------------------------------------------------------
+
+STEPS = ["join", "read", "publish", "heartbeat", "leave", "missed"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_worker_ends_quickly_while_its_store_hangs(
+    step: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the end, and when it is cancelled, which takes no longer than at any other server."""
+    store = FaultySessionStore()
+    for cancels in (False, True):
+        store.faults.clear()
+        with either.CancelScope() as scope:
+            async with open_workers([E], store) as (a,):
+                store.faults[step] = store.hang
+                if step in ("join", "missed"):
+                    store.empty()
+                a.server.changed(tools=True)
+                await a.peer.receive()
+                await either.sleep(4)
+                start = either.current_time()
+                if cancels:
+                    scope.cancel()
+                    await either.sleep(1)
+        assert either.current_time() - start <= 2.1
+    caplog.clear()
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_others_go_on_when_a_worker_was_killed_at_a_step(
+    step: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It can't say goodbye, since its store hangs. Another one takes its place."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (b,):
+        dying: Any = StoreOfOneWorker(store)
+        with either.CancelScope() as scope:
+            async with open_workers([E], dying) as (a,):
+                a.server.changed(tools=True)
+                await b.hears(TOOLS)
+                dying.hanging |= {step, "leave"}
+                if step == "missed":
+                    store._messages.clear()
+                a.server.changed(prompts=True)
+                await either.sleep(4)
+                scope.cancel()
+                await either.sleep(1)
+        await b.drain()
+        c = Worker(2, E)
+        async with serve_worker(c, store):
+            c.server.changed(tools=True)
+            await b.hears(TOOLS)
+            b.server.changed(prompts=True)
+            await c.hears(TOOLS, "prompts/list_changed")
+    caplog.clear()
+
+
+@both_eras
+async def test_slow_store_delays_other_workers_only(version: str) -> None:
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store) as (a, b):
+        store.faults[""] = 0.2
+        await either.sleep(6)
+        for number in range(20):
+            a.server.changed(resource=URI if number % 2 else "x:2")
+        await a.hears(UPDATED)
+        await either.sleep(1)
+        await b.hears(UPDATED)
+
+
+async def test_last_change_is_published_and_the_number_given_back() -> None:
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        c = Worker(2, E)
+        async with serve_worker(c, store):
+            await c.is_silent()
+        assert await store.alive(store._heartbeats) == {*store._heartbeats}
+        assert len(store._heartbeats) == 2
+        async with either.open_server(c.server, store):
+            c.server.changed(tools=True)
+        await a.hears(TOOLS)
+        await b.hears(TOOLS)
+        assert len(store._heartbeats) == 2
+
+
+async def test_store_that_cannot_be_opened_is_an_error_of_the_start() -> None:
+    """Opening makes no connection, so what it raises is a mistake of the author."""
+
+    class Closed(MemoryStore):
+        def opened(self, runtime: Any, /) -> Any:
+            raise SessionStoreError("the ACL forbids XADD")
+
+    with pytest.raises(SessionStoreError, match="XADD"):
+        async with either.open_server(Server("s"), Closed()):
+            raise AssertionError
+
+
+# -- What is refused -------------------------------------------------------------------------------
+
+
+class SharedStore(MemoryStore):
+    needs_keys = True
+
+
+def test_store_of_several_processes_needs_keys() -> None:
+    """The text says how to make them."""
+    with pytest.raises(ValueError, match=r"state_keys=.*token_urlsafe.*--state-keys-env"):
+        check_sharing([Server("s")], SharedStore())
+    check_sharing([Server("s", state_keys={"1": b"x" * 32})], SharedStore())
+    check_sharing([Server("s")], MemoryStore())
+
+
+def test_two_servers_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two servers have the name 's'"):
+        check_sharing([Server("s"), Server("t"), Server("s")], MemoryStore())
+    server = Server("s")
+    check_sharing([server, server, Server("t")], MemoryStore())
+
+
+async def test_bus_shows_what_it_is() -> None:
+    async with either.open_task_runtime() as runtime:
+        assert "worker 0" in repr(WorkerBus(Server("s"), MemoryStore(), runtime))
