@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
 import socket
 import sys
 import traceback
@@ -69,18 +70,20 @@ _REGISTRY: Final = Path(registry.__file__).parent  # its frames are left out of 
 _STATUS_STYLES: Final = ("bold red", "green", "green", "yellow", "red", "bold red")
 
 
-def run(target: str, recording: Recording | None = None) -> int:
+def run(target: str, recording: Recording | None = None, keys_variable: str | None = None) -> int:
     """Serve over stdio until the client closes stdin, and return the exit status.
 
     Args:
         target: `FILE` or `FILE:NAME`.
         recording: the file in which the conversation is recorded.
+        keys_variable: the environment variable that has the server's `state_keys`, if one has.
 
     Raises:
-        CliError: there is no such file or server, or the file cannot be imported.
+        CliError: there is no such file or server, the file cannot be imported, or the variable has
+            no keys.
         SystemExit: a signal ended the server.
     """
-    server = load(target)
+    server = load(target, keys_variable)
     explain_wait(server.info.name, target)
     serve(server, record=recording)
     return 0
@@ -96,16 +99,32 @@ def explain_wait(name: str, target: str) -> None:
         )
 
 
-def load(target: str) -> Server:
+def load(target: str, keys_variable: str | None = None) -> Server:
     """Import a file, configure logging, and return the server that the file declares.
 
+    It gets the `state_keys` of the environment variable `keys_variable`, if there is one.
+
     Raises:
-        CliError: there is no such file or server, or the file cannot be imported.
+        CliError: there is no such file or server, the file cannot be imported, or the variable has
+            no keys.
     """
     path, name = split_file(target)
     server = _find_server(_import_file(path), name, path)
+    if keys_variable is not None:
+        _use_state_keys(server, keys_variable)
     _configure_logging()
     return server
+
+
+def _use_state_keys(server: Server, variable: str) -> None:
+    from mcp_core.sharing import read_state_keys  # on first use: most servers share no keys
+
+    try:
+        if variable not in os.environ:
+            raise ValueError("the variable isn't set")
+        server.use_state_keys(read_state_keys(os.environ[variable]))
+    except ValueError as exc:
+        raise CliError(f"--state-keys-env {variable}: {exc}") from None
 
 
 def is_of_served_file(error: BaseException) -> bool:
@@ -213,18 +232,20 @@ def run_http(
     sessions: bool = True,
     sse_path: str | None = None,
     recording: Recording | None = None,
+    keys_variable: str | None = None,
     fds: Sequence[int] = (),
 ) -> int:
     """Serve until a signal arrives. Return 130 after Ctrl+C and 143 after SIGTERM.
 
-    `recording` is the file in which all conversations are recorded. `fds` are inherited sockets
-    that listen already on host and port (`--reload`).
+    `recording` is the file in which all conversations are recorded, `keys_variable` the environment
+    variable that has the server's `state_keys`. `fds` are inherited sockets that listen already on
+    host and port (`--reload`).
 
     Raises:
-        CliError: there is no such file or server, the file cannot be imported, or the command
-            cannot listen on the address.
+        CliError: there is no such file or server, the file cannot be imported, the variable has no
+            keys, or the command cannot listen on the address.
     """
-    server = load(target)
+    server = load(target, keys_variable)
     screen = Screen(sys.stderr)
     begin = partial(_serve_fds, fds=fds) if fds else partial(serve_http, port=port)
     serve = partial(

@@ -64,6 +64,12 @@ def parse(words: Sequence[str]) -> Command:
         " /mcp serves them too",
     )
     parser.add_argument(
+        "--state-keys-env",
+        metavar="NAME",
+        help="the environment variable with the keys that all processes behind one address share:"
+        " one secret, or several as NAME=SECRET,NAME=SECRET",
+    )
+    parser.add_argument(
         "--reload",
         action="store_true",
         help="start the server again when FILE changes, or a module that it imports from its"
@@ -86,7 +92,7 @@ def parse(words: Sequence[str]) -> Command:
             return _reload(found)
         from mcp_trio.cli.run._run import run
 
-        return partial(run, found.file, recording)
+        return partial(run, found.file, recording, found.state_keys_env)
     if found.sse_path is not None:
         if found.stateless:
             parser.error("--sse-path needs sessions: leave --stateless out")
@@ -108,6 +114,7 @@ def parse(words: Sequence[str]) -> Command:
         sessions=not found.stateless,
         sse_path=found.sse_path,
         recording=recording,
+        keys_variable=found.state_keys_env,
         fds=[int(fd) for fd in (found.listening_fds or "").split(",") if fd],
     )
 
@@ -119,4 +126,6 @@ def _reload(found: argparse.Namespace) -> Command:
     options = [f"--{name.replace('_', '-')}" for name in names]
     if found.sse_path is not None:
         options.append(f"--sse-path={found.sse_path}")
+    if found.state_keys_env is not None:
+        options.append(f"--state-keys-env={found.state_keys_env}")
     return partial(run_reloading, found.file, options, found.http)

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import re
+import secrets
 import signal
 import socket
 from contextlib import closing
@@ -29,6 +30,7 @@ from tests.harness.world.command import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from mcp_core.types import CallToolResult
     from tests.harness.world.command import ServerFile
@@ -250,3 +252,100 @@ def test_run_http_terminal_log_is_coloured() -> None:
         terminal.process.send_signal(signal.SIGINT)
         terminal.rest()
     assert terminal.status == 130
+
+
+ASKS = """
+import mcp_trio
+
+app = mcp_trio.Server("asks")
+
+@app.tool
+async def greet(context: mcp_trio.Context) -> str:
+    "Greets."
+    answer = await context.elicit("Who?", {"type": "object", "properties": {}})
+    return answer.action
+"""
+MODERN_META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def modern_call(url: str, **params: Any) -> dict[str, Any]:
+    """Call `greet` in 2026-07-28, and return the response."""
+    params = {"name": "greet", "_meta": MODERN_META, **params}
+    headers = {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "greet",
+    }
+    answer = ask(url, {"method": "tools/call", "params": params}, **headers)
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+@pytest.mark.process
+def test_question_is_retried_at_another_process_with_the_keys_of_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keys are being rotated: one process signs with the new key, both know both."""
+    file = tmp_path / "asks.py"
+    file.write_text(ASKS)
+    new, old = (f"{name}={secrets.token_urlsafe(32)}" for name in ("2027", "2026"))
+    monkeypatch.setenv("KEYS_A", f"{new},{old}")
+    monkeypatch.setenv("KEYS_B", f"{old},{new}")
+    with (
+        served(file, "--state-keys-env", "KEYS_A") as a,
+        served(file, "--state-keys-env", "KEYS_B", "--stateless") as b,
+        served(file) as other,
+    ):
+        for first, second in ((a.url, b.url), (b.url, a.url)):
+            asked = modern_call(first)["result"]
+            [key] = asked["inputRequests"]
+            retry = {
+                "requestState": asked["requestState"],
+                "inputResponses": {key: {"action": "decline"}},
+            }
+            answered = modern_call(second, **retry)["result"]
+            assert answered["content"][0]["text"] == "decline"
+            assert modern_call(other.url, **retry)["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("value", "declared", "complaint"),
+    [
+        (None, "", "--state-keys-env SHOP_KEYS: the variable isn't set"),
+        ("", "", "--state-keys-env SHOP_KEYS: there is no key; make one: python -c"),
+        ("too-short", "", "--state-keys-env SHOP_KEYS: key 1 isn't base64url; make one"),
+        ("a" * 43, "state_keys={'1': b'x' * 32}", "'s' is declared with state_keys= already"),
+    ],
+)
+@pytest.mark.parametrize("transport", [(), ("--http", "0")], ids=["stdio", "http"])
+def test_run_without_keys_in_its_variable_is_explained(
+    tmp_path: Path, value: str | None, declared: str, complaint: str, transport: tuple[str, ...]
+) -> None:
+    (tmp_path / "s.py").write_text(f"import mcp_trio\ns = mcp_trio.Server('s', {declared})\n")
+    env = {} if value is None else {"SHOP_KEYS": value}
+    words = ("run", "s.py", "--state-keys-env", "SHOP_KEYS", *transport)
+    result = run(*words, cwd=tmp_path, env=env)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("mcp-trio: ")
+    assert complaint in result.stderr.replace("\n", " ")
+    assert value is None or len(value) < 9 or value not in result.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("reload", [(), ("--reload",)], ids=["plain", "reload"])
+def test_run_over_stdio_takes_the_keys_too(server: ServerFile, reload: tuple[str, ...]) -> None:
+    separator, *words = server("""
+        app = mcp_trio.Server("keyed")
+
+        @app.tool
+        def keyed() -> bool:
+            "Say whether it has keys."
+            return app.shared_keys is not None
+    """)
+    words += ["--state-keys-env", "SHOP_KEYS", *reload]
+    env = {"SHOP_KEYS": secrets.token_urlsafe(32)}
+    result = run("call", "keyed", "--env", "SHOP_KEYS", separator, *words, env=env)
+    assert (result.returncode, result.stdout) == (0, "true\n"), result.stderr
