@@ -63,6 +63,7 @@ class TaskChanged(Struct, frozen=True, tag_field="kind", tag="task"):
     id: str
 
 
+# A message from one worker to the others.
 WorkerMessage: TypeAlias = ChangesPublished | TaskChanged
 
 

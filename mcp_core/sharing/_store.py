@@ -22,27 +22,20 @@ __all__ = ["Position", "SessionStore", "SessionStoreError", "WorkerBatch", "Work
 
 
 class Position(NamedTuple):
-    """A place in the sequence of all messages of a store.
+    """A place in the sequence of all messages of a store."""
 
-    Attributes:
-        epoch: 0 or more. It differs after the store has lost what it had. A later epoch has a
-            higher number.
-        number: of the message, in its epoch: 1 for the first one, and without holes.
-    """
-
+    # 0 or more. It differs after the store has lost what it had. A later epoch has a higher number.
     epoch: int
+    # Of the message, in its epoch: 1 for the first one, and without holes.
     number: int
 
 
 class WorkerPlace(NamedTuple):
-    """A worker among the others.
+    """A worker among the others."""
 
-    Attributes:
-        number: 1 to 2**21 - 1, which no other living worker has.
-        position: the last message that was published before it joined.
-    """
-
+    # 1 to 2**21 - 1, which no other living worker has.
     number: int
+    # The last message that was published before it joined.
     position: Position
 
 
