@@ -127,18 +127,22 @@ class WorkerBus:
         Raises:
             BaseException: any exception that the store raises while it is opened.
         """
-        async with self._store.opened(self._runtime):
-            await self._join_before_serving()
-            self._server.attach_bus(self)
-            loops = (self._keep_number, self._read, self._publish, self._deliver)
-            self._jobs = [_BusJob(loop, self._runtime) for loop in loops]
-            for job in self._jobs:
-                self._runtime.start_job(job)
-            try:
-                yield self
-            finally:
-                self._server.detach_bus(self)
-                await self._runtime.shielded(self._close)
+        # Before it joins, which takes time: a task of the lifespan may change something meanwhile.
+        self._server.attach_bus(self)
+        try:
+            async with self._store.opened(self._runtime):
+                await self._join_before_serving()
+                loops = (self._keep_number, self._read, self._publish, self._deliver)
+                self._jobs = [_BusJob(loop, self._runtime) for loop in loops]
+                for job in self._jobs:
+                    self._runtime.start_job(job)
+                try:
+                    yield self
+                finally:
+                    self._server.detach_bus(self)
+                    await self._runtime.shielded(self._close)
+        finally:
+            self._server.detach_bus(self)
 
     async def _close(self) -> None:
         """End the loops, publish what is left, and give the number back, within some seconds."""
@@ -213,7 +217,8 @@ class WorkerBus:
             return
         heard = self._changes.take_heard()
         if heard is not None:
-            await self._run_hooks(heard)  # no client is connected yet
+            await self._run_hooks(heard)
+            self._from_hooks.clear()  # no client is connected yet
 
     async def _keep_number(self) -> None:
         """Join, if that isn't done or the number is lost, and keep the number."""

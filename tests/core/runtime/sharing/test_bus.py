@@ -140,6 +140,22 @@ async def test_declarations_in_a_lifespan_publish_nothing(version: str) -> None:
     assert store.published == []
 
 
+async def test_change_while_a_worker_joins_is_published() -> None:
+    """A task of its lifespan changes something, and the store is slow."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (b,), either.open_quiet_nursery() as nursery:
+        server = Server("shop")
+
+        async def change() -> None:
+            await either.sleep(1)
+            server.changed(tools=True)
+
+        nursery.start_soon(change)
+        store.faults["join"] = 2.0
+        async with either.open_server(server, store):
+            await b.hears(TOOLS)
+
+
 async def test_servers_of_other_names_hear_nothing() -> None:
     store = FaultySessionStore()
     async with (
