@@ -1,13 +1,11 @@
-"""Mistakes with `connect` and with the event loop, and their one-line errors, in both drivers."""
+"""Mistakes with `connect` and `serve_http`, and their one-line errors."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 
 import mcp_asyncio_shim
 import mcp_trio
@@ -15,58 +13,9 @@ from mcp_core import McpTrioError
 from mcp_core.registry import Context, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    Mistake = Callable[[], Awaitable[object]]
+    from collections.abc import Callable
 
 server = Server("mistaken")
-
-
-async def enter(manager: Any) -> None:
-    async with manager:
-        raise AssertionError  # pragma: no cover
-
-
-def stream() -> Any:
-    return mcp_trio.memory_pair()[0]
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        pytest.param(lambda: enter(mcp_trio.connect(server)), id="memory"),
-        pytest.param(lambda: enter(mcp_trio.connect(["true"])), id="command"),
-        pytest.param(lambda: enter(mcp_trio.connect("http://127.0.0.1:1/")), id="http"),
-        pytest.param(lambda: enter(mcp_trio.connect("ws://127.0.0.1:1/")), id="websocket"),
-        pytest.param(lambda: mcp_trio.serve_http(server), id="serve-http"),
-        pytest.param(lambda: mcp_trio.serve_stdio(server), id="serve-stdio"),
-        pytest.param(lambda: mcp_trio.serve_listeners(server, []), id="serve-listeners"),
-        pytest.param(lambda: mcp_trio.serve_stream(server, stream()), id="serve-stream"),
-    ],
-)
-def test_trio_package_in_asyncio_names_the_shim(mistake: Mistake) -> None:
-    async def main() -> None:
-        await mistake()
-
-    with pytest.raises(RuntimeError, match="in asyncio use the package mcp_asyncio_shim"):
-        asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        pytest.param(lambda: enter(mcp_asyncio_shim.connect(server)), id="memory"),
-        pytest.param(lambda: enter(mcp_asyncio_shim.connect(["true"])), id="command"),
-        pytest.param(lambda: mcp_asyncio_shim.serve_stdio(server), id="serve-stdio"),
-        pytest.param(
-            lambda: mcp_asyncio_shim.serve_streams(server, None, None),  # type: ignore[arg-type]
-            id="serve-streams",
-        ),
-    ],
-)
-def test_shim_in_trio_names_mcp_trio(mistake: Mistake) -> None:
-    with pytest.raises(RuntimeError, match="in trio use the package mcp_trio"):
-        trio.run(mistake)
 
 
 @pytest.mark.parametrize("package", [mcp_trio, mcp_asyncio_shim])
