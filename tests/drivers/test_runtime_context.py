@@ -223,3 +223,18 @@ async def test_context_progress_in_a_thread_waits_for_a_slow_reader() -> None:
         while "result" not in await wire.receive():
             pass
         assert sent == 2_000
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_context_close_stream_keeps_a_byte_stream_open(version: str) -> None:
+    """Only a response over HTTP can end early; a handler must learn that this one goes on."""
+    server = Server("closing")
+
+    @server.tool
+    async def close(context: Context) -> bool:
+        """Try to end the response."""
+        return context.close_stream(0.5)
+
+    async with served(server, version) as wire:
+        assert text_of(await wire.call(1, "close")) == "false"
+        assert await wire.is_alive()
