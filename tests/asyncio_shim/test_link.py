@@ -41,8 +41,9 @@ def test_link_that_breaks_discards_what_is_queued() -> None:
             streams[0].set_exception(ConnectionResetError())
             await asyncio.wait({link.reading})
             assert not conn.queued()
-            await link.aclose()
-            assert record.noted == [b""]  # the end
+            for _ in range(2):
+                await link.aclose()
+            assert record.noted == [b""]  # the end, once
             assert theirs.recv(100) == b""
 
     run(main())
