@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
 
 from mcp_core import Limits
-from mcp_core.registry import Context, Server
+from mcp_core.registry import Context, RootsContext, Server
 from tests.harness import either
-from tests.harness.jsonrpc import text_of
+from tests.harness.jsonrpc import notification, text_of
 from tests.harness.wire.lines import ERAS, Wire, served
-
-if TYPE_CHECKING:
-    pass
-
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 
@@ -238,6 +235,59 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(watch: Timed
             await either.sleep(1)
             scope.cancel()
     assert watch.happened == {"finally": 3}
+
+
+class RootsHook:
+    """Adds a hook on changed roots that takes 30 s, 18 of them whatever happens if `stubborn`."""
+
+    def __init__(self, watch: TimedServer, *, stubborn: bool) -> None:
+        self.watch = watch
+        self.stubborn = stubborn
+        watch.server.on_roots_changed(self.rescan)
+
+    async def rescan(self, context: RootsContext) -> None:
+        try:
+            if self.stubborn:
+                await either.shielded(either.sleep(18))
+            await either.sleep(30)
+        finally:
+            self.watch.note("finally")
+
+    async def start(self, nursery: either.Nursery, **options: Any) -> Wire:
+        """Serve, and let the hook run."""
+        ours, theirs = either.memory_pair()
+        nursery.start_soon(partial(self.watch.serve, theirs, **options))
+        wire = Wire(ours)
+        await wire.open_as_client({"roots": {"listChanged": True}})
+        await wire.send(notification("notifications/roots/list_changed"))
+        await either.wait_all_tasks_blocked()
+        return wire
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+async def test_server_end_of_input_cancels_a_hook_on_changed_roots(
+    stubborn: bool, watch: TimedServer, nursery: either.Nursery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At once, since its questions have no answer any more. A line names one that goes on."""
+    wire = await RootsHook(watch, stubborn=stubborn).start(nursery)
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    assert await wire.receive_all() == []
+    await either.sleep(100)
+    end = 0 if not stubborn else 18 if either.on_trio() else 48  # asyncio cancels once
+    assert watch.happened == dict.fromkeys(("finally", "end"), end)
+    named = "the conversation has ended, and a hook on changed roots ignored the cancellation"
+    assert [each.getMessage().startswith(named) for each in caplog.records] == [True] * stubborn
+
+
+@either.trio_only
+async def test_server_stopped_cancels_a_hook_on_changed_roots_after_the_grace(
+    watch: TimedServer, nursery: either.Nursery
+) -> None:
+    stop = trio.Event()
+    await RootsHook(watch, stubborn=False).start(nursery, stop=stop)
+    stop.set()
+    await either.sleep(100)
+    assert watch.happened == {"finally": 5, "end": 5}
 
 
 @pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
