@@ -1,0 +1,146 @@
+"""The waits and the end of a `LastDeadline`, without threads: the test calls what they would run.
+
+`tests/test_last_deadline.py` has real programs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.adapters import LastDeadline, _last_deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class ProcessEnded(Exception):
+    """In place of the end of the process; the status is its argument."""
+
+
+class Lock:
+    """The lock that a thread waits for. It gets it after so many waits."""
+
+    def __init__(self, waits: int) -> None:
+        self.left = waits
+        self.timeouts: list[float] = []
+
+    def acquire(self, timeout: float) -> bool:
+        self.timeouts.append(timeout)
+        self.left -= 1
+        return self.left < 0
+
+    def release(self) -> None:
+        """Let others have it: nobody asks."""
+
+
+class Deadline:
+    """A `LastDeadline` whose threads the test runs. `handlers` are those that run now."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.threads: list[Callable[[], None]] = []
+        self.handlers: list[str] = []
+        self.lines: list[bytes] = []
+        self.last = LastDeadline("notes")
+        self._release: Any = None
+
+        def start(function: Any, arguments: tuple[Any, ...]) -> None:
+            self.threads.append(partial(function, *arguments))
+
+        def write(fd: int, data: bytes) -> int:
+            assert fd == 2
+            self.lines.append(data)
+            return len(data)
+
+        def end(status: int) -> None:
+            raise ProcessEnded(status)
+
+        monkeypatch.setattr(_last_deadline, "_REPORT_TIMEOUT", 0)
+        monkeypatch.setattr(_last_deadline, "_running_handlers", lambda: [*self.handlers])
+        monkeypatch.setattr(_thread, "start_new_thread", start)
+        monkeypatch.setattr(os, "write", write)
+        monkeypatch.setattr(os, "_exit", end)
+
+    def wait(self, waits: int) -> list[float]:
+        """Run the thread that waits, until it has the lock. Return how long it has waited."""
+        lock = Lock(waits)
+        self.last._running = lock  # type: ignore[assignment]
+        self.threads[0]()
+        return lock.timeouts
+
+    def end(self, waits: int = 99) -> tuple[int, str]:
+        """Run it until it ends the process. Return the status, and the line on stderr."""
+        with pytest.raises(ProcessEnded) as ended:
+            self.wait(waits)
+        self.threads[1]()
+        [data] = self.lines
+        return ended.value.args[0], data.decode()
+
+
+@pytest.fixture
+def deadline(monkeypatch: pytest.MonkeyPatch) -> Deadline:
+    return Deadline(monkeypatch)
+
+
+def test_last_deadline_after_its_block_ends_nothing(deadline: Deadline) -> None:
+    """The program goes on, with a thread that must not end it later."""
+    with deadline.last as last:
+        last.lifespan_ended()
+        last.begin(0, "the client had gone")
+    deadline.handlers.append("tool 'slow'")
+    [wait] = deadline.threads
+    wait()
+    wait()  # nor does it keep the lock
+    assert not deadline.lines
+
+
+def test_last_deadline_without_begin_starts_no_thread(deadline: Deadline) -> None:
+    with deadline.last as last:
+        last.lifespan_ended()
+    assert not deadline.threads
+
+
+def test_last_deadline_names_what_runs_then(deadline: Deadline) -> None:
+    """Only the first call counts, apart from the status of a signal that comes later."""
+    deadline.last.begin(6, "the client had gone")
+    deadline.last.begin(1, "SIGTERM", 143)
+    assert len(deadline.threads) == 1
+    deadline.handlers += ["tool 'slow'", "resource \x1b[2J"]
+    status, text = deadline.end()
+    assert status == 143
+    assert text == (
+        "notes: tool 'slow', resource \\u001b[2J did not end within 6 s after the client had gone:"
+        " the process ends without waiting longer\n"
+    )
+
+
+def test_last_deadline_names_twenty_handlers(deadline: Deadline) -> None:
+    deadline.handlers += map(str, range(23))
+    deadline.last.begin(6, "SIGINT")
+    status, text = deadline.end()
+    assert status == 1
+    assert text.startswith("notes: 0, 1, ")
+    assert " 18, 19, 3 more did not end within 6 s after SIGINT: " in text
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_last_deadline_looks_each_second_until_the_lifespan_ends(
+    ran: bool, deadline: Deadline
+) -> None:
+    """A lifespan may take its time. After it, a task that a handler has left is no reason to stay.
+
+    It is called by the name of the handler that ran at the beginning, if one did.
+    """
+    deadline.handlers += ["tool 'slow'"] * ran
+    deadline.last.begin(6, "SIGTERM")
+    deadline.handlers.clear()
+    assert deadline.wait(3) == [6, 1, 1, 1]
+    deadline.last.lifespan_ended()
+    status, text = deadline.end()
+    assert status == 1
+    named = "tool 'slow'" if ran else "a task or thread"
+    assert text.startswith(f"notes: {named} did not end within 6 s after SIGTERM: ")
