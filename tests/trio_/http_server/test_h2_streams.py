@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import HeadError, RequestHead
-from mcp_trio.http_server._h2_streams import H2ServerProtocol, response_head_fields
+from mcp_trio.http_server._h2_streams import (
+    _NAME_INDEX,
+    _STATUS_INDEX,
+    H2ServerProtocol,
+    response_head_fields,
+)
 from tests.levels import fewer_examples
 
 POST = [(b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"a"), (b":path", b"/mcp")]
@@ -97,6 +102,14 @@ def test_hpack_encoded_heads_decode_without_a_table(
         encoded = encoder.encode([(b":status", status), *headers])
         assert list(decoder.decode(encoded, raw=True)) == [(b":status", status), *headers]
         assert len(decoder.header_table.dynamic_entries) == 0
+
+
+def test_hpack_indexes_are_those_of_the_static_table() -> None:
+    """A wrong index is another header, which no client would miss in most responses."""
+    encoder, decoder = H2ServerProtocol().encoder, Decoder()
+    for status in _STATUS_INDEX:
+        head = [(b":status", status), *((name, b"value") for name in [*_NAME_INDEX][1:])]
+        assert list(decoder.decode(encoder.encode(head), raw=True)) == head
 
 
 def test_hpack_client_with_an_empty_table_decodes() -> None:
