@@ -6,9 +6,12 @@ import asyncio
 import socket
 from typing import Any
 
+import pytest
+
 from mcp_asyncio_shim._link import Link
 from mcp_core import Connection, Role
 from tests.harness.jsonrpc import client_config
+from tests.harness.world import virtual_time
 from tests.harness.world.loop import run
 
 
@@ -47,3 +50,21 @@ def test_link_that_breaks_discards_what_is_queued() -> None:
             assert theirs.recv(100) == b""
 
     run(main())
+
+
+def test_link_to_a_peer_that_does_not_read_is_closed_when_it_returns() -> None:
+    """What is left is dropped after the time for it, and no descriptor stays for a later step."""
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            streams = await asyncio.open_connection(sock=ours)
+            link = Link(streams, Connection(Role.CLIENT, client_config()), lambda event: None)
+            streams[1].write(bytes(1_000_000))
+            started = link.loop.time()
+            await link.aclose(3)
+            assert link.loop.time() - started == pytest.approx(3)
+            assert ours.fileno() == -1
+            assert link.write_error is None
+
+    virtual_time.run(main())

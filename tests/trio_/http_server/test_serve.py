@@ -6,7 +6,9 @@ import json
 import logging
 import re
 import signal
+import socket
 import ssl
+import struct
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +23,7 @@ from mcp_core.http import HostOriginPolicy, HttpOptions, PlainResponse, RequestH
 from mcp_core.registry import Context, Server
 from mcp_trio import HttpAddress, MemoryStore, serve_http
 from mcp_trio.http_server._connection import AccessLogEntry
-from mcp_trio.http_server._serve import ServerConnections, serve_http_listeners
+from mcp_trio.http_server._serve import ServerConnections, _peer_address, serve_http_listeners
 from tests.core.http.heads import ROWS, SERVED, WAITS, Row
 from tests.harness.jsonrpc import (
     D,
@@ -605,6 +607,20 @@ async def test_http_server_has_two_thousand_connections_by_default(
         await nursery.start(serve_http, make())
         nursery.cancel_scope.cancel()
     assert made == ["<ServerConnections: 0 of 2000>"] * 2
+
+
+async def test_http_client_that_is_gone_has_no_address() -> None:
+    """It can reset the connection before it is served; that must not end the server."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        client = await trio.testing.open_stream_to_socket_listener(listener)
+        async with await listener.accept() as stream:
+            assert _peer_address(stream) == "127.0.0.1"
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await client.aclose()
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.receive_some()
+            assert _peer_address(stream) == ""
 
 
 async def test_http_server_access_log_has_each_exchange() -> None:
