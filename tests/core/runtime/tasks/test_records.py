@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from mcp_core.runtime.tasks._memory_store import MemoryTaskStore
@@ -70,6 +71,30 @@ def test_store_that_cannot_be_watched_is_watched_again_each_second() -> None:
         with trio.move_on_after(3.5):
             await records.watch_store()
         assert differences(store.times) == [1, 1, 1]
+
+    run(main)
+
+
+def test_observer_gets_each_of_our_own_states_and_the_last_of_others() -> None:
+    """Only what another worker has changed is read from the store, once for several changes."""
+
+    async def main(runtime: TrioStoreRuntime) -> None:
+        records = TaskRecords(Store(), TaskLimits(), runtime)
+        ours = [new_record(), new_record()]
+        seen: list[Any] = []
+        key = ours[0].key
+        records.observe(key, seen.append)
+        for record in ours:
+            records.changed(key, record)
+        assert [id(each) for each in seen] == [id(each) for each in ours]
+        for _ in range(3):
+            records.changed(key)
+        assert len(seen) == 2
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(seen) == 3
+        records.stop_observing(key, seen.append)
+        records.changed(key, ours[0])
+        assert len(seen) == 3
 
     run(main)
 
