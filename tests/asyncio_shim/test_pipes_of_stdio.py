@@ -301,11 +301,8 @@ def test_child_stderr_on_a_terminal_is_copied_and_closed(
         assert record.noted == [b"\x1b[2J says\n", b"the rest\n"]
 
 
-def test_child_stderr_held_open_by_another_process_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_child_stderr_held_open_by_another_process_is_left() -> None:
     """A grandchild that keeps the pipe open must not delay the end for longer than the timeout."""
-    monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 0.01)
 
     async def main() -> float:
         async with _child_stderr(None) as fd:
@@ -318,7 +315,7 @@ def test_child_stderr_held_open_by_another_process_is_left(
     with at_terminal():
         kept: list[int] = []
         before = descriptors()
-        assert run(main()) == pytest.approx(0.01)
+        assert run(main()) == pytest.approx(0.2)
         os.close(kept[0])
         assert descriptors() == before
 
