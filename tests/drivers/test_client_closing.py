@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcp_core import ConnectionLost
+from mcp_core import CallTimeout, ConnectionLost
 from mcp_core.registry import Server
 from tests.harness import either
 from tests.harness.wire.client import CallTask, connected, is_closed
@@ -257,6 +257,16 @@ async def test_wait_closed_that_is_cancelled_sends_nothing(
         await client.aclose()
         assert await wire.receive_all() == []
         await wire.stream.aclose()
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_wait_closed_raises_after_its_timeout(version: str) -> None:
+    async with connected(version) as (client, _):
+        start = either.current_time()
+        with pytest.raises(CallTimeout):
+            await client.wait_closed(5)
+        assert either.current_time() - start == pytest.approx(5)
+        assert not is_closed(client)
 
 
 async def test_wait_closed_ends_when_the_server_does_not_answer_a_ping(
