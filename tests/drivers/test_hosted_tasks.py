@@ -258,3 +258,67 @@ async def test_request_with_task_ttl_out_of_range_raises(ttl: float) -> None:
     async with either.connect(server, versions=[D], on_elicit=fill_in) as client:
         await client.call_tool("ask")
     assert "task_ttl" in str(raised)
+
+
+# -- Expiry ----------------------------------------------------------------------------------------
+
+
+class Wall:
+    """A wall clock that the test sets."""
+
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    found = Wall()
+    monkeypatch.setattr("time.time", found)
+    return found
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+async def test_hosted_task_is_forgotten_after_its_time(method: str, wall: Wall) -> None:
+    """Its callback is stopped, and whoever waits for the result is told. The others go on."""
+    async with served() as (_, peer):
+        short = await start(peer, task={"ttl": 60_000})
+        other = await start(peer)
+        fetch = await peer.request("tasks/result", {"taskId": short})
+        wall.now += 59
+        assert (await state_of(peer, short))["status"] == "working"
+        wall.now += 1
+        late = await peer.request(method, {"taskId": short})
+        assert "any more" in (await peer.expect_error(fetch, -32602))["message"]
+        await peer.expect_error(late, -32602)
+        await either.sleep(200)
+        status = await peer.expect("notifications/tasks/status")
+        assert (status["params"]["taskId"], status["params"]["status"]) == (other, "completed")
+        assert await peer.is_silent()
+
+
+async def test_hosted_tasks_that_have_expired_are_not_listed(wall: Wall) -> None:
+    async with served() as (_, peer):
+        await start(peer)
+        wall.now += 599
+        assert len((await peer.result_of("tasks/list"))["tasks"]) == 1
+        wall.now += 1
+        assert (await peer.result_of("tasks/list"))["tasks"] == []
+
+
+async def test_hosted_tasks_that_have_expired_do_not_count(wall: Wall) -> None:
+    async with served() as (_, peer):
+        for _ in range(64):
+            await start(peer)
+        wall.now += 600
+        await start(peer)
+
+
+async def test_hosted_task_that_ends_after_its_time_is_forgotten(wall: Wall) -> None:
+    async with served() as (_, peer):
+        fetch = await peer.request("tasks/result", {"taskId": await start(peer)})
+        wall.now += 600
+        await either.sleep(200)
+        await peer.expect_error(fetch, -32602)
+        assert await peer.is_silent()
