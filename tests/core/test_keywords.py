@@ -124,5 +124,25 @@ def test_signature_lists_the_options(function: Any, names: list[str]) -> None:
     assert all(isinstance(parameters[name].annotation, str) for name in names)  # as it is written
 
 
+def functions_with_options() -> dict[str, Any]:
+    """Return the public functions and methods that are declared with `**options: Unpack[...]`."""
+    found: dict[str, Any] = {}
+    for package in (mcp_trio, mcp_asyncio_shim):
+        for name in package.__all__:
+            item = getattr(package, name)
+            members = inspect.getmembers(item, inspect.isfunction) if isinstance(item, type) else []
+            for part, function in [("", item), *members]:
+                annotations = getattr(inspect.unwrap(function), "__annotations__", {})
+                if any("Unpack[" in str(each) for each in annotations.values()):
+                    found[f"{package.__name__}.{name}.{part}".strip(".")] = function
+    return found
+
+
+@pytest.mark.parametrize("name", functions_with_options())
+def test_signature_of_each_public_function_lists_its_options(name: str) -> None:
+    parameters = inspect.signature(functions_with_options()[name]).parameters.values()
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters)
+
+
 def test_check_keywords_known_options_pass() -> None:
     check_keywords({"timeout": 1, "meta": None}, CallOptions, "f()")

@@ -163,6 +163,16 @@ async def test_hosted_tasks_above_limit_are_refused() -> None:
         assert "limit" in error["message"]
 
 
+async def test_hosted_task_fetches_that_wait_above_limit_are_refused() -> None:
+    async with served() as (_, peer):
+        params = {"taskId": await start(peer)}
+        fetches = [await peer.request("tasks/result", params) for _ in range(17)]
+        error = await peer.expect_error(fetches[16])
+        assert error["message"] == "16 requests for this result wait already"
+        for fetch in fetches[:16]:
+            await peer.expect_result(fetch)
+
+
 async def test_client_without_hosting_ignores_task() -> None:
     async with served(host_tasks=False) as (_, peer):
         result = await peer.result_of("elicitation/create", {**QUESTION, "task": {}})

@@ -488,6 +488,25 @@ async def test_tasks_of_one_owner_above_limit_are_refused() -> None:
         assert "limit" in error["message"]
 
 
+async def test_fetches_that_wait_above_limit_are_refused() -> None:
+    """Each keeps a task of the server waiting. A client can poll instead."""
+    server = make_server(tasks=Tasks(limits=TaskLimits(waiting=2)))
+    async with conversation(D, server) as peer:
+        params = {"taskId": await start(peer, "research", topic="owls")}
+        fetches = [await peer.request("tasks/result", params) for _ in range(3)]
+        error = await peer.expect_error(fetches[2])
+        assert error["message"] == (
+            "2 requests for results of tasks wait already: poll with tasks/get"
+        )
+        answered = []
+        while len(answered) < 2:
+            message = await peer.receive()
+            if "result" in message:
+                answered.append(message["id"])
+        assert sorted(answered) == [fetch["id"] for fetch in fetches[:2]]
+        await peer.result_of("tasks/result", params)
+
+
 async def test_task_ends_with_the_server() -> None:
     ended: list[str] = []
     server = Server("lab")

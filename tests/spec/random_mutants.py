@@ -94,7 +94,7 @@ class Area:
         return self.name
 
 
-_WHOLE = ("tests/drivers/", "tests/spec/", "tests/security/", "tests/test_")
+_WHOLE = ("tests/drivers/", "tests/spec/", "tests/security/", "tests/test_", "tests/core/test_")
 AREAS: Final = (
     Area(
         "core",
