@@ -153,6 +153,33 @@ async def test_changed_command_is_asked_about_at_the_next_start(
         ]
 
 
+@pytest.mark.parametrize("state", ["connecting", "ready"])
+async def test_server_whose_approval_was_removed_is_ended(
+    state: str, autojump_clock: trio.abc.Clock
+) -> None:
+    """Another program removes it, and the configuration is read again. Asking takes a minute."""
+
+    async def on_input(_: object) -> str:
+        if state == "connecting":
+            await trio.sleep(60)
+        return "v"
+
+    source, stored = ProjectSource(), MemoryApprovals()
+    source.wanted = ("i",)
+    async with Host({}, approvals=stored, on_input=on_input) as host:
+        host.add_source(source)
+        await host.wait_settled()
+        await host.approve_server(await host.server_question("played"))
+        await trio.sleep(10)
+        assert host.status()["played"].state == state
+        stored.change(lambda approvals: approvals.with_server(FILE, "played", None))
+        await host.replace_sources([source])
+        await trio.sleep(3600)
+        status = host.status()["played"]
+        assert (status.state, status.reason) == ("unapproved", "its approval was removed")
+        assert len(source.attempts) == len(source.closed) == (state == "ready")
+
+
 async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later(
     autojump_clock: trio.abc.Clock,
 ) -> None:
