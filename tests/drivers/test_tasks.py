@@ -524,6 +524,29 @@ async def test_task_ends_with_the_server() -> None:
     assert ended == ["cancelled"]
 
 
+@pytest.mark.parametrize("warns", [True, False])
+async def test_task_that_ignores_its_cancellation_is_named_unless_a_deadline_does_so(
+    warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server("lab")
+
+    @server.tool(task="required")
+    async def stubborn() -> None:
+        """Take as long as it takes."""
+        await either.shielded(either.sleep(18))
+
+    async with either.open_server(server, warns=warns) as served:
+        client_end, server_end = either.memory_pair()
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(either.serve_conversation, served, server_end)
+            peer = TaskPeer(client_end, D)
+            await peer.open_as_client()
+            await start(peer, "stubborn")
+            await peer.aclose()
+    lines = [text for text in caplog.messages if text.startswith("tool 'stubborn' ignored the")]
+    assert len(lines) == warns
+
+
 @pytest.mark.usefixtures("waits_for_threads")
 async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -382,11 +382,11 @@ async def _connect_on_asyncio(
 
 
 def open_server(
-    server: Server, store: SessionStore | None = None
+    server: Server, store: SessionStore | None = None, *, warns: bool = True
 ) -> AbstractAsyncContextManager[ServedServer]:
     """Enter the lifespan of a server, and start what runs its tasks."""
     opening = trio_tasks.open_server if on_trio() else asyncio_tasks.open_server
-    return opening(server, store=store)
+    return opening(server, store=store, warns=warns)
 
 
 @asynccontextmanager
