@@ -579,14 +579,12 @@ class TaskJob(RequestJob):
         """Send the handler's result, unless the request has its response."""
         if self.task is None and not self._finished:
             super().done(result)
-            self._answered()
 
     def failed(self, exc: BaseException) -> None:
         """Send what the peer may know of an exception, or store it."""
         if self.task is None:
             if not self._finished:
                 super().failed(exc)
-                self._answered()
             return
         outcome = self._outcome_of_error(exc)
         self._tasks.runtime.start_soon(partial(self.task.finish, outcome, self.request))
@@ -596,7 +594,7 @@ class TaskJob(RequestJob):
             self._tasks.job_ended(self)
         if self.task is None:
             super().dropped()
-            self._answered()
+            self._answered()  # after `done` and `failed` too
             if self._over:  # otherwise its conversation has ended, and the handler soon will
                 self.release()
         else:
