@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_asyncio_shim._link import Link
-from mcp_core import Connection, Role
+from mcp_core import Connection, ConnectionClosed, Role
+from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.harness.jsonrpc import client_config
 from tests.harness.world import virtual_time
 from tests.harness.world.loop import run
@@ -66,5 +67,21 @@ def test_link_to_a_peer_that_does_not_read_is_closed_when_it_returns() -> None:
             assert link.loop.time() - started == pytest.approx(3)
             assert ours.fileno() == -1
             assert link.write_error is None
+
+    virtual_time.run(main())
+
+
+def test_link_closed_before_its_tasks_have_begun_reports_the_end() -> None:
+    """Tasks that are cancelled before their first step run no `finally`."""
+
+    async def main() -> None:
+        ours, _ = asyncio_memory_pair()
+        conn = Connection(Role.CLIENT, client_config())
+        events: list[Any] = []
+        link = Link((ours.reader, ours.writer), conn, events.append)
+        conn.open(0)
+        link.pump()
+        await link.aclose()
+        assert [type(event) for event in events] == [ConnectionClosed]
 
     virtual_time.run(main())
