@@ -53,4 +53,31 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "threads = ThreadPoolExecutor(2, 'mcp-recorder')",
         "it gets one job, and starts a thread for each job only",
     ),
+    Equivalent(
+        "mcp_asyncio_shim/_stdio.py::_child_stderr",
+        "transport, _ = await asyncio.get_running_loop().connect_read_pipe("
+        "lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, 'rb', 0))",
+        "transport, _ = await asyncio.get_running_loop().connect_read_pipe("
+        "lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, 'rb', -1))",
+        "asyncio reads the descriptor, and only closes the file: its buffer stays empty",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_client_callbacks.py::wait_for_end",
+        "try:\n    ...\nexcept ConnectionLost as exc:\n    lost = exc",
+        "try:\n    ...\nexcept Exception as exc:\n    lost = exc",
+        "nothing else is raised there: nothing was sent that could get an error, and a timeout or a"
+        " cancellation closes the generator",
+    ),
+    Equivalent(
+        "mcp_core/adapters/_recorder.py::Recorder.put",
+        "return False",
+        "return None",
+        "all callers ask only whether it is true",
+    ),
+    Equivalent(
+        "mcp_core/runtime/tasks/_memory_store.py::MemoryTaskStore.__init__",
+        "self._renewals = count(1)",
+        "self._renewals = count(2)",
+        "the numbers of renewals are only compared with each other",
+    ),
 )
