@@ -498,7 +498,7 @@ async def test_fetches_that_wait_above_limit_are_refused() -> None:
         assert error["message"] == (
             "2 requests for results of tasks wait already: poll with tasks/get"
         )
-        answered = []
+        answered: list[Any] = []
         while len(answered) < 2:
             message = await peer.receive()
             if "result" in message:

@@ -420,7 +420,7 @@ def test_damaged_record_is_removed_and_others_are_found(
     path: Path, damage: str, found_by: str
 ) -> None:
     """The damaged record leaves the quota as well, and the log says so in one line."""
-    fill(path, *(new_record(id, worker="") for id in "abc"))
+    fill(path, *(new_record(id, worker="") for id in "abcd"))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE tasks SET {damage} WHERE id = 'b'")
 
@@ -428,14 +428,14 @@ def test_damaged_record_is_removed_and_others_are_found(
         if found_by == "get":
             assert await store.get(TaskKey("ada", "b")) is None
         elif found_by == "page":
-            # Neither is the page the last one because of it.
+            # Neither is the page the last one because of it, nor longer.
             assert [record.id for record in await store.page("ada", "", 2)] == ["a", "c"]
         else:
-            assert {record.id for record in await store.lost(10)} == {"a", "c"}
+            assert {record.id for record in await store.lost(10)} == {"a", "c", "d"}
         await until_settled(store)
         (warning,) = runtime.warnings
         assert "records that are no tasks, which are removed" in warning
-        assert await store.create(new_record("b"), limits=quota(3, 3)) is None
+        assert await store.create(new_record("b"), limits=quota(4, 4)) is None
 
     with_store(path, main)
 
