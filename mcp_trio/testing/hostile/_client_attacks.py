@@ -119,7 +119,7 @@ class _Wire:
 
     async def repeat(self, data: bytes) -> None:
         """Send the same bytes until the server closes or the bound is reached."""
-        block = data * max(1, 16_384 // len(data))
+        block = data * (16_384 // len(data) + 1)
         while self.sent <= MAX_BYTES:
             await self.send(block)
 

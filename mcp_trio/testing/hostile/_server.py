@@ -111,7 +111,7 @@ class AttackedRequest:
 
     async def repeat(self, data: bytes) -> None:
         """Send the same bytes until the client leaves or the bound is reached."""
-        block = data * max(1, 16_384 // len(data))
+        block = data * (16_384 // len(data) + 1)
         while True:
             await self.send(block)
 
