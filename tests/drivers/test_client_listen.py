@@ -109,6 +109,7 @@ async def test_subscription_yields_changes(version: str, nursery: either.Nursery
         await server.notify("tools/list_changed")
         await peer.expect_silence()
         assert "0 calls" in repr(client)
+        assert not listener.changes._waiting
 
 
 @pytest.mark.requirement("SUB-6")

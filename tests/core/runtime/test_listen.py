@@ -254,6 +254,16 @@ def test_next_change_cancelled_loses_no_change() -> None:
     assert repr(changes) == "<Changes of <ClientSubscription to 2 of 2, open, 0 changed>>"
 
 
+def test_waits_for_changes_leave_nothing_behind() -> None:
+    """A loop waits thousands of times in one block."""
+    client, _, changes = listening()
+    for _ in range(3):
+        waits = Waits(changes.__anext__())
+        client.receive_messages(tools_changed(2))
+        assert waits.wakes() == TOOLS
+    assert not changes._waiting
+
+
 def test_two_loops_share_changes() -> None:
     client, _, changes = listening()
     assert aiter(changes) is changes

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -11,6 +13,7 @@ import trio
 from mcp_core.http import HttpLimits
 from mcp_trio import Server, connect, serve_http
 from mcp_trio.testing import hostile
+from mcp_trio.testing.hostile._client_attacks import _plays, _Wire
 from tests.testing.hostile.memory import MIB, BoundedMemory
 
 if TYPE_CHECKING:
@@ -155,3 +158,45 @@ async def test_server_closes_on_slow_bodies() -> None:
             assert outcome.was_closed, attack
             assert set(outcome.statuses) <= {408}
         nursery.cancel_scope.cancel()
+
+
+class SentBytes(_Wire):
+    """Keeps what an attack sends, in place of a connection."""
+
+    def __init__(self) -> None:
+        super().__init__(urlsplit("http://example.com/mcp"), {}, reads=False)
+        self.data = b""
+
+    async def send(self, *data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self.data += b"".join(data)
+
+
+@pytest.mark.parametrize(
+    ("attack", "sent"),
+    [
+        ("silent", rb""),
+        ("half-head", rb"POST /mcp HTTP/1\.1\r\n(?!.*\r\n\r\n).*"),
+        ("half-body", rb".*\r\nContent-Length: 100\r\n\r\n.{1,99}"),
+        ("header-flood", rb".*?(\r\nX-\d+: y){10000}\r\n\r\n"),
+        ("long-header", rb".*\r\nX-A: a{1048576}\r\n\r\n"),
+        ("no-http", rb"(?!.*HTTP).+"),
+        ("tls-hello", rb"\x16\x03.*"),
+        ("http-0.9", rb"GET /\r\n\r\n"),
+        ("http-9.9", rb"POST /mcp HTTP/9\.9\r\n.*"),
+        ("no-host", rb"POST /mcp HTTP/1\.1\r\n(?!.*\nHost:).*"),
+        ("two-hosts", rb".*\nHost: example\.com:80\r\n.*\nHost: elsewhere\.example\r\n.*"),
+        ("foreign-host", rb".*\nHost: elsewhere\.example\r\n.*"),
+        ("foreign-origin", rb".*\nOrigin: https://elsewhere\.example\r\n.*"),
+        ("null-origin", rb".*\nOrigin: null\r\n.*"),
+        ("nul-header", rb".*\nX-A: a\0b\r\n.*"),
+        ("bare-cr", rb".*\nX-A: a\rX-B: b\r\n.*"),
+        ("bare-lf", rb"[^\r]*\n\n"),
+    ],
+)
+async def test_attack_sends_what_it_says(attack: str, sent: bytes) -> None:
+    """Our servers reject honest requests too if something else is wrong with them."""
+    assert attack in {each.name for each in hostile.CLIENT_ATTACKS}
+    wire = SentBytes()
+    await _plays[attack](wire)
+    assert re.fullmatch(sent, wire.data, re.DOTALL)
