@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
 import sys
 import time
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from mcp_trio.oracle.strategies import _mutations
 from mcp_trio.testing import strategies
 
 PLAIN = settings(
@@ -139,6 +142,40 @@ def test_schema_of_stranger_takes_bounded_time(name: str) -> None:
     collect()
     steps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert max(steps, default=2.0) < 1.0  # two values, and what hypothesis does between them
+
+
+KEYS = ['"a"', '"b"', '"c"']
+VALUES = [b"1", b"[2]", b"null"]
+MEMBERS = list(zip(KEYS, VALUES, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("edit", "sizes", "is_right"),
+    [
+        (_mutations._drop, (2, 0), lambda new: set(new) < set(MEMBERS)),
+        (_mutations._double, (4, 0), lambda new: new[:3] == MEMBERS and new[3][0] in "".join(KEYS)),
+        (_mutations._add, (4, 1), lambda new: new[:3] == MEMBERS),
+        (_mutations._change, (3, 0), lambda new: [key for key, _ in new] == KEYS),
+        (_mutations._rename, (3, 0), lambda new: [value for _, value in new] == VALUES),
+        (_mutations._escape, (3, 0), lambda new: [json.loads(key) for key, _ in new] == [*"abc"]),
+        (_mutations._reverse, (3, 0), lambda new: new[::-1] == MEMBERS),
+    ],
+)
+def test_edit_of_members_does_what_its_name_says(
+    edit: Any, sizes: Any, is_right: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message has three members, or none, which nothing can be done with but to add one."""
+    monkeypatch.setattr(_mutations, "_value", lambda draw: b"0")  # any JSON takes long to begin
+
+    @settings(PLAIN, max_examples=5)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        new = edit(MEMBERS, data.draw)
+        assert len(new) == sizes[0]
+        assert is_right(new)
+        assert len(edit([], data.draw)) == sizes[1]
+
+    check()
 
 
 @pytest.mark.process
