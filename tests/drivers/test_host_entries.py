@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,6 +91,27 @@ def reason(driver: Driver, target: Any, **options: Any) -> str:
 
     found: str = run(driver, main)
     return found
+
+
+class System:
+    """The module `os` of another system."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(os, attribute)
+
+
+@pytest.mark.parametrize(("system", "home"), [("nt", "/users/ada"), ("posix", "/home/ada")])
+def test_home_of_an_entry_is_the_system_s(
+    system: str, home: str, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("USERPROFILE", "/users/ada")
+    for module in ("mcp_trio.host._sources", "mcp_asyncio_shim._host"):
+        monkeypatch.setattr(f"{module}.os", System(system))
+    assert f"cannot start {home}/server: " in reason(driver, {"command": "~/server"})
 
 
 @pytest.mark.process

@@ -10,7 +10,7 @@ import pytest
 from mcp_core import DIALECTS, McpError, ToolError
 from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
-from mcp_core.runtime.tasks import _running
+from mcp_core.runtime.tasks import MemoryTaskStore, _running
 from mcp_core.runtime.tasks._requests import TaskQuestion
 from mcp_core.tasks import TaskLimits
 from tests.harness import either
@@ -368,6 +368,22 @@ async def test_task_over_its_time_to_live_is_forgotten() -> None:
                 if "error" in answer:
                     break
         assert answer["error"]["code"] == -32602
+
+
+async def test_record_over_its_time_to_live_is_removed_although_nobody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients go away. The records of their tasks must not fill the memory."""
+    now = 1_800_000_000.0
+    monkeypatch.setattr("time.time", lambda: now)
+    store = MemoryTaskStore()
+    async with conversation(E, make_server(tasks=Tasks(store=store))) as peer:
+        await start(peer, "research", topic="owls")
+        await either.sleep(100)
+        assert len(store._records) == 1
+        now += 3_600
+        await either.sleep(11)
+        assert not store._records
 
 
 @pytest.mark.requirement("TSK-1")

@@ -80,4 +80,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._renewals = count(2)",
         "the numbers of renewals are only compared with each other",
     ),
+    Equivalent(
+        "mcp_trio/http_server/_h11_connection.py::H11ServerConnection.__init__",
+        "self._chunked = False",
+        "self._chunked = True",
+        "each request's head sets it again, and nothing reads it before the first one",
+    ),
+    Equivalent(
+        "mcp_trio/_connect.py::_connect_child",
+        "try:\n    ...\nexcept ConnectFailed as exc:\n    ...",
+        "try:\n    ...\nexcept Exception as exc:\n    ...",
+        "`Client.open` raises nothing else: what never opened is a ConnectFailed, for any cause",
+    ),
 )

@@ -31,6 +31,7 @@ SCHEMAS: dict[str, Any] = {
     "range": {"type": "integer", "minimum": 3, "exclusiveMaximum": 6},
     "numbers": {"type": "number", "minimum": -1.5, "maximum": 2.5},
     "multiples": {"type": "integer", "multipleOf": 7, "minimum": 10, "maximum": 100},
+    "number multiples": {"type": "number", "multipleOf": 5, "minimum": 1, "maximum": 100},
     "lengths": {"type": "string", "minLength": 3, "maxLength": 5},
     "pattern": {"type": "string", "pattern": "^[a-z]{2,4}-\\d+$"},
     "items": {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3},

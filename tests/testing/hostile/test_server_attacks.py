@@ -173,6 +173,23 @@ async def test_hostile_server_attacks_the_named_method() -> None:
     assert server.attacks >= 1  # a client may send a listing again
 
 
+async def test_redirect_loop_goes_on_over_one_connection() -> None:
+    """A client that gives up only when the connection ends must not get away."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    head = b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
+    async with hostile.hostile_server("redirect-loop", on="tools/list") as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            for _ in range(3):
+                await stream.send_all(head + body)
+                received = b""
+                while b"\r\n\r\n" not in received:
+                    received += (part := await stream.receive_some())
+                    assert part
+                assert received.startswith(b"HTTP/1.1 307 ")
+        assert server.attacks == 3
+
+
 async def test_hostile_server_sends_no_more_than_its_bound() -> None:
     async with hostile.hostile_server("endless-sse", on="connect") as server:
         stream = await trio.open_tcp_stream(
