@@ -32,6 +32,20 @@ class Equivalent:
         return self.where, self.old, self.new
 
 
+_AFTER_FAILED_START = """\
+    failed = any((link.write_error is not None for link in links))
+    probe_unread = failed or child.unread > 0
+    versions = client.versions_without_probe(probe_unread=probe_unread)
+    if not versions:
+        await client.aclose()
+        await child.aclose()
+        cause, _, _ = str(exc).partition('\\n')
+        cause, _, _ = cause.partition(' (exit status ')
+        raise ConnectFailed(f'{cause}{child.describe_start()}') from exc
+    options['versions'] = versions
+    ended_by_probe = True
+    continue"""
+
 EQUIVALENTS: tuple[Equivalent, ...] = (
     Equivalent(
         "mcp_core/adapters/_sqlite_file.py::TaskFile.page",
@@ -88,8 +102,8 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
     ),
     Equivalent(
         "mcp_trio/_connect.py::_connect_child",
-        "try:\n    ...\nexcept ConnectFailed as exc:\n    ...",
-        "try:\n    ...\nexcept Exception as exc:\n    ...",
+        f"try:\n    ...\nexcept ConnectFailed as exc:\n{_AFTER_FAILED_START}",
+        f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_START}",
         "`Client.open` raises nothing else: what never opened is a ConnectFailed, for any cause",
     ),
 )
