@@ -50,6 +50,17 @@ SCHEMAS: dict[str, Any] = {
             {"properties": {"b": {"type": "string"}}, "required": ["b"]},
         ]
     },
+    "allOf numbers": {
+        "allOf": [{"type": "integer", "minimum": 5, "maximum": 6}, {"minimum": 1, "maximum": 99}]
+    },
+    "allOf texts": {
+        "allOf": [{"type": "string", "minLength": 4, "maxLength": 5}, {"minLength": 1}]
+    },
+    "allOf short texts": {"allOf": [{"type": "string", "maxLength": 2}, {"maxLength": 9}]},
+    "allOf arrays": {
+        "allOf": [{"type": "array", "minItems": 3, "maxItems": 3}, {"minItems": 1, "maxItems": 9}]
+    },
+    "allOf enums": {"allOf": [{"enum": [1, 2]}, {"enum": [2, 3]}]},
     "reference": {
         "$defs": {"n": {"type": "integer"}},
         "type": "array",
