@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from mcp_core.trace import DamagedLine, Judge, TraceHeader, TraceLine, TruncatedMessage
+from mcp_core.trace.judge.rules._registry import RULES
 from tests.core.trace.judge.conversations import (
     META,
     C,
@@ -129,3 +130,41 @@ def test_right_conversation_with_a_gap_anywhere_has_no_certain_finding(each: Cas
             judged = Judge(header)
             found = [finding for line in rest for finding in judged.receive(line)]
             assert set(certain([*found, *judged.close()])) <= set(each.pass_allowed)
+
+
+# Rules that are never certain: that they need earlier messages shows only in their sentences.
+DOUBTFUL: Final = frozenset(
+    """
+    CAP-6 CXL-5 ELIC-1 MRTR-15 MRTR-8 PAGE-3 PRM-1 PRM-4 RES-7 SHL-15 TOOL-24 TSK-7 TX-12 TX-24
+    """.split()
+)
+
+
+def cases_with_history() -> list[Case]:
+    """Return the cases of rules about a message that needs earlier ones."""
+    rules = {row: rule for rule in RULES for row in rule.rows}
+    return [
+        each
+        for each in CASES
+        if each.row in rules
+        and (rules[each.row].needs_history or each.row in DOUBTFUL)
+        and rules[each.row].on in ("request", "notification", "result", "error")
+        and each.row not in ("LIFE-1", "TSK-10", "TX-10", "TX-17")  # their cases break a shape
+    ]
+
+
+@pytest.mark.parametrize(
+    "each", cases_with_history(), ids=lambda each: f"{each.row}-{each.revision}"
+)
+def test_fault_after_a_gap_is_inconclusive_and_names_it(each: Case) -> None:
+    """Otherwise a reader would look for the cause in what the trace does have."""
+    found = [
+        finding
+        for place in range(len(each.fails), -1, -1)
+        for finding in judge(None, [*each.fails[:place], LOST, *each.fails[place:]], each.revision)[
+            0
+        ]
+        if finding.row == each.row and "lost" in finding.sentence
+    ]
+    assert found
+    assert not certain(found)
