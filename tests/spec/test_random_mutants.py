@@ -250,6 +250,15 @@ def test_mutant_that_ends_the_interpreter_is_killed(tmp_path: Path) -> None:
     assert (outcome.verdict, outcome.test) == ("killed", "pytest exits 7")
 
 
+@pytest.mark.process
+def test_mutant_without_which_no_conftest_loads_is_killed(tmp_path: Path) -> None:
+    conftest = tmp_path / "tests" / "conftest.py"
+    conftest.parent.mkdir()
+    conftest.write_text("from mcp_core.a._f import f\nassert not f(3)\n")
+    outcome = run_in_project(tmp_path, mutant_of("mcp_core/a/_f.py"), WEAK, WEAK)
+    assert (outcome.verdict, outcome.test) == ("killed", "pytest exits 4")
+
+
 # -- Rates -----------------------------------------------------------------------------------------
 
 
