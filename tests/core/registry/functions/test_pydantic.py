@@ -19,8 +19,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 from mcp_core import LATEST
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.registry import DeclarationError
+from mcp_core.registry.functions import _types
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._output import Output
+from mcp_core.registry.functions._pydantic import PydanticType
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
 
 
@@ -271,6 +273,27 @@ def test_argument_reader_field_as_default_gives_default_bounds_and_name() -> Non
     assert first["names"] is not second["names"]
     with pytest.raises(InvalidArguments, match="`count`: input should be greater"):
         reader.read(b'{"wanted":1,"count":0}')
+
+
+def test_model_within_a_struct_is_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pydantic takes a thousand times as long for that as to read a value."""
+
+    class Tea(BaseModel):
+        name: str
+
+    class Cup(msgspec.Struct):
+        tea: Tea
+
+    def make(*args: Any) -> PydanticType:
+        made.append(args)
+        return PydanticType(*args)
+
+    made: list[Any] = []
+    reader = reader_of(Cup)
+    monkeypatch.setattr(_types, "PydanticType", make)
+    for _ in range(3):
+        reader.read(Raw(b'{"x":{"tea":{"name":"oolong"}}}'))
+    assert len(made) <= 1
 
 
 def test_argument_reader_definitions_of_equal_names_stay_apart() -> None:
