@@ -540,6 +540,19 @@ async def test_task_ends_with_the_server() -> None:
     assert ended == ["cancelled"]
 
 
+async def test_wait_of_the_runtime_of_tasks_returns_whether_the_event_is_set() -> None:
+    async with either.open_server(Server("lab")) as served:
+        tasks: Any = served.tasks
+        runtime = tasks.runtime
+        event = runtime.new_event()
+        started = either.current_time()
+        assert await runtime.wait(event, 5) is False
+        assert either.current_time() - started == pytest.approx(5)
+        event.set()
+        assert await runtime.wait(event, 5) is True
+        assert await runtime.wait(event) is True
+
+
 @pytest.mark.parametrize("warns", [True, False])
 async def test_task_that_ignores_its_cancellation_is_named_unless_a_deadline_does_so(
     warns: bool, caplog: pytest.LogCaptureFixture
