@@ -112,4 +112,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "without children, the list of children that is then made is empty",
     ),
+    Equivalent(
+        "mcp_trio/host/_prepared_launch.py::_find_on_windows",
+        "try:\n    ...\nexcept (FileNotFoundError, UnsafeArgument):\n    return None",
+        "try:\n    ...\nexcept Exception:\n    return None",
+        "`windows_command` raises nothing else, and `_is_file` nothing at all",
+    ),
 )

@@ -293,7 +293,7 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     whole = stages(mutant.file, root)
     place = mutant.replacement
     found = None if hit_map is None else hit_map.tests_of(mutant.file, place.start, place.end)
-    if found is None:
+    if not found:  # no function, or one that runs when its module is imported, or never
         return whole
     first = mirrored(mutant.file, root)
     seconds = 0.0

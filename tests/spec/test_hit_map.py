@@ -159,6 +159,18 @@ def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
     ]
 
 
+def test_mutant_whose_code_no_test_runs_meets_all_tests(tmp_path: Path) -> None:
+    """It may run when its module is imported, as what a decorator calls does."""
+    make_project(tmp_path, CODE, {"tests/core/a/test_f.py": "from mcp_core.a._f import f"})
+    file = "mcp_core/a/_f.py"
+    start = CODE.index("x < most")
+    mutant = RandomMutant(file, "f", "compare", 12, "", "", Replacement(start, start + 8, "x"))
+    tests = [mapped("tests/core/a/test_f.py::test_f", 6)]
+    assert stages_of(mutant, tmp_path, HitMap({file: SourceFile(CODE)}, tests)) == [
+        ["tests/core/a/test_f.py"]
+    ]
+
+
 # -- Runs of pytest --------------------------------------------------------------------------------
 
 TESTS = """\
