@@ -152,6 +152,15 @@ def test_trace_without_messages_is_a_failure(tmp_path: Path, lines: str, says: s
         judge_trace(path)
 
 
+def test_trace_with_nothing_but_faults_is_judged(tmp_path: Path) -> None:
+    """Neither line is a message, but there is something to report."""
+    path = tmp_path / "a"
+    lines = '{"t":0,"from":"server","raw":"hello"}\n{"t":0,"kind":"note","text":"x"}\n'
+    path.write_text('{"mcp-trace":1,"transport":"stdio"}\n' + lines)
+    with pytest.raises(FoundFaults):
+        judge_trace(path)
+
+
 async def test_conversation_without_messages_is_a_failure() -> None:
     async with mcp_trio.connect(server, versions=["2026-07-28"]) as client:
         known = client.peer

@@ -151,6 +151,14 @@ def test_end_of_server_is_a_problem() -> None:
     ]
 
 
+def test_end_of_server_before_the_last_response_is_a_problem() -> None:
+    server = live_server(recorded([C(call(1)), S(text(1, "A"))]))
+    server.client.disconnected()
+    [problem] = server.client.problems
+    assert problem.endswith(": 0 messages were not sent")
+    assert server.client.unanswered == 1
+
+
 def test_end_of_server_after_the_last_message_is_none() -> None:
     server = live_server(recorded([C(call(1)), S(text(1, "A"))]))
     server.say(text(1, "A"))
