@@ -49,6 +49,15 @@ def test_changed_result_has_pointers_with_both_values() -> None:
     assert each.values == (ChangedValue(pointer="/result/content/0/text", old="A", new="other"),)
 
 
+def test_changed_response_of_the_client_is_the_client_s() -> None:
+    asked = S(ask(7, "roots/list"))
+    old, new = ([asked, C(result(7, roots=[{"uri": uri}]))] for uri in ("file:///a", "file:///b"))
+    (each,) = diff(old, new).differences
+    assert (each.kind, each.part, each.sender) == ("result changed", "response", "client")
+    (each,) = diff(old, [asked]).differences
+    assert (each.kind, each.part, each.sender) == ("missing", "response", "client")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "codes"),
     [
