@@ -54,7 +54,7 @@ def test_link_that_breaks_discards_what_is_queued() -> None:
 
 
 def test_link_to_a_peer_that_does_not_read_is_closed_when_it_returns() -> None:
-    """What is left is dropped after the time for it, and no descriptor stays for a later step."""
+    """The rest is dropped after the time for it, and no descriptor stays for a later step."""
 
     async def main() -> None:
         ours, theirs = socket.socketpair()

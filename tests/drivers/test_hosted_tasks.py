@@ -291,7 +291,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 async def test_hosted_task_is_forgotten_after_its_time(method: str, wall: Wall) -> None:
-    """Its callback is stopped, and whoever waits for the result is told. The others go on."""
+    """Its callback is stopped, and a request for the result gets an error. Other tasks go on."""
     async with served() as (_, peer):
         short = await start(peer, task={"ttl": 60_000})
         other = await start(peer)

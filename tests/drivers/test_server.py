@@ -238,7 +238,7 @@ async def test_server_cancelled_does_not_hang_on_a_shielded_handler(watch: Timed
 
 
 class RootsHook:
-    """Adds a hook on changed roots that takes 30 s, 18 of them whatever happens if `stubborn`."""
+    """Adds a hook on changed roots that takes 30 s. 18 s of them are shielded if `stubborn`."""
 
     def __init__(self, watch: TimedServer, *, stubborn: bool) -> None:
         self.watch = watch

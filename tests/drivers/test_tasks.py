@@ -370,7 +370,7 @@ async def test_task_over_its_time_to_live_is_forgotten() -> None:
         assert answer["error"]["code"] == -32602
 
 
-async def test_record_over_its_time_to_live_is_removed_although_nobody_asks(
+async def test_record_over_its_time_to_live_is_removed_without_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Clients go away. The records of their tasks must not fill the memory."""
@@ -557,6 +557,7 @@ async def test_wait_of_the_runtime_of_tasks_returns_whether_the_event_is_set() -
 async def test_task_that_ignores_its_cancellation_is_named_unless_a_deadline_does_so(
     warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The last deadline of a process has a line of its own on stderr, and one is enough."""
     server = Server("lab")
 
     @server.tool(task="required")

@@ -35,7 +35,7 @@ class Lock:
         return self.left < 0
 
     def release(self) -> None:
-        """Let others have it: nobody asks."""
+        """Do nothing: no other thread waits for it."""
 
 
 class Deadline:

@@ -1,4 +1,4 @@
-"""What of a request's params decides which recorded request it is."""
+"""The parts of a request's params by which a replay finds the recorded request."""
 
 from __future__ import annotations
 
