@@ -78,6 +78,16 @@ def test_undeclared_capability_error_is_printed_in_its_place() -> None:
     }
 
 
+@pytest.mark.parametrize(("words", "names"), [USES[1], USES[3]])
+def test_undeclared_list_that_is_refused_is_an_error_with_a_line(
+    words: tuple[str, ...], names: str
+) -> None:
+    result = run(*words, *answering({}, **{f"{names}_list": REFUSED}))
+    assert result.stderr.startswith(line_about(names)), result.stderr
+    assert "the disk is full" in result.stderr
+    assert result.returncode != 0
+
+
 def test_undeclared_list_that_is_never_answered_is_absent() -> None:
     server = answering({}, tools_list=TOOLS, resources_list="silent")
     result = run("inspect", "--timeout", "0.5", *server)
