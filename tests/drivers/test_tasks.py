@@ -541,9 +541,7 @@ async def test_task_ends_with_the_server() -> None:
 
 
 async def test_wait_of_the_runtime_of_tasks_returns_whether_the_event_is_set() -> None:
-    async with either.open_server(Server("lab")) as served:
-        tasks: Any = served.tasks
-        runtime = tasks.runtime
+    async with either.open_task_runtime() as runtime:
         event = runtime.new_event()
         started = either.current_time()
         assert await runtime.wait(event, 5) is False
