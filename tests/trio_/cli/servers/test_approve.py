@@ -46,6 +46,7 @@ def test_approve_starts_nothing_before_the_answer(servers: ConfiguredServers) ->
     shown, status = approve(servers, (START, "no"))
     assert (status, servers.starts(), servers.approval()) == (3, 0, None)
     assert "demo is not approved" in shown
+    assert "could not be connected to" not in shown  # nor was it tried
 
 
 def test_approve_names_the_server_of_the_user_that_is_replaced(servers: ConfiguredServers) -> None:
