@@ -464,7 +464,7 @@ async def test_client_output_that_does_not_fit_is_treated_as_the_option_says(
         answer = {"content": [], "structuredContent": {"rows": "3"}}
         await wire.send(result((await wire.receive())["id"], answer))
         await task.ended.wait()
-    text = "the result of tool 'good' does not fit its outputSchema: rows: '3' is not of type"
+    text = "the result of tool 'good' does not fit its outputSchema: rows: \"3\" is not of type"
     assert (len(problems), len(warnings_of(caplog))) == ((1, 1) if outcome == "names" else (0, 0))
     assert all(line.startswith(text) for line in problems)
     if outcome == "raises":

@@ -16,6 +16,7 @@ longer to load than the rest of the core together.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, DecimalException
@@ -136,7 +137,7 @@ class JsonSchema:
             raise _TooManyReferences from None
         if worst is None:
             return None
-        message = worst.message
+        message = _error_text(worst)
         if len(message) > _MAX_MESSAGE_LENGTH:
             message = (
                 f"{message[: _MAX_MESSAGE_LENGTH // 2]} ... {message[-_MAX_MESSAGE_LENGTH // 2 :]}"
@@ -165,7 +166,7 @@ class JsonSchema:
             kind.check_schema(self.schema, format_checker=None)
         except SchemaError as exc:
             raise InvalidSchema(
-                f"not a valid JSON Schema: {exc.json_path}: {exc.message}"
+                f"not a valid JSON Schema: {exc.json_path}: {_error_text(exc)}"
             ) from None
         functions = dict(kind.VALIDATORS)
         if "multipleOf" in functions:
@@ -316,7 +317,64 @@ def _check_multiple(
     except (DecimalException, ValueError):
         return  # more digits than can be divided
     if remainder:
-        yield ValidationError(f"{instance!r} is not a multiple of {keyword_value}")
+        yield ValidationError("")  # `_error_text` says it
+
+
+# What an error says about the value and the keyword's value, both as JSON. jsonschema's own messages
+# have Python's `repr` of both.
+_ERROR_TEXTS: Final = {
+    "const": "{value} was expected, not {instance}",
+    "exclusiveMaximum": "{instance} is not less than {value}",
+    "exclusiveMinimum": "{instance} is not greater than {value}",
+    "maximum": "{instance} is greater than the maximum of {value}",
+    "maxItems": "{instance} is too long: it has more than {value} items",
+    "maxLength": "{instance} is too long: it has more than {value} characters",
+    "minimum": "{instance} is less than the minimum of {value}",
+    "minItems": "{instance} is too short: it has fewer than {value} items",
+    "minLength": "{instance} is too short: it has fewer than {value} characters",
+    "multipleOf": "{instance} is not a multiple of {value}",
+    "not": "{instance} fits a schema that it must not fit: {value}",
+    "pattern": "{instance} does not match {value}",
+    "uniqueItems": "{instance} has equal items",
+}
+
+
+def _error_text(error: Any) -> str:
+    """Return what a `ValidationError` of jsonschema says, with values as JSON."""
+    keyword, value, instance = error.validator, error.validator_value, error.instance
+    if keyword == "type" or keyword == "enum":
+        allowed = value if isinstance(value, list) else [value]
+        what = "of type" if keyword == "type" else "one of"
+        return f"{_json(instance)} is not {what} {', '.join(map(_json, allowed))}"
+    if keyword == "required" and isinstance(value, list):
+        # There is one error for each missing property, and its message begins with the name.
+        missing = [name for name in value if name not in instance]
+        name = next((each for each in missing if error.message.startswith(repr(each))), "?")
+        return f"{_json(name)} is a required property"
+    if keyword == "additionalProperties" and value is False:
+        schema = error.schema
+        patterns = [re.compile(each) for each in schema.get("patternProperties", ())]
+        names = [
+            name
+            for name in instance
+            if name not in schema.get("properties", {})
+            and not any(each.search(name) for each in patterns)
+        ]
+        were = "was" if len(names) == 1 else "were"
+        return (
+            "additional properties are not allowed"
+            f" ({', '.join(map(_json, names))} {were} unexpected)"
+        )
+    if keyword in ("anyOf", "oneOf") and error.context:
+        return f"{_json(instance)} fits none of the {len(value)} given schemas"
+    if keyword is None:
+        return f"{_json(instance)} is not allowed here: the schema is false"
+    text = _ERROR_TEXTS.get(keyword, "{instance} does not fit {keyword}: {value}")
+    return text.format(instance=_json(instance), value=_json(value), keyword=keyword)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _skip_keyword(validator: Any, keyword_value: Any, instance: Any, schema: Any) -> Iterator[Any]:

@@ -15,6 +15,7 @@ doesn't trust the code that it judges.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -180,7 +181,7 @@ def _number_check(shape: _Shape) -> _Check:
         if is_integer and isinstance(value, float) and not value.is_integer():
             return wrong_type
         if (low is not None and value < low) or (high is not None and value > high):
-            return ShapeError("", f"is {value}, which is out of range")
+            return ShapeError("", f"is {json.dumps(value)}, which is out of range")
         return None
 
     return check
@@ -317,7 +318,7 @@ class _Revision:
             if len({error.pointer for error in found_errors}) == 1 and len(found_errors) == 2:
                 return found_errors[0]
             kind = value.get("type") if isinstance(value, dict) else None
-            of = f" of type {kind!r}" if isinstance(kind, str) else ""
+            of = f" of type {json.dumps(kind[:60])}" if isinstance(kind, str) else ""
             return ShapeError("", f"is none of the {len(needed)} possible shapes{of}")
 
         return check

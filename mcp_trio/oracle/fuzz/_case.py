@@ -34,6 +34,7 @@ Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
 from __future__ import annotations
 
 import base64
+import json
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -120,9 +121,16 @@ def shown_case(case: Case) -> str:
 
 def _shown_step(step: Step) -> str:
     words = " ".join(
-        part if isinstance(part, str) else repr(part) for part in step if part not in ("", (), {})
+        part if isinstance(part, str) else _shown_part(part)
+        for part in step
+        if part not in ("", (), {})
     )
     return words if len(words) <= _SHOWN else words[: _SHOWN - 3] + "..."
+
+
+def _shown_part(part: Any) -> str:
+    """Return a part of a step as JSON. Bytes, which JSON hasn't, stay a literal of Python."""
+    return repr(part) if isinstance(part, bytes) else json.dumps(part, ensure_ascii=False)
 
 
 def _encoded(part: Any) -> Any:

@@ -570,7 +570,7 @@ def test_tool_result_is_checked_against_listed_output_schema(version: str) -> No
     if version in (A, B):  # which have no output schemas
         value(client, client.call_tool("w"), DOES_NOT)
         return
-    fault = "the result of tool 'w' does not fit its outputSchema: 'c' is a required property"
+    fault = "the result of tool 'w' does not fit its outputSchema: \"c\" is a required property"
     with pytest.raises(RemoteProtocolError, match=fault):
         value(client, client.call_tool("w"), DOES_NOT)
     with pytest.raises(RemoteProtocolError, match="has an outputSchema and no structuredContent"):

@@ -152,7 +152,7 @@ def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> O
         return True if message.is_modern else None
     # A late error can cross the handshake on the wire.
     return RuleFailure(
-        f"initialize after the error {probe.code} of server/discover",
+        f"initialize after the error {show(probe.code)} of server/discover",
         (probe.line,),
         is_certain=message.time - probe.time >= _REACTION,
     )

@@ -16,7 +16,7 @@ from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions
 from ._registry import RuleFailure, rule
 from ._utilities import LISTS
-from ._values import show
+from ._values import show, show_violation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -340,7 +340,7 @@ def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, boo
         and "default" not in lookup(properties, each)
         for each in (required if isinstance(required, list) else ())
     )
-    return ": ".join(filter(None, found)), is_missing
+    return show_violation(found), is_missing
 
 
 @rule("TOOL-16", on="response", sender=SERVER, methods=("tools/call",), needs_history=True)

@@ -14,7 +14,7 @@ from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
-from ._values import show
+from ._values import show, show_violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,7 +98,8 @@ def structured_content_fits_schema(message: SeenMessage, state: ConversationStat
         True
         if violation is None
         else RuleFailure(
-            f"the structuredContent of {show(tool['name'])} does not match its schema: {violation}",
+            f"the structuredContent of {show(tool['name'])} does not match its schema: "
+            + show_violation(violation),
             (request.line,),
         )
     )
@@ -474,7 +475,9 @@ def content_fits_form(message: SeenMessage, state: ConversationState) -> Outcome
     return (
         True
         if violation is None
-        else RuleFailure(f"the content does not match the form: {violation}", (request.line,))
+        else RuleFailure(
+            f"the content does not match the form: {show_violation(violation)}", (request.line,)
+        )
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp_core._text import escape_text
 
-__all__ = ["show"]
+if TYPE_CHECKING:
+    from mcp_core.protocol.schema._json_schema import Violation
+
+__all__ = ["show", "show_violation"]
 
 
 def show(value: Any) -> str:
@@ -20,3 +23,8 @@ def show(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)[:60]
     return "an array" if isinstance(value, list) else "an object"
+
+
+def show_violation(violation: Violation) -> str:
+    """Return where a value violates a schema and how, as text for a sentence."""
+    return escape_text(": ".join(filter(None, violation)))

@@ -44,7 +44,7 @@ def nested(depth: int) -> Any:
 def test_schema_without_dialect_is_draft_2020_12(kind: Kind) -> None:
     schema = kind({"type": "array", "prefixItems": [{"type": "integer"}]})
     assert schema.find_error([1, "x"]) is None
-    assert schema.find_error(["x"]) == ("[0]", "'x' is not of type 'integer'")
+    assert schema.find_error(["x"]) == ("[0]", '"x" is not of type "integer"')
     assert repr(schema) == f"<{kind.__name__} https://json-schema.org/draft/2020-12/schema>"
 
 
@@ -182,8 +182,8 @@ def test_schema_data_that_resembles_reference_is_accepted(kind: Kind) -> None:
     }
     checked = kind(schema)
     assert checked.schema == schema
-    assert checked.find_error({"default": "x"}) == ("default", "'x' is not of type 'integer'")
-    assert checked.find_error({"anchored": "x"}) == ("anchored", "'x' is not of type 'integer'")
+    assert checked.find_error({"default": "x"}) == ("default", '"x" is not of type "integer"')
+    assert checked.find_error({"anchored": "x"}) == ("anchored", '"x" is not of type "integer"')
     assert checked.find_error({"$ref": "x"}) is None
 
 
@@ -349,9 +349,9 @@ def test_schema_error_names_its_path(kind: Kind) -> None:
     )
     assert schema.find_error({"city": "x", "days": [1, "b"]}) == (
         "days[1]",
-        "'b' is not of type 'integer'",
+        '"b" is not of type "integer"',
     )
-    assert schema.find_error({"days": []}) == ("", "'city' is a required property")
+    assert schema.find_error({"days": []}) == ("", '"city" is a required property')
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -359,7 +359,7 @@ def test_schema_long_error_is_truncated(kind: Kind) -> None:
     fault = kind({"type": "integer"}).find_error("x" * 100_000)
     assert fault is not None
     assert len(fault[1]) < 600
-    assert fault[1].endswith("is not of type 'integer'")
+    assert fault[1].endswith('is not of type "integer"')
 
 
 def test_schema_many_errors_are_not_all_collected() -> None:
@@ -417,8 +417,8 @@ def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
         {"properties": {"day": {"type": "string", "pattern": EVIL}}, "required": ["day"]}
     )
     assert schema.find_error({"day": VICTIM}) is None
-    assert schema.find_error({"day": 1}) == ("day", "1 is not of type 'string'")
-    assert schema.find_error({}) == ("", "'day' is a required property")
+    assert schema.find_error({"day": 1}) == ("day", '1 is not of type "string"')
+    assert schema.find_error({}) == ("", '"day" is a required property')
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -455,7 +455,7 @@ def test_untrusted_schema_step_limit_is_exact(monkeypatch: pytest.MonkeyPatch) -
     value = ["x"] * 9 + [1]
     # 2 + 10 for `items`, and 1 for each `type`.
     monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", 22)
-    assert schema.find_error(value) == ("[9]", "1 is not of type 'string'")
+    assert schema.find_error(value) == ("[9]", '1 is not of type "string"')
     monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", 21)
     assert schema.find_error(value) is None
 
@@ -660,3 +660,39 @@ def test_multiple_of_decimal_number_is_checked_in_decimal(
     kind: type[JsonSchema], step: float, value: float, is_multiple: bool
 ) -> None:
     assert (kind({"multipleOf": step}).find_error(value) is None) is is_multiple
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        ({"type": ["integer", "null"]}, True, 'true is not of type "integer", "null"'),
+        ({"enum": [None, "a"]}, False, 'false is not one of null, "a"'),
+        ({"required": ["a", "ab"]}, {"a": 1}, '"ab" is a required property'),
+        (
+            {"additionalProperties": False, "properties": {"a": {}}},
+            {"a": 1, "b": 2, "c": None},
+            'additional properties are not allowed ("b", "c" were unexpected)',
+        ),
+        (
+            {"additionalProperties": False, "patternProperties": {"^x": {}}},
+            {"x": 1, "b": 2},
+            'additional properties are not allowed ("b" was unexpected)',
+        ),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            True,
+            "true fits none of the 2 given schemas",
+        ),
+        ({"const": None}, "{value}", 'null was expected, not "{value}"'),
+        (
+            {"properties": {"a": False}},
+            {"a": None},
+            "null is not allowed here: the schema is false",
+        ),
+        ({"contains": {"type": "null"}}, [1], '[1] does not fit contains: {"type": "null"}'),
+    ],
+)
+def test_error_shows_values_as_json(schema: dict[str, Any], value: Any, text: str) -> None:
+    found = JsonSchema(schema).find_error(value)
+    assert found is not None
+    assert found[1] == text

@@ -53,7 +53,7 @@ def test_output_schemas_check_follows_the_option_of_the_call_then_of_the_client(
     known = nothing_known(default)
     known.replace_all([tool("t", CITY)])
     problems: list[str] = []
-    text = "the result of tool 't' does not fit its outputSchema: city: 1 is not of type 'string'"
+    text = "the result of tool 't' does not fit its outputSchema: city: 1 is not of type \"string\""
     outcome: Any = pytest.raises(InvalidToolResult) if raises else nullcontext()
     with outcome as caught:
         known.check("t", given({"city": 1}), {"problems": problems, **options})
@@ -72,14 +72,14 @@ def given(value: Any, *, is_error: bool | None = False) -> CallToolResult:
     ("output", "value", "fault"),
     [
         (CITY, {"city": "Oslo"}, None),
-        (CITY, {"city": 1}, "does not fit its outputSchema: city: 1 is not of type 'string'"),
-        (CITY, {}, "does not fit its outputSchema: 'city' is a required property"),
+        (CITY, {"city": 1}, 'does not fit its outputSchema: city: 1 is not of type "string"'),
+        (CITY, {}, 'does not fit its outputSchema: "city" is a required property'),
         (CITY, UNSET, "has an outputSchema and no structuredContent"),
         (None, {"city": 1}, None),
         (None, UNSET, None),
         ({}, None, None),
         ({"type": "null"}, None, None),
-        ({"type": "integer"}, None, "does not fit its outputSchema: None is not of type 'integer'"),
+        ({"type": "integer"}, None, 'does not fit its outputSchema: null is not of type "integer"'),
         ({"type": "string", "pattern": "(a+)+$"}, "a" * 64 + "b", None),
         ({"enum": [*range(2000)]}, -1, None),  # over the limit of parts
     ],

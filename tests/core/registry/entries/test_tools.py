@@ -232,9 +232,9 @@ def test_tool_declared_input_schema_validates_the_arguments() -> None:
     assert text_of(called(server, "ignore", {"whatever": 1})) == "ok"
     assert text_of(called(server, "ignore")) == "ok"
     for arguments, why in (
-        ({"user-name": "Ann"}, "Invalid argument `user-name`: 'Ann' does not match '^[a-z]+$'"),
-        ({"user-name": "ann", "n": "3"}, "Invalid argument `n`: '3' is not of type 'integer'"),
-        (None, "Invalid arguments: 'user-name' is a required property"),
+        ({"user-name": "Ann"}, 'Invalid argument `user-name`: "Ann" does not match "^[a-z]+$"'),
+        ({"user-name": "ann", "n": "3"}, 'Invalid argument `n`: "3" is not of type "integer"'),
+        (None, 'Invalid arguments: "user-name" is a required property'),
     ):
         result = called(server, "echo", arguments)
         assert (text_of(result), result["isError"]) == (why, True)

@@ -347,9 +347,9 @@ def test_output_declared_schema_is_listed_and_checked() -> None:
     for dialect in (C, D, E):
         assert sent(MISSING, {"n": 1}, dialect, OBJECT)["structuredContent"] == {"n": 1}
     assert "structuredContent" not in sent(MISSING, {"n": 1}, B, OBJECT)
-    with pytest.raises(InvalidArguments, match="n: 'x' is not of type 'integer'"):
+    with pytest.raises(InvalidArguments, match='n: "x" is not of type "integer"'):
         promise.result({"n": "x"}, E)
-    with pytest.raises(InvalidArguments, match="the value: 'n' is a required property"):
+    with pytest.raises(InvalidArguments, match='the value: "n" is a required property'):
         promise.result({}, E)
     with pytest.raises(InvalidArguments):
         promise.result("text", E)

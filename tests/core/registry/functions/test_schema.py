@@ -63,7 +63,7 @@ def test_wrapped_schema_keeps_its_definitions() -> None:
 @pytest.mark.requirement("JSCH-2", "JSCH-3", "JSCH-7")
 def test_declared_schema_unusable_raises_with_its_label() -> None:
     schema = DeclaredSchema({"type": "integer"}, "tool 't': input_schema")
-    assert schema.find_error("x") == ("", "'x' is not of type 'integer'")
+    assert schema.find_error("x") == ("", '"x" is not of type "integer"')
     assert not schema.describes_object
     for wrong in ({"type": 3}, {"$schema": "https://example.com/mine"}, {"$ref": "other.json"}):
         with pytest.raises(DeclarationError, match=r"^tool 't': input_schema: "):

@@ -77,7 +77,7 @@ TEXT = {"type": "text", "text": "x"}
             "2024-11-05",
             "<tools/call",
             {"content": [{"type": "audio"}]},
-            "/content/0 is none of the 3 possible shapes of type 'audio'",
+            '/content/0 is none of the 3 possible shapes of type "audio"',
         ),
         ("2025-11-25", "Annotations", {"priority": 1.5}, "/priority is 1.5, which is out of range"),
         ("2025-11-25", "Annotations", {"priority": 1}, None),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core.trace import Finding
 from tests.core.trace.judge.conversations import Sent, judge
 from tests.core.trace.judge.rules import features, messages, rounds, utilities
 from tests.core.trace.judge.rules.case import Case
 
 CASES: list[Case] = [*messages.CASES, *utilities.CASES, *features.CASES, *rounds.CASES]
+# What `repr` writes and JSON does not. No message of the tables has any of it.
+PYTHON: Final = re.compile(r"\b(None|True|False|nan|inf)\b|'|\([\"{\[]|,\)")
 ODD: list[Any] = [None, True, -1, 1.5, "x", [], [1], [{}], {}, {"a": 1}, {"type": []}]
 
 
@@ -43,11 +47,18 @@ def variants(each: Case) -> list[tuple[int, tuple[Any, ...]]]:
     ]
 
 
+def assert_no_python_in_sentences(found: Iterable[Finding]) -> None:
+    """Sentences show a peer's values as JSON, for readers who have never seen Python."""
+    for each in found:
+        assert not PYTHON.search(each.sentence), each.sentence
+
+
 def play(each: Case, index: int, path: tuple[Any, ...], odd: Any) -> None:
     said = list(each.fails)
     line = said[index]
     said[index] = Sent(line.sender, replaced(line.message, path, odd), line.is_raw)
-    judge(None, said, each.revision)
+    found, _ = judge(None, said, each.revision)
+    assert_no_python_in_sentences(found)
 
 
 @given(st.data())

@@ -28,6 +28,7 @@ from tests.core.trace.judge.rules import (
     utilities,
 )
 from tests.core.trace.judge.rules.case import Case
+from tests.core.trace.judge.rules.test_odd_values import assert_no_python_in_sentences
 
 CASES: list[Case] = [
     *messages.CASES,
@@ -65,6 +66,7 @@ def test_client_that_falls_back_after_an_error_about_headers_on_a_pipe_is_not_ac
 def assert_fault_is_found_and_no_other(each: Case) -> None:
     found, judged = judge(None, list(each.fails), each.revision)
     report = [(finding.row, finding.sentence) for finding in found]
+    assert_no_python_in_sentences(found)
     assert each.row in {finding.row for finding in found}, report
     assert {finding.row for finding in found} <= {each.row, *each.allowed}, report
     finding = next(finding for finding in found if finding.row == each.row)
