@@ -1,10 +1,13 @@
-"""The variables that each child process inherits. See `processes/_child_environment.py`."""
+"""The variables that each child process gets. See `processes/_child_environment.py`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["INHERITED_VARIABLES", "WINDOWS_VARIABLES"]
+__all__ = ["INHERITED_VARIABLES", "MARK_VARIABLE", "WINDOWS_VARIABLES"]
+
+# Each child gets a random mark in it.
+MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
 
 # The first six are what the official SDKs pass on. The others have no secrets either: without them
 # a server would read text files in the wrong encoding, show times in the wrong zone, or put its

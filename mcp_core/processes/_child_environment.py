@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mcp_core._inherited_variables import INHERITED_VARIABLES, WINDOWS_VARIABLES
+from mcp_core._inherited_variables import INHERITED_VARIABLES, MARK_VARIABLE, WINDOWS_VARIABLES
 
 __all__ = [
     "INHERITED_VARIABLES",
@@ -23,7 +23,6 @@ __all__ = [
     "withheld_text",
 ]
 
-MARK_VARIABLE: Final = "MCP_TRIO_CHILD"
 # What programs often need besides: proxies, CA bundles, and sockets and files of other programs.
 # Proxy variables are written in small letters, too.
 _USUAL_VARIABLES: Final = (

@@ -320,8 +320,8 @@ def _check_multiple(
         yield ValidationError("")  # `_error_text` says it
 
 
-# What an error says about the value and the keyword's value, both as JSON. jsonschema's own messages
-# have Python's `repr` of both.
+# What an error says about the value and the keyword's value, both as JSON. The messages of
+# jsonschema have Python's `repr` of both.
 _ERROR_TEXTS: Final = {
     "const": "{value} was expected, not {instance}",
     "exclusiveMaximum": "{instance} is not less than {value}",

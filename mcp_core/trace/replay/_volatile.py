@@ -4,6 +4,8 @@
    there, that is a difference.
 2. A time is left out of a comparison only if it is close to the recording's time. Any other time is
    data.
+3. A server that lists its environment shows the mark that we gave to its process, another one for
+   each process. Programs that aren't ours give none, so both may also differ in having one.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from mcp_core._inherited_variables import MARK_VARIABLE
 
 from ._differences import MISSING
 from ._keys import HIDDEN_TEXT, Pointer
@@ -43,6 +47,12 @@ _MADE_UP: Final = frozenset(
     """.split()
 )
 _TIMES: Final = frozenset(("createdAt", "lastUpdatedAt"))
+# In a text: as JSON, which may itself be in JSON, or as `NAME=value`.
+_MARK_ENTRY: Final = (
+    rf"[\\\"']*{MARK_VARIABLE}[\\\"']*\s*[:=]\s*[\\\"']*[0-9a-f]{{16}}(?::[0-9a-f]{{16}})*[\\\"']*"
+)
+# With the separator after it, or before it if it is the last entry.
+_MARK: Final = re.compile(rf"{_MARK_ENTRY}\s*,\s*|,\s*{_MARK_ENTRY}|{_MARK_ENTRY}\n?")
 _DAY: Final = timedelta(days=1)
 _MAX_IDS: Final = 100_000
 
@@ -131,6 +141,8 @@ class EqualIds:
     def is_equal(self, pointer: Pointer, old: Any, new: Any) -> bool:
         """Return True if two values are equal apart from ids and times."""
         name = pointer[-1] if pointer else ""
+        if name == MARK_VARIABLE:
+            return True
         if name in _MADE_UP and old is not MISSING and new is not MISSING:
             if isinstance(old, str) and isinstance(new, str):
                 hidden = HIDDEN_TEXT.search(old) or HIDDEN_TEXT.search(new)
@@ -145,6 +157,8 @@ class EqualIds:
     def _is_same_text(self, old: str, new: str) -> bool:
         if old == new or self._new.get(old) == new:
             return True
+        if MARK_VARIABLE in old or MARK_VARIABLE in new:
+            old, new = _MARK.sub("", old), _MARK.sub("", new)
         ids: tuple[list[str], list[str]] = [], []
 
         def collect(found: list[str]) -> Callable[[str], str]:

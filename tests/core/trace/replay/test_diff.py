@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -251,3 +252,40 @@ def test_header_without_time_masks_every_date() -> None:
     assert diff_traces(old, new).count == 0
     assert diff_traces(old, old).count == 0
     assert recorded(CALL).header.at == AT
+
+
+MARK = "MCP_TRIO_CHILD"
+ONE, TWO = "0123456789abcdef", "fedcba9876543210:0123456789abcdef"
+
+
+def environment(*entries: tuple[str, str], style: str) -> dict[str, Any]:
+    """Return the result of a tool that lists its environment."""
+    if style == "members":
+        return {"structuredContent": dict(entries)}
+    if style == "lines":
+        shown = "".join(f"{name}={value}\n" for name, value in entries)
+    else:
+        shown = json.dumps(dict(entries), indent=2 if style == "indented" else None)
+    if style == "nested":
+        shown = json.dumps({"env": shown})
+    return {"content": [{"type": "text", "text": shown}]}
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("style", ["members", "lines", "json", "indented", "nested"])
+def test_mark_of_a_process_is_no_difference(style: str, place: int) -> None:
+    """It is another one for each process, and programs that are not ours set none."""
+    others = [("HOME", "/home/a"), ("PATH", "/bin")]
+
+    def listed(mark: str) -> dict[str, Any]:
+        return environment(*others[:place], (MARK, mark), *others[place:], style=style)
+
+    assert outcome(listed(ONE), listed(TWO)) == []
+    assert outcome(environment(*others, style=style), listed(TWO)) == []
+    changed = environment(("HOME", "/home/b"), others[1], style=style)
+    assert outcome(changed, listed(TWO)) != []
+
+
+def test_text_that_only_names_the_mark_is_compared() -> None:
+    old, new = ({"content": [{"type": "text", "text": f"{MARK} is {each}"}]} for each in "ab")
+    assert len(outcome(old, new)) == 1
