@@ -42,7 +42,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "id-as-number": Fault("A string id is repeated as a number.", ("RPC-7",), within=50),
     "silent-on-array-params": Fault(
         "A request whose params are not an object has no response; over HTTP it has only a status.",
-        ("RPC-35", "RPC-18", "HTTP-8"),
+        ("RPC-17", "HTTP-8"),
         sight="probe",
         within=100,
     ),

@@ -24,7 +24,7 @@ from mcp_trio._nursery import open_quiet_nursery
 from ._call_guard import CallGuard
 from ._case import AFTER_CANCEL, Outcome, avoided_name
 from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
-from ._session import UNANSWERED, dialect_of
+from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ MAX_FINDINGS: Final = 50
 MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
 SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
+# Rows that a server at a URL breaks if it is away.
+_SILENT: Final = (UNANSWERED, UNANSWERED_MALFORMED, "crash")
 _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
 _MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
@@ -401,7 +403,7 @@ class Campaign:
         elif len(same) >= MAX_PER_ROW and fault.kind == "row":
             same[0].methods.append(fault.method)
             return
-        may_be_away = self.target.kind == "http" and fault.row in (UNANSWERED, "crash")
+        may_be_away = self.target.kind == "http" and fault.row in _SILENT
         if may_be_away and not await self._recovers():
             self.is_away = True
             joined = _joined(before, case)

@@ -25,6 +25,7 @@ from ._http_steps import HTTP_STEPS
 from ._session import (
     LOST,
     UNANSWERED,
+    UNANSWERED_MALFORMED,
     SentRequest,
     TargetFault,
     dialect_of,
@@ -270,15 +271,17 @@ class Player:
         session.spent = True
         if not request.is_plain and session.unread_errors > request.unread:
             return
-        params = request.message.get("params", {})
-        shown = "" if isinstance(params, dict) else f" with params {params!r}"[:_SHOWN]
+        defect = request.defect
+        row = UNANSWERED_MALFORMED if defect else UNANSWERED
         lacks = (
             "got no response: its HTTP exchange is complete"
             if request.loss
             else f"was not answered within {self._timeout:g} s"
         )
-        sentence = f"the request {request.method[:_SHOWN]}{shown} {lacks}"
-        fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
+        sentence = f"the request {request.method[:_SHOWN]} {lacks}"
+        if defect:
+            sentence += f"; the message was malformed: {defect}"
+        fault = row_fault(row, request.method, sentence, session.revision)
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
@@ -315,7 +318,10 @@ class Player:
             return
         session.take_faults()
         for fault in faults:
-            if fault.row != UNANSWERED:  # the hang is what they have in common
+            if fault.row not in (
+                UNANSWERED,
+                UNANSWERED_MALFORMED,
+            ):  # the hang is what they have in common
                 session.add_fault(fault)
         fault = TargetFault(
             kind="hang",

@@ -31,6 +31,7 @@ __all__ = [
     "META",
     "RECONNECTED",
     "UNANSWERED",
+    "UNANSWERED_MALFORMED",
     "SentRequest",
     "TargetFault",
     "TargetSession",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 UNANSWERED: Final = "RPC-35"
+# The specification doesn't say that a malformed request needs a response. JSON-RPC does.
+UNANSWERED_MALFORMED: Final = "RPC-17"
 RECONNECTED: Final = "the client has reconnected"  # why the fuzzer ended a session
 META: Final = "io.modelcontextprotocol/"
 TASKS: Final = META + "tasks"
@@ -51,6 +54,8 @@ LEVELS: Final = CHECKED_LEVELS["should"]
 # it follows a notification, and RPC-8 if a request came in between.
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
+_REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
+_SHOWN: Final = 60  # characters of a value in a sentence
 MAX_ID: Final = 200  # characters of an id that every server should read
 MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes; a longer message isn't judged
 CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
@@ -205,6 +210,15 @@ class SentRequest:
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
         self.token = meta.get("progressToken") if isinstance(meta, dict) else None
+
+    @property
+    def defect(self) -> str:
+        """Why strict receivers don't take it for a request, as a clause; "" if it is valid."""
+        params = self.message.get("params", {})
+        if not isinstance(params, dict):
+            return f"its params are {shown_value(params)}, not an object"
+        others = sorted(self.message.keys() - _REQUEST_MEMBERS)
+        return f"it has the member {shown_value(others[0])}" if others else ""
 
 
 class TargetSession(ABC):
@@ -608,6 +622,12 @@ def _largest(value: Any, depth: int = 0) -> float:
     if isinstance(value, list):
         return max((_largest(each, depth + 1) for each in value), default=0.0)
     return 0.0
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as JSON for a sentence, cut if it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def link_of(row: str, revision: str) -> str:

@@ -12,6 +12,7 @@ import trio.testing
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz import _campaign
 from mcp_trio.oracle.fuzz._probe import Offers, probe
+from mcp_trio.oracle.fuzz._session import SentRequest
 from mcp_trio.oracle.fuzz._steps import CaseChoices
 
 from .memory_target import (
@@ -69,6 +70,48 @@ def test_target_that_starts_slowly_and_is_silent_is_found() -> None:
         target, [("open", NEW, "whole", "all"), ("request", "tools/list", {}, "int", "whole")]
     )
     assert [each.fault.row for each in run.findings] == ["RPC-35"]
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize(
+    ("params", "shown"),
+    [(None, "null"), (True, "true"), ("a", '"a"'), ([1, None], "[1, null]"), (82, "82")],
+)
+def test_silence_to_a_request_without_an_object_as_params_is_a_reading(
+    revision: str, params: Any, shown: str
+) -> None:
+    """The official SDKs drop such a request. The specification doesn't say that they may not."""
+
+    def drops(message: Any, start: int) -> Any:
+        return answers(message) if isinstance(message.get("params", {}), dict) else iter(())
+
+    step: Step = ("request", "tools/list", params, "int", "absent")
+    case: Case = [("open", revision, "whole", "all"), step]
+    run = played(MemoryTarget(drops), case, shrinks=False)
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.fault.level) == ("RPC-17", "reading")
+    assert finding.is_solid
+    assert not finding.is_failure
+    assert finding.fault.sentence == (
+        "the request tools/list was not answered within 2 s; the message was malformed: its params"
+        f" are {shown}, not an object"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "defect"),
+    [
+        ({}, ""),
+        ({"params": {"name": 7}}, ""),
+        ({"extra": 1}, 'it has the member "extra"'),
+        ({"params": ["a" * 99]}, f'its params are ["{"a" * 55}..., not an object'),
+    ],
+)
+def test_request_has_a_defect_if_strict_servers_do_not_take_it(
+    more: dict[str, Any], defect: str
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 7, "method": "ping", **more}
+    assert SentRequest(message, is_plain=False, is_bounded=True).defect == defect
 
 
 def test_server_that_waits_for_its_tool_is_noted_and_has_no_fault() -> None:
