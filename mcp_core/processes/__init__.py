@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._command_words import start_problem as start_problem
     from ._command_words import target_text as target_text
     from ._command_words import wrong_target as wrong_target
+    from ._error_line import find_error_line as find_error_line
     from ._process_tree import ProcessTree as ProcessTree
     from ._reload import ReloadRelay as ReloadRelay
     from ._windows_command import UnsafeArgument as UnsafeArgument
@@ -27,6 +28,7 @@ __all__ = [
     "UnsafeArgument",
     "child_environment",
     "command_hint",
+    "find_error_line",
     "list_form",
     "member_form",
     "program_text",
@@ -48,6 +50,7 @@ _MODULES = {
         "target_text",
         "wrong_target",
     ),
+    "._error_line": ("find_error_line",),
     "._process_tree": ("ProcessTree",),
     "._reload": ("ReloadRelay",),
     "._windows_command": ("UnsafeArgument", "windows_command"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ._format import EmptyTrace as EmptyTrace
     from ._format import HttpHead as HttpHead
     from ._format import InvalidTrace as InvalidTrace
+    from ._format import RecordedFinding as RecordedFinding
     from ._format import SseFields as SseFields
     from ._format import TraceHeader as TraceHeader
     from ._format import TraceLine as TraceLine
@@ -80,6 +81,7 @@ __all__ = [
     "InvalidTrace",
     "Judge",
     "MessageSplitter",
+    "RecordedFinding",
     "RecordedMessage",
     "RecordedSession",
     "RecordedTrace",
@@ -128,6 +130,7 @@ _MODULES = {
         "HttpHead",
         "InvalidTrace",
         "MAX_TRACE_LINE",
+        "RecordedFinding",
         "SseFields",
         "TraceHeader",
         "TraceLine",

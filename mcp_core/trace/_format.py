@@ -28,6 +28,7 @@ __all__ = [
     "EmptyTrace",
     "HttpHead",
     "InvalidTrace",
+    "RecordedFinding",
     "SseFields",
     "TraceHeader",
     "TraceLine",
@@ -57,6 +58,24 @@ class EmptyTrace(InvalidTrace):
     """An empty file. A recorder leaves one if it is stopped before its first line."""
 
 
+class RecordedFinding(Struct, frozen=True, kw_only=True):
+    """A fuzzer's finding about the conversation of a trace.
+
+    It broke rules on purpose, so a reader judges its messages no more than what follows from them.
+
+    Attributes:
+        row: the row's id, such as `RPC-35`; `crash` for a process that has ended.
+        side: the side at fault. The fuzzer is the other one.
+        sentence: the fault, in one sentence.
+        verdict: `fail`; or `inconclusive` for advice, and for what can have another cause.
+    """
+
+    row: str
+    side: Literal["client", "server"]
+    sentence: str = ""
+    verdict: Literal["fail", "inconclusive"] = "fail"
+
+
 class TraceHeader(Struct, frozen=True, kw_only=True):
     """The first line of a trace.
 
@@ -71,6 +90,7 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
             Empty if the trace has everything, secrets included.
         server_versions: revisions that the server is known to speak, even if the trace doesn't show
             it. Left out if there are none.
+        finding: what a fuzzer has found in this conversation. Left out of other traces.
     """
 
     format_version: int = field(name="mcp-trace")
@@ -81,6 +101,7 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
     target: str = ""
     redacted: tuple[str, ...] = ()
     server_versions: tuple[str, ...] | UnsetType = UNSET
+    finding: RecordedFinding | UnsetType = UNSET
 
 
 class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import secrets
 import select
 import shutil
@@ -48,10 +47,9 @@ Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
 _STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
 _LINES_SHOWN, _LINE_SHOWN = 5, 300  # lines of stderr in an error, and characters of each
-# A line that names an error. After it Node writes its stack, its members, and the version of Node.
-# Compiled on first use: that takes a millisecond of each import.
-_ERROR_LINE = r"[\w.]*(?:Error|Exception)\b"
-_LINES_SEARCHED = 30  # for the line of the error: an older one may be of another error
+# For the line that names the error: an older one may be of another error. After it Node writes its
+# stack, its members, and the version of Node. Python ends an exception group with a frame.
+_LINES_SEARCHED = 30
 _STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
 _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
@@ -278,12 +276,14 @@ class ChildProcess:
         Args:
             more: what to say between the two.
         """
+        from mcp_core.processes import find_error_line
+
         self._take_stderr()
         tail = self.stderr_tail.decode(errors="replace").splitlines()
         lines = [line for line in tail if line.strip()][-_LINES_SEARCHED:]
         above, lines = lines[:-_LINES_SHOWN], lines[-_LINES_SHOWN:]
-        if not any(re.match(_ERROR_LINE, line) for line in lines):
-            lines[:1] = [line for line in above if re.match(_ERROR_LINE, line)][-1:] or lines[:1]
+        if above and not find_error_line(lines):
+            lines[0] = find_error_line(above) or lines[0]
         status = "" if self.returncode is None else f" (exit status {self.returncode})"
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)

@@ -98,7 +98,7 @@ class ExchangeJudge:
             outcome = rule.judge(exchange, state)
             if outcome is None:
                 continue
-            self._report.opportunities[row.id] += 1
+            self._report.count(row.id, side)
             if outcome is not True:
                 revision = revisions[0] if len(revisions) == 1 else ""
                 self._report.rule_failed(
@@ -128,7 +128,7 @@ class ExchangeJudge:
             else:
                 self._judge_event_id(line, fields.id, exchange, state)
         elif is_modern:
-            self._report.passed("SHM-13")
+            self._report.count("SHM-13", SERVER)
 
     def _judge_endpoint(
         self, line: TraceLine, exchange: SeenExchange, state: ConversationState
@@ -140,7 +140,7 @@ class ExchangeJudge:
         elif not endpoint or any(each.isspace() for each in endpoint):
             report.failed("SSE-2", state, SERVER, "the event `endpoint` has no URI")
         else:
-            report.passed("SSE-2")
+            report.count("SSE-2", SERVER)
 
     def _judge_event_id(
         self, line: TraceLine, id: str, exchange: SeenExchange, state: ConversationState
@@ -160,10 +160,10 @@ class ExchangeJudge:
                     is_certain=not state.gap,
                 )
             else:
-                report.passed("SHL-6")
+                report.count("SHL-6", SERVER)
         earlier = state.http.add_event(id, text, exchange, line.exchange)
         if earlier.is_on_its_stream:
-            report.passed("SHL-19")
+            report.count("SHL-19", SERVER)
         elif earlier.is_on_its_stream is False:
             report.failed(
                 "SHL-19",
@@ -181,4 +181,4 @@ class ExchangeJudge:
                 is_certain=not state.gap,
             )
         else:
-            report.passed("SHL-16")
+            report.count("SHL-16", SERVER)

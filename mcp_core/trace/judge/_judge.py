@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from mcp_core.trace._format import DamagedLine, TraceHeader, TraceLine
 from mcp_core.trace._ids import GivenTexts
 
 from ._conversation_table import ConversationTable
+from ._evidence import FuzzEvidence
 from ._exchange_judge import ExchangeJudge
 from ._finding import Finding
 from ._message_judge import MessageJudge
 from ._report import JudgeReport
 from ._revisions import FACTS
-from ._sides import CLIENT, SERVER
+from ._sides import CLIENT, SERVER, other_side
 from .rules import rules_for
 
 if TYPE_CHECKING:
@@ -48,11 +51,15 @@ class Judge:
         all_conversations: True if the client has had no other conversation with the server, not
             even before the trace, as in a test that starts both. Only then is it certain that the
             client has made up a `requestState` that isn't in the trace.
+        unjudged: a side that isn't judged: a fuzzer, which breaks rules on purpose. By default both
+            are judged, unless the header has a fuzzer's finding: then the finding's side is judged
+            until the fuzzer's first breach, and from there on by the row of the finding only.
 
     Attributes:
         opportunities: how often each row was judged, findings included. If a row is missing, its
-            case didn't occur in the trace.
+            case didn't occur in the trace. Rows of the unjudged side aren't counted.
         messages_from: how many messages of each side were judged.
+        unjudged: the side that isn't judged; None if both are.
     """
 
     def __init__(
@@ -61,12 +68,19 @@ class Judge:
         *,
         from_start: bool = False,
         all_conversations: bool = False,
+        unjudged: Side | None = None,
     ) -> None:
         observer = header.observer if header is not None else "between"
         versions = header.server_versions if header is not None else ()
         is_stdio = header is not None and header.transport in _LINES
         self._server_versions = FACTS.keys() & set(versions or ())
-        self._report = JudgeReport()
+        finding = header.finding if header is not None else UNSET
+        self._evidence = FuzzEvidence(finding) if finding is not UNSET else None
+        if finding is not UNSET:
+            unjudged, from_start = other_side(finding.side), True
+        self.unjudged: Side | None = unjudged
+        self._revision = ""  # the one that was selected last
+        self._report = JudgeReport(unjudged)
         self._conversations = ConversationTable(
             observer,
             is_from_start=from_start,
@@ -107,7 +121,7 @@ class Judge:
         self._judge_line(line)
         if line.end is not None:
             self._receive_end(line, line.sender, line.end)
-        return self._report.take()
+        return self._take()
 
     def add_server_version(self, version: str) -> None:
         """Tell the judge that the server speaks a revision.
@@ -122,8 +136,19 @@ class Judge:
     def close(self) -> list[Finding]:
         """Judge the ends of all conversations, and return the findings."""
         while (state := self._conversations.pop()) is not None:
+            self._revision = state.negotiation.selected or self._revision
             self._judge_close(state)
-        return self._report.take()
+        found = self._take()
+        return found if self._evidence is None else found + self._evidence.close(self._revision)
+
+    def _take(self) -> list[Finding]:
+        """Return the findings since the last call, about the sides that are judged."""
+        found = self._report.take()
+        if self.unjudged is None or not found:
+            return found
+        if self._evidence is not None:
+            return self._evidence.select(found)
+        return [each for each in found if each.side != self.unjudged]
 
     def _judge_line(self, line: TraceLine) -> None:
         if line.http is None and line.raw is None and line.data is None and line.sse is None:
@@ -165,7 +190,7 @@ class Judge:
             outcome = rule.judge(state)
             if outcome is None:
                 continue
-            self.opportunities[row.id] += 1
+            self._report.count(row.id, CLIENT if row.role == "client" else SERVER)
             if outcome is not True:
                 revision = state.negotiation.selected
                 self._report.rule_failed(outcome, rule, row, state, CLIENT, revision=revision)

@@ -72,7 +72,7 @@ class MessageJudge:
             if _hold("RPC-26", state.negotiation.candidates(sender)):
                 report.failed("RPC-26", state, sender, "the message is not UTF-8")
             return  # else a revision that doesn't specify an encoding
-        report.passed("RPC-26")
+        report.count("RPC-26", sender)
         if not text or text.isspace():
             return  # an empty line is tolerated, and an event without data carries no message
         try:
@@ -86,13 +86,13 @@ class MessageJudge:
             state.lose("a message is too much for the parser of the judge")
             return
         if self._is_stdio:
-            report.passed("STDIO-2" if sender == SERVER else "STDIO-3")
-            report.passed("STDIO-1")
+            report.count("STDIO-2" if sender == SERVER else "STDIO-3", sender)
+            report.count("STDIO-1", sender)
         if isinstance(decoded, list):
             self._judge_batch(line, decoded, state)
         elif isinstance(decoded, dict):
             if _hold("RPC-25", state.negotiation.candidates(sender)):
-                report.passed("RPC-25")
+                report.count("RPC-25", sender)
             message = SeenMessage(decoded, report.line, line.t, sender)
             message.size = len(text)
             message.exchange = line.exchange
@@ -128,7 +128,7 @@ class MessageJudge:
                     "RPC-23", state, sender, "the batch has requests as well as responses"
                 )
             else:
-                report.passed("RPC-23")
+                report.count("RPC-23", sender)
         for each in members:
             if isinstance(each, dict):
                 message = SeenMessage(each, report.line, line.t, sender)
@@ -154,11 +154,13 @@ class MessageJudge:
             exchange.add(message)
             if self._observer != CLIENT and _is_alone(message, exchange, state):
                 state.lose("the requests of a client cannot be told from those of another one")
+        is_counted = message.sender != report.unjudged
         for rule, row in _rules_for(message):
             outcome = rule.judge(message, state)
             if outcome is None:
                 continue
-            report.opportunities[row.id] += 1
+            if is_counted:
+                report.opportunities[row.id] += 1
             if outcome is not True:
                 hidden = message.redacted or (message.request and message.request.is_redacted)
                 report.rule_failed(
@@ -179,7 +181,7 @@ class MessageJudge:
         if row is None:
             return
         if error is None:
-            self._report.passed(row)
+            self._report.count(row, message.sender)
             return
         part = "result" if message.kind == "response" else "params"
         # The redacted pointers begin at the message.

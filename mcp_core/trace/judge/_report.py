@@ -24,12 +24,16 @@ MAX_INCONCLUSIVE: Final = 10_000  # inconclusive findings, one for each conversa
 class JudgeReport:
     """The findings of a trace.
 
+    Args:
+        unjudged: the side whose rows aren't counted; None to count both.
+
     Attributes:
         opportunities: how often each row was judged, findings included.
         line: the number of the line that is judged.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unjudged: Side | None = None) -> None:
+        self.unjudged = unjudged
         self.opportunities: Counter[str] = Counter()
         self.line = 1
         self._found: list[Finding] = []
@@ -40,9 +44,10 @@ class JudgeReport:
         found, self._found = self._found, []
         return found
 
-    def passed(self, row: str) -> None:
-        """Count a row that was judged and is fulfilled."""
-        self.opportunities[row] += 1
+    def count(self, row: str, side: Side) -> None:
+        """Count a row that was judged in what `side` has sent."""
+        if side != self.unjudged:
+            self.opportunities[row] += 1
 
     def failed(
         self,
@@ -55,7 +60,7 @@ class JudgeReport:
         is_certain: bool = True,
     ) -> None:
         """Count a row that was judged, and add a finding about it."""
-        self.opportunities[row] += 1
+        self.count(row, side)
         self._add(ROWS[row], state, side, (), text, revision, is_certain)
 
     def rule_failed(

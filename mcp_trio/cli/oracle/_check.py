@@ -11,9 +11,7 @@ import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-from xml.sax.saxutils import quoteattr
 
-from mcp_core import escape_text
 from mcp_core.trace import (
     CHECKED_LEVELS,
     JUDGED_ROWS,
@@ -27,6 +25,7 @@ from mcp_core.trace import (
 from mcp_trio._files import write_output
 from mcp_trio.cli._errors import MISUSE, NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
+from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -41,7 +40,6 @@ __all__ = [
     "CheckSide",
     "check",
     "fill_report",
-    "junit_suite",
     "show_finding",
     "show_status",
 ]
@@ -170,6 +168,7 @@ class CheckReport:
         damaged: how many lines cannot be read.
         messages: how many were judged; `messages_from` counts the messages from each side.
         unread: why the trace wasn't read; empty if it was.
+        fuzzer: the side that has broken rules on purpose, and isn't judged. None in other traces.
     """
 
     def __init__(
@@ -184,6 +183,7 @@ class CheckReport:
         self.messages = 0
         self.messages_from: Mapping[Literal["client", "server"], int] = {}
         self.unread = ""
+        self.fuzzer: Literal["client", "server"] | None = None
         self._first_damage = ""
         self.opportunities: Counter[str] | dict[str, int] = {}
         # The worst verdict on each row that has a finding, even one that is left out.
@@ -197,7 +197,10 @@ class CheckReport:
         before = len(self.findings)
         for each in findings:
             is_selected = self._side in ("both", each.side) and (
-                self._level == "all" or each.level in CHECKED_LEVELS[self._level]
+                self._level == "all"
+                or each.level in CHECKED_LEVELS[self._level]
+                # A fuzzer's advice, the finding of its trace. It is never certain.
+                or each.level == "reading"
             )
             is_known = (each.row, each.side, each.sentence) in self._known
             verdict = _verdict(each) if is_selected and not is_known else "left out"
@@ -226,6 +229,7 @@ class CheckReport:
         self.messages = judge.messages
         self.messages_from = judge.messages_from
         self.opportunities = judge.opportunities
+        self.fuzzer = judge.unjudged
 
     @property
     def unjudged(self) -> str:
@@ -281,6 +285,12 @@ class CheckReport:
 
     def show(self, screen: Screen, *, every_row: bool) -> None:
         """Print the findings and a summary."""
+        if self.fuzzer is not None:
+            other = "server" if self.fuzzer == "client" else "client"
+            screen.write_line(
+                f"the {self.fuzzer} is a fuzzer, and is not judged; after its first breach the"
+                f" {other} is judged only by the row of this finding"
+            )
         self.show_findings(screen)
         if every_row:
             self._show_rows(screen)
@@ -316,9 +326,10 @@ class CheckReport:
                 verdict = self._verdicts[id]
             else:
                 verdict = "pass" if self.opportunities.get(id) else "no opportunity"
-            screen.write_line(
-                f"{verdict:<15} {self.opportunities.get(id, 0):>7}  {id:<9} {row.sentence}"
-            )
+            if row.role != self.fuzzer:
+                screen.write_line(
+                    f"{verdict:<15} {self.opportunities.get(id, 0):>7}  {row_name(id)}"
+                )
 
     def junit(self) -> str:
         """Return a report in the format of JUnit, with a test case for each judged row."""
@@ -326,41 +337,20 @@ class CheckReport:
         failed = len({each.row for each in self.findings if each.is_certain})
         total = len(self.passed) + len({each.row for each in self.findings})
         name = f"mcp-trio check {self.path}"
-        return junit_suite(name, cases, total, failed, self.unjudged)
+        return junit_suite(name, cases, total, failed, self.unjudged, wanted="something was judged")
 
     def _cases(self) -> Iterator[str]:
         by_row: dict[str, list[Finding]] = {}
         for each in self.findings:
             by_row.setdefault(each.row, []).append(each)
         for row in [*by_row, *self.passed]:
-            name = _attribute(f"{row} {ROWS[row].sentence}")
             found = by_row.get(row, ())
             faults = "".join(
                 f"<{'failure' if each.is_certain else 'skipped'} message="
-                f"{_attribute(f'{each.side}, {_lines(each.lines)}: {each.sentence} {each.link}')}/>"
+                f"{attribute(f'{each.side}, {_lines(each.lines)}: {each.sentence} {each.link}')}/>"
                 for each in found
             )
-            yield f'<testcase classname="mcp" name={name}>{faults}</testcase>\n'
-
-
-def junit_suite(name: str, cases: str, total: int, failed: int, error: str = "") -> str:
-    """Return a report in the format of JUnit.
-
-    Args:
-        name: the suite's name.
-        cases: its test cases.
-        total: how many there are.
-        failed: how many of them have failed.
-        error: why not everything was judged. It becomes a test case of its own.
-    """
-    if error:
-        case = f"<error message={_attribute(error)}/>"
-        cases += f'<testcase classname="mcp" name="something was judged">{case}</testcase>\n'
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<testsuites><testsuite name={_attribute(name)} tests="{total + bool(error)}" '
-        f'failures="{failed}" errors="{int(bool(error))}">\n{cases}</testsuite></testsuites>\n'
-    )
+            yield junit_case(row_name(row), faults)
 
 
 def show_finding(screen: Screen, finding: Finding) -> None:
@@ -384,10 +374,6 @@ def _verdict(finding: Finding) -> str:
 def _lines(lines: list[int] | tuple[int, ...]) -> str:
     text = ", ".join(map(str, lines))
     return f"line {text}" if len(lines) == 1 else f"lines {text}"
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(escape_text(text))
 
 
 def _read_baseline(path: str) -> frozenset[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict, deque
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import trio
 from msgspec import Struct, field
@@ -161,7 +161,7 @@ class Campaign:
         is_lost: the run ended because the target could no longer be started.
     """
 
-    side = "server"
+    side: Literal["client", "server"] = "server"
     find_faults = "find_faults"
 
     def __init__(

@@ -16,6 +16,7 @@ import trio
 from msgspec.structs import replace
 
 from mcp_core import ALL, DIALECTS, Role
+from mcp_core.processes import find_error_line
 from mcp_core.trace import Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
@@ -64,6 +65,7 @@ BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its autho
 MAX_PAGES: Final = 50
 MAX_BURST: Final = 500
 UNKNOWN_REVISION: Final = "2199-01-01"
+STDERR_LINE: Final = "its stderr: "  # before each line of `ChildProcess.describe`
 _SHOWN: Final = 80  # characters of a value in a sentence
 
 
@@ -362,7 +364,9 @@ class Player:
             )
         lines = session.describe().strip().splitlines()
         # It is written to files that users may publish.
-        last = f"; {Redactor(b'').redact_text(lines[-1].strip())[:200]}" if len(lines) > 1 else ""
+        told = [line.strip().removeprefix(STDERR_LINE) for line in lines[1:]]
+        error = find_error_line(told) or (told[-1] if told else "")
+        last = f"; {STDERR_LINE}{Redactor(b'').redact_text(error)[:200]}" if error else ""
         unread = session.last_sent == "bytes"
         self._add_fault(
             TargetFault(

@@ -11,15 +11,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
-from xml.sax.saxutils import quoteattr
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from mcp_core import escape_text
 from mcp_core.drivers import launch_secrets
-from mcp_core.trace import ROWS, Redactor, TraceEncoder
+from mcp_core.trace import ROWS, RecordedFinding, Redactor, TraceEncoder, TraceLine
 from mcp_trio._files import read_regular_file, replace_output
+from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
 from ._case import Case, decode_case, encode_case, shown_case
 
@@ -274,7 +274,8 @@ def write_findings(
     for number, finding in enumerate(campaign.findings, 1):
         if finding.header is not None:
             name = f"{number}-{finding.fault.row}.mcp.jsonl"
-            replace_output(folder / name, _trace(finding, _redactor_for(campaign.target)))
+            trace = _trace(finding, campaign.side, _redactor_for(campaign.target))
+            replace_output(folder / name, trace)
             names.append(name)
     tests = folder / TESTS
     if campaign.findings:
@@ -297,12 +298,33 @@ def check_folder(folder: Path) -> None:
         raise OSError(errno.ELOOP, problem, str(folder))
 
 
-def _trace(finding: FuzzFinding, redactor: Redactor) -> bytes:
+def _trace(finding: FuzzFinding, side: Literal["client", "server"], redactor: Redactor) -> bytes:
+    """Return the trace of a finding about `side`, with the finding in its header."""
     assert finding.header is not None
-    header = replace(finding.header, redacted=redactor.redacted)
+    fault = finding.fault
+    found = RecordedFinding(
+        row=fault.row,
+        side=side,
+        sentence=redactor.hide_known(fault.sentence),
+        verdict="inconclusive" if fault.is_advice else "fail",
+    )
+    header = replace(finding.header, redacted=redactor.redacted, finding=found)
     encoder = TraceEncoder(header, redactor, TRACE_LIMIT)
-    end = finding.lines[-1].t if finding.lines else 0.0
-    return encoder.begin() + encoder.encode(finding.lines) + encoder.end(end)
+    lines = [*finding.lines, *_end_lines(finding, side)]
+    return encoder.begin() + encoder.encode(lines) + encoder.end(lines[-1].t if lines else 0.0)
+
+
+def _end_lines(finding: FuzzFinding, side: Literal["client", "server"]) -> Iterator[TraceLine]:
+    """Yield the ends of a play's conversations that its lines don't have."""
+    fuzzer: Literal["client", "server"] = "client" if side == "server" else "server"
+    conversations = {line.conversation for line in finding.lines if line.sender is not None}
+    ended = {line.conversation for line in finding.lines if line.end and not line.exchange}
+    exited = {line.conversation for line in finding.lines if line.kind == "exit"}
+    for number in sorted(conversations - ended):
+        sender, end = (side, "closed") if number in exited else (fuzzer, "closed")
+        if sender == fuzzer and finding.fault.is_silence:
+            end = "timeout"
+        yield TraceLine(t=finding.lines[-1].t, conversation=number, sender=sender, end=end)
 
 
 def _tests(campaign: Campaign, options: dict[str, Any]) -> str:
@@ -386,14 +408,12 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
         found.setdefault(each.fault.row, []).append(each)
     passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in found]
     for row in [*found, *passed]:
-        requirement = ROWS.get(row)
-        name = f"{row} {requirement.sentence}" if requirement is not None else row
         faults = "".join(
             f"<{'failure' if strict or each.is_failure else 'skipped'} message="
-            f"{_attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
+            f"{attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
             for each in found.get(row, ())
         )
-        cases.append(f'<testcase classname="mcp" name={_attribute(name)}>{faults}</testcase>\n')
+        cases.append(junit_case(row_name(row), faults))
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
     return _junit_suite(campaign.target, cases, failed, campaign.incomplete)
 
@@ -404,24 +424,14 @@ def failed_junit_report(target: Any, error: str) -> str:
 
 
 def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
-    total = len(cases) + bool(error)
-    if error:
-        hidden = _redactor_for(target).hide_known(error)
-        case = f"<error message={_attribute(hidden)}/>"
-        cases = [
-            *cases,
-            f'<testcase classname="mcp" name="the run is complete">{case}</testcase>\n',
-        ]
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f"<testsuites><testsuite name={_attribute(f'mcp-trio fuzz {_shown_target(target)}')} "
-        f'tests="{total}" failures="{failed}" errors="{int(bool(error))}">\n'
-        f"{''.join(cases)}</testsuite></testsuites>\n"
+    return junit_suite(
+        f"mcp-trio fuzz {_shown_target(target)}",
+        "".join(cases),
+        len(cases),
+        failed,
+        _redactor_for(target).hide_known(error),
+        wanted="the run is complete",
     )
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(escape_text(text))
 
 
 def read_known(text: str) -> frozenset[tuple[str, str]]:

@@ -153,6 +153,11 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         return SAME_CAUSE.get(self.row, self.row), self.detail
 
     @property
+    def is_silence(self) -> bool:
+        """True if the fuzzer has waited for a message in vain."""
+        return self.kind == "hang" or self.row in (UNANSWERED, UNANSWERED_MALFORMED)
+
+    @property
     def is_advice(self) -> bool:
         """True if a run doesn't fail for it: it is a reading of the text, or not certain."""
         return not self.is_certain or self.level == "reading"
@@ -251,7 +256,7 @@ class TargetSession(ABC):
         self, header: TraceHeader, judge: Judge | None = None, number: int = 1, *, keep: bool
     ) -> None:
         self.header = header
-        self.judge = Judge(header, from_start=True) if judge is None else judge
+        self.judge = judge or Judge(header, from_start=True, unjudged="client")
         self.number = number
         self.lines: list[TraceLine] | None = [] if keep else None
         self.recording: LineRecorder | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
@@ -12,6 +13,7 @@ from mcp_core.trace.judge._revisions import Revisions, newest_entry, span
 
 __all__ = ["CHECKED_LEVELS", "Level", "Requirement", "Role", "rows"]
 
+_END_OF_SENTENCE: Final = re.compile(r"(?<!e\.g)(?<!i\.e)\.(?=\s|$)")
 SITE: Final = "https://modelcontextprotocol.io"
 
 Level = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "schema", "reading", "decision"]
@@ -68,6 +70,11 @@ class Requirement(Struct, frozen=True):
     def revisions(self) -> tuple[str, ...]:
         """The revisions that have it, oldest first."""
         return _span(self.since, self.until, self.without)
+
+    @property
+    def title(self) -> str:
+        """The first sentence of `sentence`, without its full stop."""
+        return _END_OF_SENTENCE.split(self.sentence, maxsplit=1)[0]
 
     def links(self) -> list[str]:
         """Return the addresses to read, one for each revision of the row; none for a decision."""

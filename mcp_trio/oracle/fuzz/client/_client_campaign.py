@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._campaign import Campaign
@@ -34,7 +34,7 @@ class ClientCampaign(Campaign):
         on_finding: gets each finding that was confirmed.
     """
 
-    side = "client"
+    side: Literal["client", "server"] = "client"
     find_faults = "find_client_faults"
 
     def __init__(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from mcp_core.processes import find_error_line
 from mcp_trio.oracle.fuzz._case import Outcome
 from mcp_trio.oracle.fuzz._session import TargetFault
 
@@ -44,7 +45,6 @@ _CRASH_STATUSES: Final = (132, 134, 135, 136, 139)  # a shell adds the signal's 
 _TROUBLE: Final = re.compile(
     rb"Traceback \(most recent call last\)|panicked at|[Uu]nhandled\b|Uncaught\b"
 )
-_ERROR_NAME: Final = re.compile(r"[\w.]*(?:Error|Exception|Group|Failed|Closed\w*)\b")
 
 
 class ClientPlayer:
@@ -159,7 +159,8 @@ class ClientPlayer:
         lines = session.stderr.decode(errors="replace").splitlines()
         if (number and number not in _HARMLESS_SIGNALS) or status in _CRASH_STATUSES:
             shown = f"signal {number}" if number else f"exit status {status}"
-            last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            last = find_error_line(lines)
+            last = last or next((line.strip() for line in reversed(lines) if line.strip()), "")
             session.add_fault(
                 TargetFault(
                     kind="crash",
@@ -170,6 +171,5 @@ class ClientPlayer:
                 )
             )
         elif _TROUBLE.search(session.stderr):
-            names = [line for line in lines if _ERROR_NAME.match(line.strip(" |+-"))]
-            shown = names[-1].strip(" |+-")[:100] if names else "see its stderr"
+            shown = find_error_line(lines)[:100] or "see its stderr"
             session.note(f"the client ends with a traceback: {shown}")

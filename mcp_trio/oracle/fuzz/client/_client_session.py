@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 
 from mcp_core import escape_text
+from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Judge
 from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, TargetFault
 
@@ -77,7 +78,7 @@ class ClientSession:
     def __init__(self, header: TraceHeader, *, keep: bool) -> None:
         self.header = header
         self.transport = header.transport
-        self.judge = Judge(header, from_start=True, all_conversations=True)
+        self.judge = Judge(header, from_start=True, all_conversations=True, unjudged="server")
         self.lines: list[TraceLine] | None = [] if keep else None
         self.recording: LineRecorder | None = None
         self.server = ScriptedServer([])
@@ -175,7 +176,8 @@ class ClientSession:
         """Return the exit status and the last line of stderr, or ""."""
         lines = self.stderr.decode(errors="replace").strip().splitlines()
         status = "" if self.exit_status is None else f" (exit status {self.exit_status})"
-        return status + (f": {escape_text(lines[-1][:200])}" if lines else "")
+        last = find_error_line(lines) or (lines[-1] if lines else "")
+        return status + (f": {escape_text(last[:200])}" if last else "")
 
     def take_faults(self) -> list[TargetFault]:
         """Return the client's faults."""

@@ -90,19 +90,19 @@ def test_check_junit_has_a_case_for_each_row(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     main(["check", "--junit", str(report), written(tmp_path, WRONG)])
     suite = ET.parse(report).getroot()[0]
-    cases = {str(case.get("name")).split()[0]: case for case in suite}
-    assert cases["RPC-7"].find("failure") is not None
-    assert cases["RPC-1"].find("failure") is None
+    cases = {str(case.get("name")).rpartition(" ")[2]: case for case in suite}
+    assert cases["[RPC-7]"].find("failure") is not None
+    assert cases["[RPC-1]"].find("failure") is None
     assert suite.get("failures") == "1"
 
 
 def test_check_rows_prints_each_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "--rows", written(tmp_path, WRONG)])
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("pass ") and " RPC-1 " in line for line in lines)
-    assert any(line.startswith("fail ") and " RPC-7 " in line for line in lines)
-    assert any(line.startswith("no opportunity ") and " MRTR-2 " in line for line in lines)
-    assert any(line.startswith("not judged ") and " RPC-6 " in line for line in lines)
+    assert any(line.startswith("pass ") and "[RPC-1]" in line for line in lines)
+    assert any(line.startswith("fail ") and "[RPC-7]" in line for line in lines)
+    assert any(line.startswith("no opportunity ") and "[MRTR-2]" in line for line in lines)
+    assert any(line.startswith("not judged ") and "[RPC-6]" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,9 @@ def test_check_row_whose_findings_are_left_out_has_not_passed(
     report = tmp_path / "report.xml"
     assert main(["check", "--rows", "--junit", str(report), *options, trace]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.startswith("left out") for line in lines if f" {row} " in line] == [True]
+    assert [line.startswith("left out") for line in lines if f"[{row}]" in line] == [True]
     cases = ET.fromstring(report.read_text()).iter("testcase")
-    assert not any(each.get("name", "").startswith(f"{row} ") for each in cases)
+    assert not any(each.get("name", "").endswith(f"[{row}]") for each in cases)
 
 
 def test_check_counts_damaged_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

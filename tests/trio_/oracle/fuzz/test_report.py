@@ -13,6 +13,7 @@ import pytest
 
 from mcp_core.trace import Redactor
 from mcp_trio.cli import main
+from mcp_trio.oracle._junit import row_name
 from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
@@ -390,11 +391,16 @@ def test_written_test_of_a_flaky_finding_says_so(tmp_path: Path) -> None:
 # -- JUnit -----------------------------------------------------------------------------------------
 
 
+def row_of(name: str) -> str:
+    """Return the row of a test case, whose name ends with it."""
+    return name.rpartition("[")[2].rstrip("]")
+
+
 def cases_of(report: str) -> dict[str, list[tuple[str, str]]]:
     """Return the children of each test case, with their messages."""
     suite = ET.fromstring(report)[0]
     cases = {
-        each.attrib["name"].split()[0]: [(one.tag, one.attrib["message"]) for one in each]
+        row_of(each.attrib["name"]): [(one.tag, one.attrib["message"]) for one in each]
         for each in suite
     }
     assert int(suite.attrib["tests"]) == len(cases)
@@ -410,6 +416,19 @@ def test_junit_has_a_test_for_each_row() -> None:
     assert (tag, message.partition(":")[0]) == ("failure", "signal 6 after bytes")
     assert "open 2025-11-25 whole all, damage" in message
     assert cases["RPC-7"] == cases["RPC-1"] == []
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ("RPC-3", "A request `id` is never `null` [RPC-3]"),
+        ("crash", "The process keeps running [crash]"),
+        ("hang", "The process ends when its connection has ended [hang]"),
+        ("NEW-1", "[NEW-1]"),
+    ],
+)
+def test_row_is_named_by_words(row: str, name: str) -> None:
+    assert row_name(row) == name
 
 
 @pytest.mark.parametrize(
