@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from mcp_core import ConnectFailed
 from mcp_trio import Server
 from mcp_trio.testing import NothingJudged
 from mcp_trio.testing._fuzzing import fuzz_server
+from tests.examples.pages import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -287,3 +289,71 @@ async def test_fuzz_server_that_plays_nothing_raises(tmp_path: Path) -> None:
     command = [sys.executable, "-c", GOOD_SERVER]
     with pytest.raises(NothingJudged, match="no case was played"):
         await fuzz_server(command, tmp_path / "a", seconds=1e-9)
+
+
+PAGE = ROOT / "docs/howto/testing.md"
+# A right server of one revision. Its argument says what it does about junk: that is its own choice.
+OF_THE_PAGE = """
+import json, sys
+JUNK = {
+    "error": {"id": None, "error": {"code": -32700, "message": "no JSON"}},
+    "log": {"method": "notifications/message", "params": {"level": "error", "data": "junk"}},
+}
+for line in sys.stdin:
+    try:
+        request = json.loads(line)
+    except ValueError:
+        if sys.argv[1] == "exit":
+            break
+        answer = JUNK.get(sys.argv[1])
+    else:
+        result = {} if request["method"] == "ping" else {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"logging": {}},
+            "serverInfo": {"name": "right", "version": "1"},
+        }
+        answer = {"id": request["id"], "result": result} if "id" in request else None
+        if "id" in request and request["method"] not in ("initialize", "ping"):
+            answer = {"id": request["id"], "error": {"code": -32601, "message": "unknown"}}
+    if answer is not None:
+        print(json.dumps({"jsonrpc": "2.0", **answer}), flush=True)
+"""
+
+
+def example_of_the_page() -> str:
+    """Return the tests that the page shows for the plugin."""
+    begin = "    async def test_conversation_keeps_the_rules"
+    code = PAGE.read_text("utf-8").partition(begin)
+    return textwrap.dedent(begin + code[2].partition("    $ pytest")[0])
+
+
+@pytest.mark.parametrize("junk", ["error", "log", "silent"])
+def test_plugin_example_of_the_page_passes_with_right_servers(tmp_path: Path, junk: str) -> None:
+    (tmp_path / "right.py").write_text(OF_THE_PAGE)
+    status, shown = run(
+        tmp_path, f"--mcp-target={sys.executable} right.py {junk}", tests=example_of_the_page()
+    )
+    assert status == 0, shown
+    assert "2 passed" in shown
+
+
+def test_plugin_example_of_the_page_passes_with_a_server_of_both_eras(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD_SERVER)
+    target = f"--mcp-target={sys.executable} good.py"
+    status, shown = run(tmp_path, target, tests=example_of_the_page())
+    assert status == 0, shown
+
+
+@pytest.mark.parametrize(
+    ("target", "failed"),
+    [("right.py exit", "test_junk_is_survived"), ("server.py twice", "test_conversation_keeps")],
+)
+def test_plugin_example_of_the_page_fails_with_wrong_servers(
+    tmp_path: Path, target: str, failed: str
+) -> None:
+    (tmp_path / "right.py").write_text(OF_THE_PAGE)
+    status, shown = run(
+        tmp_path, f"--mcp-target={sys.executable} {target}", tests=example_of_the_page()
+    )
+    assert status == 1
+    assert f"FAILED test_it.py::{failed}" in shown
