@@ -86,9 +86,10 @@ def check(
     report = CheckReport(path, known, side, level)
     try:
         fill_report(path, report)
-    except CliError as exc:
+    except Exception as exc:
         if junit is not None:  # in place of the report of an earlier trace
-            report.unread = str(exc)
+            is_ours = not isinstance(exc, CliError)
+            report.unread = f"an internal error of mcp-trio: {exc!r}" if is_ours else str(exc)
             _write_junit(junit, report)
         raise
     if as_json:

@@ -26,6 +26,7 @@ exit status:
   1    at least one rule is broken
   2    the command line is wrong, or FILE is not a trace
   4    nothing was judged: a side has no message in FILE
+  70   an internal error of this command
 """
 
 

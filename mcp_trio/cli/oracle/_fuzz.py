@@ -67,6 +67,7 @@ DEFAULT_RATE: Final = 20.0  # requests a second to another machine
 STOP_TIME: Final = 10.0
 _LINE_INTERVAL: Final = 10.0  # seconds between two lines of progress without a terminal
 _MAX_NAMES: Final = 20
+_NO_TOOLS: Final = "0 of {} tools were allowed: --allow-tool NAME or --allow-all"
 
 _USAGE: Final = """\
 mcp-trio fuzz [options] URL
@@ -90,7 +91,8 @@ exit status:
   1    the server breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the server did not start or answer, or does not any more
-  4    nothing was judged: no case was played
+  4    nothing was judged: no case was played, or tools were allowed and no call was answered
+  70   an internal error of this command
   130  Ctrl+C; what was found is written
 """
 
@@ -107,6 +109,7 @@ class FuzzOptions:
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     allow_all: bool = False
+    requires_tools: bool = False
     stress: bool = False
     strict: bool = False
     keep_going: bool = True
@@ -171,6 +174,11 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         default=[],
         help="do not call this tool (may be repeated)",
     )
+    add(
+        "--require-tools",
+        action="store_true",
+        help="exit with 4 if no tool may be called",
+    )
     add("--stress", action="store_true", help="send what is large, slow or much, too")
     add(
         "--rate",
@@ -213,6 +221,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         allowed=tuple(found.allow_tool),
         denied=tuple(found.deny),
         allow_all=found.allow_all,
+        requires_tools=found.require_tools,
         stress=found.stress,
         rate=found.rate,
         allow_remote=found.allow_remote,
@@ -406,6 +415,8 @@ async def _run_campaign(
             except ConnectFailed as exc:
                 raise no_conversation(fuzzed, exc, options) from exc
             tools = _choose_tools(offers, options)
+            if options.requires_tools and not tools:
+                raise _no_tools(fuzzed, len(offers.tools), options)
             _show_target(stderr, offers, tools, options)
             echo = Echo()
             await echo.begin()
@@ -517,6 +528,16 @@ def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> 
     return CliError(str(error), NO_CONNECTION)
 
 
+def _no_tools(target: Any, count: int, options: FuzzOptions) -> CliError:
+    """Return the error of `--require-tools`. Replace an earlier run's report with it."""
+    from mcp_trio.oracle.fuzz._report import failed_junit_report
+
+    text = _NO_TOOLS.format(count) if count else "the server has no tools"
+    if options.junit is not None:
+        _write_junit(options.junit, failed_junit_report(target, text))
+    return CliError(f"nothing was judged: {text}", NOTHING_JUDGED)
+
+
 def _write_junit(path: Path, text: str) -> None:
     try:
         write_output(path, text.encode())
@@ -538,7 +559,10 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
-        await campaign.run(read_cases(folder))
+        try:
+            await campaign.run(read_cases(folder))
+        except Exception as exc:  # noqa: BLE001 - raised by `status_of`, once the files are written
+            campaign.failure = exc
 
 
 def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
@@ -560,7 +584,9 @@ def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
 
 
 def status_of(campaign: Campaign, options: FuzzOptions) -> int:
-    """Return the exit status of a run."""
+    """Return the exit status of a run. Raise the error of the fuzzer that has ended it."""
+    if campaign.failure is not None:
+        raise campaign.failure
     is_found = any(options.strict or each.is_failure for each in campaign.findings)
     if campaign.is_lost or (campaign.is_away and not is_found):
         return LOST
@@ -625,10 +651,12 @@ def _show_target(
         f"{offers.name or 'a server without a name'}, {', '.join(offers.revisions)}; seed"
         f" {options.seed}"
     )
-    if tools:
+    if offers.tools and not tools:
+        stderr.write_line(_NO_TOOLS.format(len(offers.tools)))
+    elif tools:
         shown = ", ".join(tools[:_MAX_NAMES]) + (", ..." if len(tools) > _MAX_NAMES else "")
         stderr.write_line(f"tools that are called: {shown}")
-    if others:
+    if tools and others:
         stderr.write_line(
             f"{others} of {len(offers.tools)} tools are not called: --allow-tool NAME or"
             " --allow-all"
@@ -695,20 +723,22 @@ def _show_summary(
 ) -> None:
     for note in campaign.notes:
         stderr.write_line(("note: ", "yellow"), escape_text(note))
-    if campaign.unconfirmed:
-        seen = ", ".join(
-            f"{escape_text(name)} ({count} times)" if count > 1 else escape_text(name)
-            for name, count in campaign.unconfirmed.most_common()
+    for name, count in campaign.unconfirmed.most_common():
+        times = f" ({count} times)" if count > 1 else ""
+        stderr.write_line(
+            f"unconfirmed: {escape_text(name)}{times}: seen in a case, and in no further play of"
+            f" it: {campaign.missing[name]}"
         )
-        stderr.write_line(f"seen in a case, and in no further play of it: {seen}")
     if campaign.repaired:
         stdout.write_line(f"cases of the last run that show no fault any more: {campaign.repaired}")
     judged = campaign.rows_seen()
     count = len(campaign.findings)
     advice = sum(not each.is_failure for each in campaign.findings)
+    seen = len(campaign.unconfirmed)
+    unconfirmed = f", {seen} unconfirmed" if seen else ""
     stdout.write_line(
         f"{campaign.cases:,} cases in {campaign.seconds:.0f} s, {campaign.messages:,} messages:"
-        f" {count - advice} findings, {advice} to look at; {judged} rows judged; seed"
+        f" {count - advice} findings, {advice} to look at{unconfirmed}; {judged} rows judged; seed"
         f" {options.seed}"
     )
     if count:

@@ -49,6 +49,7 @@ exit status:
   2    the command line is wrong
   3    no conversation: the client did not start or send anything, or does not any more
   4    nothing was judged: no case was played
+  70   an internal error of this command
   130  Ctrl+C; what was found is written
 """
 

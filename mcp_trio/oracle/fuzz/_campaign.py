@@ -151,14 +151,17 @@ class Campaign:
         unplayed: stored cases that `run` hasn't finished, and the case whose fault it was
             confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has confirmed.
+        missing: what a further play may lack for each of them, as a clause.
         opportunities: how often each row was judged.
         cases: how many cases were played.
         messages: how many messages of the target were judged.
+        calls: how many calls of tools were answered.
         notes: strange things that aren't faults.
         slow: how often each tool didn't answer in time.
         activity: what the run does at the moment.
         is_away: the run ended because the server at the URL stopped answering.
         is_lost: the run ended because the target could no longer be started.
+        failure: an error of the fuzzer itself that has ended the run, or None.
     """
 
     side: Literal["client", "server"] = "server"
@@ -179,9 +182,12 @@ class Campaign:
         self.unplayed: list[Case] = []
         self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
+        self.missing: dict[str, str] = {}
         self.opportunities: Counter[str] = Counter()
         self.cases = 0
         self.messages = 0
+        self.calls = 0
+        self.failure: Exception | None = None
         self.notes: list[str] = []
         self.slow: Counter[str] = Counter()
         self.activity = ""
@@ -290,6 +296,7 @@ class Campaign:
         history.append(case)
         self.cases += 1
         self.messages += outcome.messages
+        self.calls += outcome.calls
         for name in outcome.slow:
             self._add_slow(name)
         for note in outcome.notes:
@@ -306,7 +313,7 @@ class Campaign:
             if self.is_away:
                 break
             try:
-                await self._examine(fault, case, list(history)[:-1])
+                await self._examine(fault, case, list(history)[:-1], session.played - 1)
             except BaseException:
                 is_found = any(each.fault.row == fault.row for each in self.findings)
                 if not is_found and case not in self.unplayed:
@@ -388,8 +395,13 @@ class Campaign:
 
     # -- Findings ----------------------------------------------------------------------------------
 
-    async def _examine(self, fault: TargetFault, case: Case, before: list[Case]) -> None:
-        """Confirm a fault on fresh targets, and shrink its case."""
+    async def _examine(
+        self, fault: TargetFault, case: Case, before: list[Case], earlier: int
+    ) -> None:
+        """Confirm a fault on fresh targets, and shrink its case.
+
+        Its session has played `earlier` cases, of which `before` are remembered.
+        """
         if (fault.row, fault.method) in self._options.known:
             return
         same = [each for each in self.findings if each.fault.row == fault.row]
@@ -417,7 +429,7 @@ class Campaign:
         shown, hits, last = await self._confirm_drawn(fault, case, before)
         if last is None:
             if known is None:
-                self.unconfirmed[f"{fault.row} {fault.method}".strip()] += 1
+                self._add_unconfirmed(fault, earlier)
             return
         if known is not None and hits <= known.hits:
             return
@@ -432,6 +444,16 @@ class Campaign:
             last = await self._make_small(finding, last)
         finally:  # it was confirmed, even if the run is cancelled now
             self._add_finding(finding, last, known)
+
+    def _add_unconfirmed(self, fault: TargetFault, earlier: int) -> None:
+        name = f"{fault.row} {fault.method[:_SHOWN]}".strip()
+        self.unconfirmed[name] += 1
+        self.missing.setdefault(
+            name,
+            f"only the last {MAX_HISTORY} of the {earlier} cases before it were played again"
+            if earlier > MAX_HISTORY
+            else "it may need its time, or what is outside of the process, such as a file",
+        )
 
     async def _confirm_drawn(
         self, fault: TargetFault, case: Case, before: list[Case]
@@ -638,17 +660,26 @@ class Campaign:
     @property
     def unjudged(self) -> str:
         """Why this run says nothing about the target, empty if it does."""
-        if self.findings:
+        if any(each.is_failure for each in self.findings):
             return ""
         if not self.cases and not self.rows_seen():
             return "no case was played; allow more time with --seconds, or give --cases"
         if self.cases and not self.messages:
             return f"the {self.side} has sent no message in any case"
+        count = len(self._choices.names)
+        if count and not self.calls:
+            tools = "1 tool was" if count == 1 else f"{count} tools were"
+            return (
+                f"{tools} allowed, and no call was answered; allow more time with --seconds, or"
+                " more cases with --cases"
+            )
         return ""
 
     @property
     def incomplete(self) -> str:
         """Why this run is incomplete, empty if it isn't."""
+        if self.failure is not None:
+            return f"an internal error of the fuzzer: {type(self.failure).__name__}"
         if self.is_lost or self.is_away:
             return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
         return self.unjudged

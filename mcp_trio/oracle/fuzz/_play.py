@@ -149,6 +149,10 @@ class Player:
         answers = [each.answer for each in session.requests if each.answer is not None]
         self._outcome.answered = sum(each is not LOST for each in answers)
         self._outcome.results = sum("result" in each for each in answers)
+        self._outcome.calls = sum(
+            each.method == "tools/call" and each.answer not in (None, LOST)
+            for each in session.requests
+        )
         self._outcome.is_owed = any(each.was_open for each in session.requests)
         self._outcome.notes += self.session.notes
         self._outcome.messages = self.session.take_messages()

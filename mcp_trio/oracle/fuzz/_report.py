@@ -198,6 +198,7 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "seconds": round(campaign.seconds, 1),
         "messages": campaign.messages,
         "unconfirmed": dict(campaign.unconfirmed),
+        "missing": campaign.missing,
         "notes": campaign.notes,
         "slow": dict(campaign.slow),
         "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
@@ -398,7 +399,8 @@ def _portable(target: Any, directory: Any) -> Any:
 def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     """Return a JUnit report with a test case for each judged row.
 
-    Advice and flaky findings are skipped tests; with `strict` they are failures. If a run played
+    Advice and flaky findings are skipped tests; with `strict` they are failures. So is a row that a
+    case has shown to be broken, and no further play of it: but never a failure. If a run played
     nothing, or lost its target, the report has a test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
@@ -406,13 +408,22 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     found: dict[str, list[FuzzFinding]] = {}
     for each in campaign.findings:
         found.setdefault(each.fault.row, []).append(each)
-    passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in found]
-    for row in [*found, *passed]:
+    seen: dict[str, str] = {}  # unconfirmed, by row
+    for name, count in campaign.unconfirmed.items():
+        row = name.partition(" ")[0]
+        if row not in found:
+            text = f"{name}: seen {count} times, and in no further play: {campaign.missing.get(name, '')}"
+            seen.setdefault(row, f"<skipped message={attribute(hide(text))}/>")
+    passed = [
+        row for row in ROWS if campaign.opportunities.get(row) and row not in {**found, **seen}
+    ]
+    for row in [*found, *seen, *passed]:
         faults = "".join(
             f"<{'failure' if strict or each.is_failure else 'skipped'} message="
             f"{attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
             for each in found.get(row, ())
         )
+        faults += seen.get(row, "")
         cases.append(junit_case(row_name(row), faults))
     failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
     return _junit_suite(campaign.target, cases, failed, campaign.incomplete)

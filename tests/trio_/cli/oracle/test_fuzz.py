@@ -159,7 +159,11 @@ def test_fault_that_no_further_play_shows_is_said_and_no_failure(fuzz: Fuzz) -> 
     fuzz.target = MemoryTarget(later({0}))
     run = fuzz()
     assert run.status == 0
-    assert "seen in a case, and in no further play of it: RPC-7 ping\n" in run.err
+    assert (
+        "unconfirmed: RPC-7 ping: seen in a case, and in no further play of it: it may need its"
+        " time, or what is outside of the process, such as a file\n"
+    ) in run.err
+    assert "0 findings, 0 to look at, 1 unconfirmed;" in run.out
     assert fuzz.rows == []
 
 
@@ -346,6 +350,27 @@ TOOLS: list[dict[str, Any]] = [
 ]
 
 
+def with_tools(tools: list[dict[str, Any]], call: Callable[[str], object]) -> Answers:
+    """Return the answers of a server with tools. `call` gets the name of each that is called."""
+
+    def answer(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        match message:
+            case {"method": "initialize"}:
+                (reply,) = answers(message)
+                reply["result"]["capabilities"] = {"tools": {}}
+                yield reply
+            case {"method": "tools/list", "id": id}:
+                listed = [{"inputSchema": {"type": "object"}, **each} for each in tools]
+                yield {"jsonrpc": "2.0", "id": id, "result": {"tools": listed}}
+            case {"method": "tools/call", "id": id, "params": {"name": name}}:
+                call(name)
+                yield {"jsonrpc": "2.0", "id": id, "result": {"content": []}}
+            case _:
+                yield from answers(message)
+
+    return answer
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -362,23 +387,7 @@ def test_tools_are_called_by_hints_and_options_only(
 ) -> None:
     """A stored case that calls a tool is no permission to call it."""
     called: set[str] = set()
-
-    def has_tools(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
-        match message:
-            case {"method": "initialize"}:
-                (reply,) = answers(message)
-                reply["result"]["capabilities"] = {"tools": {}}
-                yield reply
-            case {"method": "tools/list", "id": id}:
-                tools = [{"inputSchema": {"type": "object"}, **each} for each in TOOLS]
-                yield {"jsonrpc": "2.0", "id": id, "result": {"tools": tools}}
-            case {"method": "tools/call", "id": id, "params": {"name": name}}:
-                called.add(name)
-                yield {"jsonrpc": "2.0", "id": id, "result": {"content": []}}
-            case _:
-                yield from answers(message)
-
-    fuzz.target = MemoryTarget(has_tools)
+    fuzz.target = MemoryTarget(with_tools(TOOLS, called.add))
     calls = [["call", each["name"], {}, []] for each in TOOLS]
     requests = [["request", "tools/call", {"name": each["name"]}, "int"] for each in TOOLS]
     fuzz.store([PING[0], *calls], [PING[0], *requests])
@@ -387,8 +396,10 @@ def test_tools_are_called_by_hints_and_options_only(
     assert sorted(called) == expected
     if expected:
         assert f"tools that are called: {', '.join(expected)}\n" in run.err
-    left = len(TOOLS) - len(expected)
-    assert (f"{left} of 3 tools are not called: --allow-tool NAME" in run.err) == bool(left)
+        left = len(TOOLS) - len(expected)
+        assert (f"{left} of 3 tools are not called: --allow-tool NAME" in run.err) == bool(left)
+    else:
+        assert "0 of 3 tools were allowed: --allow-tool NAME or --allow-all\n" in run.err
 
 
 @pytest.mark.parametrize("option", ["--allow-tool", "--deny"])
@@ -537,3 +548,72 @@ def test_fuzz_of_url_that_does_not_answer_any_more_is_not_clean(
     campaign.is_away = True
     assert _fuzz.status_of(campaign, options) == status
     assert campaign.incomplete
+
+
+@pytest.mark.parametrize(
+    ("tools", "words", "text"),
+    [
+        (TOOLS, (), "1 tool was allowed, and no call was answered; allow more time"),
+        (TOOLS, ("--allow-all",), "3 tools were allowed, and no call was answered"),
+        (TOOLS[1:], ("--require-tools",), "0 of 2 tools were allowed: --allow-tool NAME or"),
+        ([], ("--require-tools",), "the server has no tools"),
+    ],
+)
+def test_fuzz_that_judges_no_tool_ends_with_status_4(
+    fuzz: Fuzz, tools: list[dict[str, Any]], words: tuple[str, ...], text: str
+) -> None:
+    junit = fuzz.folder / "junit.xml"
+    junit.write_text("<testsuites/>")
+    fuzz.target = MemoryTarget(with_tools(tools, lambda _: None))
+    run = fuzz("--junit", str(junit), *words)
+    assert run.status == 4
+    assert f"mcp-trio: nothing was judged: {text}" in run.err
+    assert [text in each for each in junit_errors(junit)] == [True]
+
+
+@pytest.mark.parametrize("words", [(), ("--require-tools", "--allow-all")])
+def test_fuzz_of_tools_that_are_judged_ends_with_status_0(
+    fuzz: Fuzz, words: tuple[str, ...]
+) -> None:
+    fuzz.target = MemoryTarget(with_tools(TOOLS, lambda _: None))
+    fuzz.store([PING[0], ["call", "look", {}, []]])
+    assert fuzz(*words).status == 0
+
+
+def test_tools_that_no_option_allows_are_no_failure_by_themselves(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(with_tools(TOOLS[1:], lambda _: None))
+    run = fuzz()
+    assert run.status == 0
+    assert "0 of 2 tools were allowed: --allow-tool NAME or --allow-all\n" in run.err
+
+
+def test_advice_makes_no_run_complete_that_judges_no_tool(fuzz: Fuzz) -> None:
+    """Most servers have the habit of their SDK, which is advice."""
+    call = with_tools(TOOLS, lambda _: None)
+
+    def drops(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if isinstance(message.get("params", {}), dict):
+            yield from call(message, start)
+
+    fuzz.target = MemoryTarget(drops)
+    fuzz.store([PING[0], ["request", "tools/list", 82, "int", "absent"]])
+    run = fuzz()
+    assert fuzz.rows == ["RPC-17"]
+    assert run.status == 4
+
+
+def test_internal_error_ends_with_status_70_and_what_was_found_is_written(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    junit = fuzz.folder / "junit.xml"
+
+    def draw(self: CaseSource, count: int) -> list[Any]:
+        raise RuntimeError("a fault of the fuzzer")
+
+    monkeypatch.setattr(CaseSource, "draw", draw)
+    fuzz.target = MemoryTarget(TWICE)
+    run = fuzz("--cases", "3", "--junit", str(junit))
+    assert run.status == 70
+    assert "this is an internal error of mcp-trio" in run.err
+    assert fuzz.rows == ["RPC-7"]
+    assert junit_errors(junit) == ["an internal error of the fuzzer: RuntimeError"]

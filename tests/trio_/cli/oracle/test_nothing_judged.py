@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcp_core.trace import Judge
 from mcp_trio.cli import main
 
 if TYPE_CHECKING:
@@ -164,3 +165,19 @@ def test_replay_of_nothing_ends_with_status_4(
     path.write_text(text)
     assert main(["replay", str(path), *target]) == 4
     assert says in capsys.readouterr().err
+
+
+def test_check_internal_error_leaves_no_clean_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text("<testsuites/>")
+
+    def receive(self: Judge, *arguments: object) -> None:
+        raise KeyError("a fault of the judge")
+
+    monkeypatch.setattr(Judge, "receive", receive)
+    path = tmp_path / "a.mcp.jsonl"
+    path.write_text(trace(*WHOLE))
+    assert main(["check", "--junit", str(junit), str(path)]) == 70
+    assert "an internal error" in next(ET.parse(junit).iter("error")).get("message", "")

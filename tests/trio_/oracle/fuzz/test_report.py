@@ -84,6 +84,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
     campaign = run_with(found(SOLID, methods=["tools/list"], seen=2), found(ADVICE))
     campaign.cases, campaign.messages = 9, 40
     campaign.unconfirmed["RPC-7 ping"] = 2
+    campaign.missing["RPC-7 ping"] = "its time"
     campaign.notes.append("memory grows")
     campaign.slow["tools/call nap"] = 3
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
@@ -97,6 +98,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "seconds": 0.0,
         "messages": 40,
         "unconfirmed": {"RPC-7 ping": 2},
+        "missing": {"RPC-7 ping": "its time"},
         "notes": ["memory grows"],
         "slow": {"tools/call nap": 3},
         "opportunities": {"RPC-1": 2, "RPC-2": 0, "RPC-7": 4},
@@ -416,6 +418,16 @@ def test_junit_has_a_test_for_each_row() -> None:
     assert (tag, message.partition(":")[0]) == ("failure", "signal 6 after bytes")
     assert "open 2025-11-25 whole all, damage" in message
     assert cases["RPC-7"] == cases["RPC-1"] == []
+
+
+def test_junit_skips_a_row_that_is_unconfirmed() -> None:
+    """A case has shown that it is broken, so it has not passed."""
+    campaign = run_with()
+    campaign.unconfirmed["RPC-7 ping"] = 2
+    campaign.missing["RPC-7 ping"] = "its time"
+    assert cases_of(junit_report(campaign))["RPC-7"] == [
+        ("skipped", "RPC-7 ping: seen 2 times, and in no further play: its time")
+    ]
 
 
 @pytest.mark.parametrize(
