@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._encoder import TraceEncoder as TraceEncoder
     from ._format import FORMAT_VERSION as FORMAT_VERSION
     from ._format import MAX_TRACE_LINE as MAX_TRACE_LINE
+    from ._format import UNTIMED as UNTIMED
     from ._format import DamagedLine as DamagedLine
     from ._format import EmptyTrace as EmptyTrace
     from ._format import HttpHead as HttpHead
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from .judge.rows import ROWS as ROWS
     from .judge.rows import Requirement as Requirement
     from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
+    from .logs._reader import LogReader as LogReader
     from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
     from .replay._client import ReplayClient as ReplayClient
     from .replay._diff import ChangedValue as ChangedValue
@@ -70,6 +72,7 @@ __all__ = [
     "MAX_TRACE_LINE",
     "RESPONSE_TIMEOUT",
     "ROWS",
+    "UNTIMED",
     "ChangedValue",
     "ChildChannel",
     "ConversationNumbers",
@@ -80,6 +83,7 @@ __all__ = [
     "HttpHead",
     "InvalidTrace",
     "Judge",
+    "LogReader",
     "MessageSplitter",
     "RecordedFinding",
     "RecordedMessage",
@@ -136,6 +140,7 @@ _MODULES = {
         "TraceLine",
         "TraceReader",
         "TruncatedMessage",
+        "UNTIMED",
         "WebSocketClose",
         "encode_header",
         "encode_line",
@@ -157,6 +162,7 @@ _MODULES = {
         "Requirement",
     ),
     ".judge.rules": ("JUDGED_ROWS",),
+    ".logs._reader": ("LogReader",),
     ".replay._client": (
         "RESPONSE_TIMEOUT",
         "ReplayClient",

@@ -24,6 +24,7 @@ from mcp_core.protocol.jsonrpc._framing import LineBuffer
 __all__ = [
     "FORMAT_VERSION",
     "MAX_TRACE_LINE",
+    "UNTIMED",
     "DamagedLine",
     "EmptyTrace",
     "HttpHead",
@@ -47,6 +48,8 @@ __all__ = [
 FORMAT_VERSION: Final = 1
 # Bytes. A recorded message has at most 1 MiB, and JSON inside JSON is at most six times as long.
 MAX_TRACE_LINE: Final = 16 * 1024 * 1024
+# The time of a line that has no member `t`, as in files of other programs.
+UNTIMED: Final = -1.0
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -162,7 +165,8 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
     """One line of a trace after its header: something that was sent, or another event.
 
     Attributes:
-        t: seconds since the header, by a monotonic clock, with 6 decimal places.
+        t: seconds since the header, by a monotonic clock, with 6 decimal places; -1.0 if the file
+            doesn't have it.
         conversation: the conversation's number, from 1.
         exchange: the number of the HTTP exchange in the trace, from 1; 0 for other transports.
         sender: the side that sent it: the member `from`. None if it wasn't sent.
@@ -184,7 +188,7 @@ class TraceLine(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False)
             Values replaced by pseudonyms aren't listed: equal values have equal pseudonyms.
     """
 
-    t: float
+    t: float = UNTIMED
     conversation: int = 1
     exchange: int = 0
     sender: Literal["client", "server"] | None = field(name="from", default=None)
@@ -274,9 +278,21 @@ def read_line(data: bytes) -> TraceLine:
         InvalidTrace: it isn't a trace's line.
     """
     try:
-        return _decode_line(data)
+        return _decode_any_line(data)
     except InvalidPayload as exc:
         raise InvalidTrace(str(exc)) from None
+
+
+def _decode_any_line(data: bytes) -> TraceLine:
+    """Decode a line. One without `t` has to say what it is about.
+
+    Raises:
+        InvalidPayload: it isn't a trace's line.
+    """
+    line = _decode_line(data)
+    if line.t == UNTIMED and line.sender is None and line.kind is None:
+        raise InvalidPayload("Object has none of the members `t`, `from` and `kind`")
+    return line
 
 
 class TraceReader:
@@ -335,7 +351,7 @@ class TraceReader:
     def _read(self, line: bytes) -> TraceLine | DamagedLine:
         self.line_data = line
         try:
-            return _decode_line(line)
+            return _decode_any_line(line)
         except InvalidPayload as exc:
             return self._damaged(line, str(exc))
 

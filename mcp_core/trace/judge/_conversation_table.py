@@ -27,6 +27,7 @@ class ConversationTable:
         server_versions: the revisions that the server is known to speak. Each conversation adds its
             own.
         given_states: the `requestState`s that the server gave out. Each conversation adds its own.
+        is_ordered: False if the transport isn't known: see `ConversationState`.
     """
 
     def __init__(
@@ -36,11 +37,13 @@ class ConversationTable:
         is_from_start: bool,
         server_versions: set[str],
         given_states: GivenTexts,
+        is_ordered: bool,
     ) -> None:
         self._observer = observer
         self._is_from_start = is_from_start
         self._server_versions = server_versions
         self._given_states = given_states
+        self._is_ordered = is_ordered
         self._states: OrderedDict[int, ConversationState] = OrderedDict()
         self._highest = 0
         self._spawned: set[int] = set()
@@ -61,6 +64,7 @@ class ConversationTable:
                 is_from_start=self._is_from_start or number in self._spawned,
                 server_versions=self._server_versions,
                 given_states=self._given_states,
+                is_ordered=self._is_ordered,
             )
             if self._lost:
                 state.lose(self._lost)

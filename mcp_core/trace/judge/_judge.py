@@ -86,6 +86,8 @@ class Judge:
             is_from_start=from_start,
             server_versions=self._server_versions,
             given_states=GivenTexts(is_complete=from_start and all_conversations),
+            # It may be HTTP, which doesn't promise an order.
+            is_ordered=header is None or bool(header.transport),
         )
         self._messages = MessageJudge(
             self._report, self._conversations, observer, is_stdio=is_stdio
@@ -154,6 +156,8 @@ class Judge:
         if line.http is None and line.raw is None and line.data is None and line.sse is None:
             return
         state = self._conversations.find(line.conversation)
+        if line.t < 0:
+            state.is_untimed = True
         if line.truncated is not None:
             state.lose("a message of the trace is truncated")
         elif line.http is not None or line.exchange:

@@ -90,6 +90,8 @@ class JudgeReport:
         """
         failure = outcome if isinstance(outcome, RuleFailure) else RuleFailure(str(outcome))
         gap = state.gap if rule.needs_history else ""
+        if rule.needs_time and state.is_untimed:
+            gap = gap or "lines of the trace have no time"
         side = failure.side or side
         is_certain = failure.is_certain and is_certain and not gap
         if not is_certain:

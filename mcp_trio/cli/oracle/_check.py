@@ -1,4 +1,4 @@
-"""`mcp-trio check FILE`: judge a recorded conversation by the specification's rules.
+"""`mcp-trio check FILE`: judge the messages in a file by the specification's rules.
 
 1. Findings with the verdict "fail" decide the exit status. Inconclusive findings are shown, and
    never count as faults. A side that says nothing wasn't judged, so it hasn't passed.
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mcp_core.trace import (
     CHECKED_LEVELS,
@@ -20,7 +21,7 @@ from mcp_core.trace import (
     EmptyTrace,
     InvalidTrace,
     Judge,
-    TraceReader,
+    LogReader,
 )
 from mcp_trio._files import write_output
 from mcp_trio.cli._errors import MISUSE, NOTHING_JUDGED, CliError
@@ -30,6 +31,7 @@ from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from mcp_core.trace import Finding
 
@@ -48,6 +50,7 @@ CheckLevel: TypeAlias = Literal["must", "should", "all"]
 CheckSide: TypeAlias = Literal["client", "server", "both"]
 
 FOUND: Final = 1
+STDIN: Final = "-"
 RECORD_AGAIN: Final = "record a conversation in which both sides speak"
 _CHUNK: Final = 64 * 1024  # bytes
 # The verdicts on a row, from the best to the worst. The user's options leave findings out.
@@ -65,10 +68,10 @@ def check(
     baseline: str | None = None,
     rows: bool = False,
 ) -> int:
-    """Judge the trace in the file `path`, print the findings, and return the exit status.
+    """Judge the messages in the file `path`, print the findings, and return the exit status.
 
     Args:
-        path: the file.
+        path: the file; `-` for standard input.
         side: judge this side only.
         level: findings of lower levels are left out.
         as_json: print one JSON document.
@@ -80,7 +83,7 @@ def check(
         0 if nothing was found, 1 if something was, 4 if there was nothing to judge.
 
     Raises:
-        CliError: the file cannot be read, or isn't a trace.
+        CliError: the file cannot be read, or has no messages.
     """
     known = _read_baseline(baseline) if baseline is not None else frozenset()
     report = CheckReport(path, known, side, level)
@@ -123,14 +126,14 @@ def _count(number: int, word: str) -> str:
 
 
 def fill_report(path: str, report: CheckReport) -> None:
-    """Judge the trace in the file `path`, and add the findings to `report`.
+    """Judge the messages in the file `path`, and add the findings to `report`.
 
     Raises:
-        CliError: the file cannot be read, or isn't a trace.
+        CliError: the file cannot be read, or has no messages.
     """
     try:
-        with Path(path).open("rb") as file:
-            reader = TraceReader()
+        with _open(path) as file:
+            reader = LogReader()
             judge: Judge | None = None
             while True:
                 data = file.read(_CHUNK)
@@ -152,6 +155,12 @@ def fill_report(path: str, report: CheckReport) -> None:
     judge = judge or Judge(reader.header)
     report.add(judge.close())
     report.finish(judge)
+    report.source = reader
+
+
+def _open(path: str) -> AbstractContextManager[IO[bytes]]:
+    """Open a file, or standard input for `-`."""
+    return nullcontext(sys.stdin.buffer) if path == STDIN else Path(path).open("rb")
 
 
 class CheckReport:
@@ -169,6 +178,7 @@ class CheckReport:
         damaged: how many lines cannot be read.
         messages: how many were judged; `messages_from` counts the messages from each side.
         unread: why the trace wasn't read; empty if it was.
+        source: the reader of the file; None if messages come from a conversation.
         fuzzer: the side that has broken rules on purpose, and isn't judged. None in other traces.
     """
 
@@ -185,6 +195,7 @@ class CheckReport:
         self.messages_from: Mapping[Literal["client", "server"], int] = {}
         self.unread = ""
         self.fuzzer: Literal["client", "server"] | None = None
+        self.source: LogReader | None = None
         self._first_damage = ""
         self.opportunities: Counter[str] | dict[str, int] = {}
         # The worst verdict on each row that has a finding, even one that is left out.
@@ -268,6 +279,7 @@ class CheckReport:
             "known": self.known,
             "damaged": self.damaged,
             "unjudged": self.unjudged,
+            "source": self._source_document(),
             "findings": [
                 {
                     "row": each.row,
@@ -284,6 +296,39 @@ class CheckReport:
             "opportunities": {row: self.opportunities[row] for row in sorted(self.opportunities)},
         }
 
+    def _source_document(self) -> dict[str, Any]:
+        source = self.source
+        if source is None:
+            return {}
+        return {
+            "kind": source.kind,
+            "guessed": source.guessed,
+            "unknown": source.unknown,
+            "skipped": source.skipped,
+        }
+
+    @property
+    def source_text(self) -> str:
+        """How the file of another program was read, as one line; empty for a trace."""
+        source = self.source
+        if source is None or source.kind == "trace":
+            return ""
+        what = "JSON" if source.kind == "json" else "lines"
+        parts = [f"read as {what} of another program: its transport and its times may be unknown"]
+        if source.guessed:
+            parts.append(
+                f"who sent a message was guessed by its id or method for {source.guessed} of them"
+            )
+        if source.unknown:
+            parts.append(
+                f"{_count(source.unknown, 'message')} left out, which could be of either side or of"
+                " another conversation"
+            )
+        if source.skipped:
+            where = "object" if source.kind == "json" else "line"
+            parts.append(f"{_count(source.skipped, where)} without a message skipped")
+        return "; ".join(parts)
+
     def show(self, screen: Screen, *, every_row: bool) -> None:
         """Print the findings and a summary."""
         if self.fuzzer is not None:
@@ -292,6 +337,8 @@ class CheckReport:
                 f"the {self.fuzzer} is a fuzzer, and is not judged; after its first breach the"
                 f" {other} is judged only by the row of this finding"
             )
+        if self.source_text:
+            screen.write_line(self.source_text)
         self.show_findings(screen)
         if every_row:
             self._show_rows(screen)

@@ -24,7 +24,7 @@ example:
 exit status:
   0    nothing was found
   1    at least one rule is broken
-  2    the command line is wrong, or FILE is not a trace
+  2    the command line is wrong, or FILE has no messages of MCP
   4    nothing was judged: a side has no message in FILE
   70   an internal error of this command
 """
@@ -34,13 +34,16 @@ def parse(words: Sequence[str]) -> Command:
     """Return a function that runs the subcommand and returns the exit status."""
     parser = new_parser(
         "check",
-        description="Judges a conversation that was recorded in FILE by the rules of the"
-        " specification, both\n"
-        "sides of it. A finding has the line, the rule and its page. What the file cannot show is\n"
-        "inconclusive, which is no fault.",
+        description="Judges the messages in FILE by the rules of the specification, both sides of"
+        " it. FILE is a\n"
+        "trace, or another program's file: JSON messages, one a line or in an array, an export of\n"
+        "the Inspector, or a log with messages in its lines. A finding has the line, the rule and\n"
+        "its page. What the file cannot show is inconclusive, which is no fault.",
         epilog=_EPILOG,
     )
-    parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
+    parser.add_argument(
+        "file", metavar="FILE", help="the file, such as a.mcp.jsonl; - for standard input"
+    )
     parser.add_argument(
         "--side", choices=("client", "server", "both"), default="both", help="judge one side only"
     )

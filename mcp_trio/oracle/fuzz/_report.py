@@ -412,7 +412,8 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     for name, count in campaign.unconfirmed.items():
         row = name.partition(" ")[0]
         if row not in found:
-            text = f"{name}: seen {count} times, and in no further play: {campaign.missing.get(name, '')}"
+            cause = campaign.missing.get(name, "")
+            text = f"{name}: seen {count} times, and in no further play: {cause}"
             seen.setdefault(row, f"<skipped message={attribute(hide(text))}/>")
     passed = [
         row for row in ROWS if campaign.opportunities.get(row) and row not in {**found, **seen}

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import UsedIds, id_key
@@ -56,6 +57,7 @@ class ConversationState:
         has_begun: it is known whether the trace has the conversation's beginning. If it may be
             missing, that is a `gap`.
         is_ordered: each side reads what the other sends in one order, which HTTP doesn't promise.
+        is_untimed: lines of it have no time.
         gap: why messages may be missing, empty if none are.
         unreadable: how many messages of each side could not be read or are invalid.
         invalid_ids: the ids of invalid messages, which an error can repeat.
@@ -82,6 +84,7 @@ class ConversationState:
         is_from_start: bool,
         server_versions: set[str],
         given_states: GivenTexts,
+        is_ordered: bool = True,
     ) -> None:
         self.number = number
         self.observer = observer
@@ -94,7 +97,8 @@ class ConversationState:
         self.http = HttpState()
         self.first_line = 0
         self.has_begun = False
-        self.is_ordered = True
+        self.is_ordered = is_ordered
+        self.is_untimed = False
         self.gap = ""
         self.unreadable: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self.invalid_ids: dict[Side, UsedIds] = {CLIENT: UsedIds(), SERVER: UsedIds()}
@@ -137,7 +141,7 @@ class ConversationState:
             given_states=self.rounds.given,
         )
         following.gap, following.has_begun = self.gap, True
-        following.is_ordered = self.is_ordered
+        following.is_ordered, following.is_untimed = self.is_ordered, self.is_untimed
         following.http = self.http.next_session()
         following.requests = self.requests.next_session()
         return following
@@ -287,8 +291,8 @@ class ConversationState:
         if message.sender == CLIENT:
             self.first_method = self.first_method or message.method
         if message.is_modern:
-            self.negotiation.receive_modern_request(message)
-            self.lists.expire(message.time)
+            self.negotiation.receive_modern_request(message, is_untimed=self.is_untimed)
+            self.lists.expire(math.inf if self.is_untimed else message.time)
         elif message.method == "initialize" and message.sender == CLIENT:
             self.negotiation.receive_initialize(request)
         elif message.sender == CLIENT and message.method != "ping":

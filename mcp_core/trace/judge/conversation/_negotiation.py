@@ -124,10 +124,10 @@ class Negotiation:
         """Record how the client's first text opens the conversation."""
         self.has_client_message, self.opened_otherwise = True, not is_modern
 
-    def receive_modern_request(self, message: SeenMessage) -> None:
+    def receive_modern_request(self, message: SeenMessage, *, is_untimed: bool) -> None:
         """Record a request of a revision without a handshake."""
         self.modern = tuple(each for each in MODERN if each in self.modern + message.revisions)
-        if message.time > self._discovered_until:
+        if is_untimed or message.time > self._discovered_until:
             self.discovered = None
 
     def receive_initialize(self, request: SeenRequest) -> None:

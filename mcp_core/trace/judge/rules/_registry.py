@@ -77,6 +77,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             whose responses it judges. Empty for all.
         sender: the side whose messages it judges; None for both.
         needs_history: a failure is inconclusive if earlier messages may be missing.
+        needs_time: a failure is inconclusive if lines of the conversation have no time.
         in_doubt: it applies if the message can be of one of the row's revisions, even if it can
             also be of another revision.
         any_revision: it applies to messages of every revision, such as a request of an earlier one
@@ -91,6 +92,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     sender: Side | None = None
     needs_history: bool = False
+    needs_time: bool = False
     in_doubt: bool = False
     any_revision: bool = False
 
@@ -116,6 +118,7 @@ def rule(
     methods: tuple[str, ...] = (),
     sender: Side | None = None,
     needs_history: bool = False,
+    needs_time: bool = False,
     in_doubt: bool = False,
     any_revision: bool = False,
     args: tuple[Any, ...] = (),
@@ -135,6 +138,7 @@ def rule(
             methods=methods,
             sender=sender,
             needs_history=needs_history,
+            needs_time=needs_time,
             in_doubt=in_doubt,
             any_revision=any_revision,
         )

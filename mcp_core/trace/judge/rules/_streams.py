@@ -148,7 +148,7 @@ def log_messages_are_on_no_subscription(message: SeenMessage, state: Conversatio
 # -- Requests --------------------------------------------------------------------------------------
 
 
-@rule("SHL-8", on="http_request", needs_history=True)
+@rule("SHL-8", on="http_request", needs_history=True, needs_time=True)
 def client_waits_before_it_reconnects(exchange: SeenExchange, state: ConversationState) -> Outcome:
     known = state.http.events.get(text_key(exchange.headers.get("last-event-id", "")))
     if exchange.method != "GET" or known is None:
@@ -202,7 +202,7 @@ def lost_session_is_left(exchange: SeenExchange, state: ConversationState) -> Ou
     return RuleFailure("a request of a session that was not found before", (line,))
 
 
-@rule("AT-1", on="http_request", needs_history=True)
+@rule("AT-1", on="http_request", needs_history=True, needs_time=True)
 def token_is_sent_with_each_request(exchange: SeenExchange, state: ConversationState) -> Outcome:
     if "access_token=" in exchange.target.partition("?")[2]:
         # The token can be part of the URL that the user gave.

@@ -297,7 +297,14 @@ def cancelling_a_known_task_succeeds(message: SeenMessage, state: ConversationSt
 # -- Polling ---------------------------------------------------------------------------------------
 
 
-@rule("TSK-13", "TX-24", on="request", methods=("tasks/get",), needs_history=True)
+@rule(
+    "TSK-13",
+    "TX-24",
+    on="request",
+    methods=("tasks/get",),
+    needs_history=True,
+    needs_time=True,
+)
 def poll_interval_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
     task = state.tasks.named_by(message)
     if task is None or task.status in FINAL:
@@ -441,7 +448,14 @@ def _is_of_another(task: SeenTask, state: ConversationState) -> bool:
     return any(created.headers.get(key) != stream.headers.get(key) for key in _CREDENTIALS)
 
 
-@rule("TX-7", on="response", sender=SERVER, methods=("tasks/get",), needs_history=True)
+@rule(
+    "TX-7",
+    on="response",
+    sender=SERVER,
+    methods=("tasks/get",),
+    needs_history=True,
+    needs_time=True,
+)
 def new_task_is_found(message: SeenMessage, state: ConversationState) -> Outcome:
     request = message.request
     task = state.tasks.named_by(request) if request is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tracemalloc
 from pathlib import Path
@@ -200,3 +201,45 @@ def test_check_counts_damaged_lines(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "0 inconclusive. 1 line is damaged. " in capsys.readouterr().out
     main(["check", "--json", trace])
     assert json.loads(capsys.readouterr().out)["damaged"] == 1
+
+
+FOREIGN = Path(__file__).parents[3] / "core/trace/logs/files"
+
+
+def test_check_of_a_log_says_how_it_was_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """Colours, a half line and two servers are what a log has."""
+    assert main(["check", "--side", "server", str(FOREIGN / "desktop-two-servers.log")]) == 0
+    first, summary = capsys.readouterr().out.splitlines()
+    assert first == (
+        "read as lines of another program: its transport and its times may be unknown; 4 lines"
+        " without a message skipped"
+    )
+    assert summary.startswith("14 messages: 0 failed")
+    assert main(["check", str(FOREIGN / "messages.json")]) == 0
+    first, _ = capsys.readouterr().out.splitlines()
+    assert first.endswith("who sent a message was guessed by its id or method for 11 of them")
+
+
+def test_check_reads_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (FOREIGN / "python-1-server-sse.log").read_bytes()
+    broken = data.replace(b"'isError': False", b"'isError': 3")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(broken)))
+    assert main(["check", "--json", "-"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [(each["side"], each["verdict"]) for each in document["findings"]] == [
+        ("server", "fail")
+    ]
+    assert document["source"] == {"kind": "lines", "guessed": 0, "unknown": 0, "skipped": 61}
+
+
+def test_check_of_a_log_in_which_no_message_can_be_told_is_not_clean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert main(["check", str(path)]) == 4
+    captured = capsys.readouterr()
+    assert "1 message left out, which could be of either side" in captured.out
+    assert "nothing was judged" in captured.err
