@@ -23,10 +23,11 @@ from mcp_core.trace import (
     Judge,
     LogReader,
 )
-from mcp_trio._files import write_output
 from mcp_trio.cli._errors import MISUSE, NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
 from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
+
+from ._junit_file import write_junit
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -93,14 +94,14 @@ def check(
         if junit is not None:  # in place of the report of an earlier trace
             is_ours = not isinstance(exc, CliError)
             report.unread = f"an internal error of mcp-trio: {exc!r}" if is_ours else str(exc)
-            _write_junit(junit, report)
+            write_junit(junit, report.junit())
         raise
     if as_json:
         Screen(sys.stdout).write_json(report.document())
     else:
         report.show(Screen(sys.stdout), every_row=rows)
     if junit is not None:
-        _write_junit(junit, report)
+        write_junit(junit, report.junit())
     return show_status(Screen(sys.stderr), report)
 
 
@@ -112,13 +113,6 @@ def show_status(stderr: Screen, report: CheckReport) -> int:
         stderr.write_message(f"mcp-trio: nothing was judged: {report.unjudged}")
         return NOTHING_JUDGED
     return 0
-
-
-def _write_junit(path: str, report: CheckReport) -> None:
-    try:
-        write_output(Path(path), report.junit().encode())
-    except OSError as exc:
-        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
 
 
 def _count(number: int, word: str) -> str:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 
 from mcp_core import ALL, ConnectFailed, escape_text
-from mcp_trio._files import write_output
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import (
     INTERRUPTED,
@@ -47,6 +46,8 @@ from mcp_trio.cli._target import parse_server_command
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
+
+from ._junit_file import write_junit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -524,7 +525,7 @@ def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> 
     from mcp_trio.oracle.fuzz._report import failed_junit_report
 
     if options.junit is not None:
-        _write_junit(options.junit, failed_junit_report(target, str(error)))
+        write_junit(options.junit, failed_junit_report(target, str(error)))
     return CliError(str(error), NO_CONNECTION)
 
 
@@ -534,15 +535,8 @@ def _no_tools(target: Any, count: int, options: FuzzOptions) -> CliError:
 
     text = _NO_TOOLS.format(count) if count else "the server has no tools"
     if options.junit is not None:
-        _write_junit(options.junit, failed_junit_report(target, text))
+        write_junit(options.junit, failed_junit_report(target, text))
     return CliError(f"nothing was judged: {text}", NOTHING_JUDGED)
-
-
-def _write_junit(path: Path, text: str) -> None:
-    try:
-        write_output(path, text.encode())
-    except OSError as exc:
-        raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
 
 
 async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
@@ -633,7 +627,7 @@ def write(
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
     if options.junit is not None:
-        _write_junit(options.junit, junit_report(campaign, strict=options.strict))
+        write_junit(options.junit, junit_report(campaign, strict=options.strict))
     if options.as_json:
         stdout.write_json(document)
     else:

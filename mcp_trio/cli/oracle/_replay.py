@@ -11,6 +11,7 @@ import argparse
 import secrets
 import sys
 import tempfile
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -43,10 +44,11 @@ from mcp_trio.cli._target import (
 )
 
 from ._diff import add_diff_options
+from ._junit_file import write_junit
 from ._trace_file import load_trace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mcp_core.trace import RecordedTrace, ReplayServer
 
@@ -108,7 +110,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         for option in _CLIENT_OPTIONS:
             if getattr(found, option):
                 parser.error(f"{_option(option)} is for the client of FILE: give a server last")
-        return partial(_replay_server, found.file, found.http, found.pace or 0.0)
+        return partial(_replay_server, found.file, found.http, found.pace or 0.0, found.junit)
     _refuse_server_options(parser, found)
     server, file = target
     stderr = Screen(sys.stderr)
@@ -154,6 +156,7 @@ def _replay_configured(path: str, target: Target, found: argparse.Namespace) -> 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the trace, such as a.mcp.jsonl")
     parser.add_argument("target", metavar="SERVER", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--junit", metavar="REPORT", help="write a report of JUnit to REPORT")
     serve = parser.add_argument_group("as the server of FILE")
     serve.add_argument(
         "--http",
@@ -293,7 +296,30 @@ _seconds.__name__ = "number of seconds"
 # -- The server of a trace -------------------------------------------------------------------------
 
 
-def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> int:
+@contextmanager
+def _error_in_junit(path: str, junit: str | None) -> Iterator[None]:
+    """Write an error of the block to the file `junit`, in place of an earlier run's report."""
+    try:
+        yield
+    except Exception as exc:
+        if junit is not None:
+            from mcp_trio.oracle._junit import junit_suite
+
+            is_ours = not isinstance(exc, CliError)
+            text = f"an internal error of mcp-trio: {exc!r}" if is_ours else str(exc)
+            name = f"mcp-trio replay {path}"
+            write_junit(junit, junit_suite(name, "", 0, 0, text, wanted="it was replayed"))
+        raise
+
+
+def _replay_server(
+    path: str, address: tuple[str, int] | None, pace: float, junit: str | None = None
+) -> int:
+    with _error_in_junit(path, junit):
+        return _serve(path, address, pace, junit)
+
+
+def _serve(path: str, address: tuple[str, int] | None, pace: float, junit: str | None) -> int:
     import trio
 
     from mcp_core.trace import ReplayServer
@@ -317,15 +343,37 @@ def _replay_server(path: str, address: tuple[str, int] | None, pace: float) -> i
         stderr.write_line((f"mcp-trio: not in the trace: {text}", "red"))
     if server.missing_count > _MAX_SHOWN:
         stderr.write_line(f"mcp-trio: and {server.missing_count - _MAX_SHOWN} more")
+    nothing = ""
+    if not server.missing_count and not server.found_count:
+        nothing = (
+            f"nothing was replayed: no client has sent a request that is in {path}; start this"
+            " command as the server of a client"
+        )
+    if junit is not None:
+        write_junit(junit, _server_junit(path, server, nothing))
     if stopped or server.missing_count:
         return stopped or NOT_FOUND
-    if not server.found_count:
-        stderr.write_message(
-            f"mcp-trio: nothing was replayed: no client has sent a request that is in {path}; start"
-            " this command as the server of a client"
-        )
+    if nothing:
+        stderr.write_message(f"mcp-trio: {nothing}")
         return NOTHING_JUDGED
     return 0
+
+
+def _server_junit(path: str, server: ReplayServer, error: str) -> str:
+    """Return a JUnit report with a test for each request that isn't in the trace."""
+    from mcp_trio.oracle._junit import attribute, junit_case, junit_suite
+
+    cases = [
+        junit_case("a request is in the trace", f"<failure message={attribute(text)}/>")
+        for text in server.missing
+    ]
+    if server.found_count:
+        cases.append(junit_case(f"{server.found_count} requests are in the trace"))
+    failed = len(server.missing)
+    name = f"mcp-trio replay {path}"
+    return junit_suite(
+        name, "".join(cases), len(cases), failed, error, wanted="requests were replayed"
+    )
 
 
 async def _serve_stdio(server: ReplayServer) -> int:
@@ -385,6 +433,11 @@ def _replay_client(
     target: Target,
     found: argparse.Namespace,
 ) -> int:
+    with _error_in_junit(path, found.junit):
+        return _play(path, target, found)
+
+
+def _play(path: str, target: Target, found: argparse.Namespace) -> int:
     from mcp_core.adapters import Recording
 
     from ._replay_client import ClientReplay
@@ -409,7 +462,9 @@ def _replay_client(
             recording=recording,
             response_timeout=found.response_timeout,
         )
-        return replay.run(ignore=found.ignore, with_meta=found.meta, as_json=found.json)
+        return replay.run(
+            ignore=found.ignore, with_meta=found.meta, as_json=found.json, junit=found.junit
+        )
 
 
 def _check_has_requests(path: str, trace: RecordedTrace) -> None:

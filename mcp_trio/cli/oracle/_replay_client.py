@@ -15,17 +15,19 @@ from mcp_core.http import Url
 from mcp_core.trace import InvalidTrace, ReplayClient, diff_traces
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
 from mcp_trio.cli._screen import Screen
+from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._check import CheckReport, fill_report
 from ._diff import diff_document, show_diff
+from ._junit_file import write_junit
 from ._trace_file import load_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.adapters import Recorder, Recording
-    from mcp_core.trace import RecordedSession, RecordedTrace
+    from mcp_core.trace import RecordedSession, RecordedTrace, TraceDiff, TraceDifference
     from mcp_trio.cli._session import Target
 
 __all__ = ["ClientReplay"]
@@ -79,8 +81,12 @@ class ClientReplay:
         self._stderr = target.stderr
         self._totals = _Totals()
 
-    def run(self, *, ignore: Sequence[str], with_meta: bool, as_json: bool) -> int:
+    def run(
+        self, *, ignore: Sequence[str], with_meta: bool, as_json: bool, junit: str | None = None
+    ) -> int:
         """Play the trace, print what is different, and return the exit status.
+
+        With `junit` a report is written to this file, too.
 
         Raises:
             CliError: there was no conversation, or a pointer of `ignore` isn't one.
@@ -118,15 +124,38 @@ class ClientReplay:
                 f" {totals.unanswered} not: {found.count} differences, {report.failed} findings"
                 + (f" ({report.known} as in {self._path})" if report.known else "")
             )
-        if found.count or report.failed or totals.unanswered:
-            return _DIFFERENT
-        if not found.responses:
-            self._stderr.write_message(
-                f"mcp-trio: nothing was compared: no request has a whole response both in"
-                f" {self._path} and now; record a conversation in which the server answers"
+        is_different = bool(found.count or report.failed or totals.unanswered)
+        nothing = ""
+        if not is_different and not found.responses:
+            nothing = (
+                f"nothing was compared: no request has a whole response both in {self._path} and"
+                " now; record a conversation in which the server answers"
             )
-            return NOTHING_JUDGED
-        return 0
+            self._stderr.write_message(f"mcp-trio: {nothing}")
+        if junit is not None:
+            write_junit(junit, self._junit(report, found, nothing))
+        return NOTHING_JUDGED if nothing else _DIFFERENT if is_different else 0
+
+    def _junit(self, report: CheckReport, found: TraceDiff, error: str) -> str:
+        """Return a JUnit report with a test for each difference and each broken row."""
+        totals = self._totals
+        faults = [
+            (f"{each.what} is as recorded", f"{each.kind}, {_lines_of(each)}{_values_of(each)}")
+            for each in found.differences
+        ]
+        if totals.unanswered:
+            text = f"{totals.unanswered} of {totals.sent} messages have no response"
+            faults.append(("every request is answered", "; ".join([text, *totals.problems[:1]])))
+        faults += [
+            (row_name(each.row), each.sentence) for each in report.findings if each.is_certain
+        ]
+        cases = [junit_case(name, f"<failure message={attribute(text)}/>") for name, text in faults]
+        if found.responses and not found.count:
+            cases.append(junit_case(f"{found.responses} responses are as recorded"))
+        name = f"mcp-trio replay {self._path}"
+        return junit_suite(
+            name, "".join(cases), len(cases), len(faults), error, wanted="responses were compared"
+        )
 
     def _known_findings(self) -> frozenset[tuple[str, str, str]]:
         """Return the findings of the trace that is played: the server had them already."""
@@ -238,3 +267,19 @@ class ClientReplay:
             headers=dict(self._target.headers),
             opens_stream=session.has_handshake and (session.has_stream or not is_http),
         )
+
+
+def _lines_of(difference: TraceDifference) -> str:
+    """Return where a difference is in the trace and now."""
+    old, new = difference.old_line, difference.new_line
+    parts = [f"line {old} of the trace" if old else "", f"line {new} now" if new else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _values_of(difference: TraceDifference) -> str:
+    """Return the first changed value of a difference, as text to append; "" if there is none."""
+    if not difference.values:
+        return ""
+    first, count = difference.values[0], difference.value_count
+    more = f" and {count - 1} more" if count > 1 else ""
+    return f": {first.pointer}{more}"

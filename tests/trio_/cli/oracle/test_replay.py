@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -171,3 +172,30 @@ def test_replay_as_client_judges_the_server(tmp_path: Path) -> None:
     trace = written(tmp_path, "b.mcp.jsonl", known)
     done = run("replay", trace, "--", sys.executable, "-S", str(server))
     assert "0 findings (" in done.stdout
+
+
+def cases_of(path: Path) -> list[tuple[str, str, str]]:
+    """Return the name of each test case, with the tag and message of what is in it."""
+    suite = ET.parse(path).getroot()[0]
+    found = []
+    for case in suite:
+        inner = next(iter(case), ET.Element(""))
+        found.append((case.get("name", ""), inner.tag, inner.get("message", "")))
+    assert int(suite.get("tests", "")) == len(found)
+    return found
+
+
+def test_replay_as_client_writes_a_report_of_junit(brewed: str, tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    done = run("replay", brewed, "--junit", str(junit), *REPLAY, brewed)
+    assert done.returncode == 0
+    assert cases_of(junit) == [("3 responses are as recorded", "", "")]
+    done = run("replay", brewed, "--junit", str(junit), *GREETER)
+    assert done.returncode == 1
+    faults = cases_of(junit)
+    assert {tag for _, tag, _ in faults} == {"failure"}
+    assert any(name.startswith("tools/") and "line" in text for name, _, text in faults)
+    done = run("replay", brewed, "--junit", str(junit), "--response-timeout", "1", *DEAD)
+    assert done.returncode == 3
+    ((name, tag, text),) = cases_of(junit)
+    assert (name, tag, text.partition(":")[0]) == ("it was replayed", "error", "no conversation")
