@@ -34,7 +34,8 @@ PACKAGES: Final = ("mcp_core", "mcp_trio", "mcp_asyncio_shim")
 # missing here was not needed yet; add it if it is of this kind.
 PURE: Final = frozenset(
     """
-    __future__ abc base64 binascii bisect codecs collections contextlib contextvars copy dataclasses
+    __future__ abc ast base64 binascii bisect codecs collections contextlib contextvars copy
+    dataclasses
     datetime decimal difflib enum errno fractions functools hashlib heapq hmac html inspect
     ipaddress itertools json keyword math operator re shlex string struct textwrap tomllib types
     typing unicodedata urllib.parse warnings weakref zlib

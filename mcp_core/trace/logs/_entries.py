@@ -1,4 +1,4 @@
-"""What a value or a line of another program's file says about one message.
+"""Messages in the values and lines of another program's file.
 
 1. A line of a log is text, in which a message stands as JSON, or as the Python SDK writes it. The
    words before it may say who sent it.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._sides import Side
 
-__all__ = ["HALF", "Entry", "read_line_entry", "read_value_entry"]
+__all__ = ["HALF", "LoggedMessage", "read_line_entry", "read_value_entry"]
 
 _DECODER: Final = json.JSONDecoder()
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -62,8 +62,8 @@ _TIMES: Final = ("t", "timestamp", "time", "ts", "at", "@timestamp")
 _MAX_TRIES: Final = 8  # braces of a line at which a message may begin
 
 
-class Entry(NamedTuple):
-    """One message, or a batch.
+class LoggedMessage(NamedTuple):
+    """One message, or a batch, with what its file says about it.
 
     Attributes:
         text: it, as JSON; as it was sent if the file has that.
@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 HALF: Final = "a message begins on this line and does not end on it"
 
 
-def read_value_entry(value: Any, text: str) -> Entry | None:
+def read_value_entry(value: Any, text: str) -> LoggedMessage | None:
     """Return the entry of a decoded object, or None if it has no message.
 
     Args:
@@ -96,7 +96,7 @@ def read_value_entry(value: Any, text: str) -> Entry | None:
         text: its JSON.
     """
     if _is_message(value):
-        return Entry(text, value)
+        return LoggedMessage(text, value)
     if not isinstance(value, dict):
         return None
     for name in _MESSAGES:
@@ -112,13 +112,13 @@ def read_value_entry(value: Any, text: str) -> Entry | None:
             duration = value.get("duration")
             late = duration / 1000 if isinstance(duration, int | float) else 0.0
             answer = value["response"], None if time is None else time + late
-        return Entry(
+        return LoggedMessage(
             inner_text or _dumped(inner), inner, _side_in(value), time, _name_in(value), answer
         )
     return None
 
 
-def read_line_entry(line: str) -> Entry | str | None:
+def read_line_entry(line: str) -> LoggedMessage | str | None:
     """Return the entry of a log's line, `HALF` if a message is cut, or None without a message."""
     if "\x1b" in line:
         line = _COLOURS.sub("", line)
@@ -132,14 +132,14 @@ def read_line_entry(line: str) -> Entry | str | None:
     return _python_entry(line) or _embedded_entry(line)
 
 
-def _python_entry(line: str) -> Entry | str | None:
+def _python_entry(line: str) -> LoggedMessage | str | None:
     for words, side in _PYTHON:
         if words in line:
             before, _, text = line.partition(words)
             message = read_python_message(text)
             if message is None:
                 return HALF
-            return _logged(Entry(_dumped(message), message, side), before)
+            return _logged(LoggedMessage(_dumped(message), message, side), before)
     if _PYTHON_BYTES in line:
         before, _, text = line.partition(_PYTHON_BYTES)
         try:
@@ -148,11 +148,11 @@ def _python_entry(line: str) -> Entry | str | None:
         except (SyntaxError, ValueError, MemoryError, AttributeError):
             return HALF
         read: Any = _decoded(text)
-        return _logged(Entry(text, read, "client"), before) if _is_message(read) else HALF
+        return _logged(LoggedMessage(text, read, "client"), before) if _is_message(read) else HALF
     return None
 
 
-def _embedded_entry(line: str) -> Entry | str | None:
+def _embedded_entry(line: str) -> LoggedMessage | str | None:
     """Return the entry of a message within a line."""
     place = -1
     is_half = False
@@ -173,7 +173,7 @@ def _embedded_entry(line: str) -> Entry | str | None:
     return HALF if is_half else None
 
 
-def _logged(entry: Entry, before: str) -> Entry:
+def _logged(entry: LoggedMessage, before: str) -> LoggedMessage:
     """Return an entry with what the text before its message says."""
     before = before[:_WORDS]
     time = entry.time if entry.time is not None else _time_in(before)

@@ -31,7 +31,7 @@ from mcp_core.trace._format import (
     TraceReader,
 )
 
-from ._entries import HALF, Entry, read_line_entry, read_value_entry
+from ._entries import HALF, LoggedMessage, read_line_entry, read_value_entry
 from ._sides import SideGuesser
 from ._values import ValueSplitter
 
@@ -81,7 +81,7 @@ class LogReader:
         self._values: deque[JsonValue] = deque()
         self._ready: deque[tuple[int, TraceLine | DamagedLine]] = deque()
         # Responses that come later than their entries, by time.
-        self._held: list[tuple[float, int, int, Entry]] = []
+        self._held: list[tuple[float, int, int, LoggedMessage]] = []
         self._count = 0  # lines that were read
         self._conversations: dict[str, _Conversation] = {}
         self._numbers = 0  # of conversations
@@ -165,7 +165,7 @@ class LogReader:
         found = read_line_entry(line.decode("utf-8", "replace"))
         if found == HALF:
             self._add_damage(self._count, HALF, line)
-        elif isinstance(found, Entry):
+        elif isinstance(found, LoggedMessage):
             self._add_entry(found, self._count)
         else:
             self.skipped += bool(line.strip())
@@ -189,7 +189,7 @@ class LogReader:
 
     # -- Messages ----------------------------------------------------------------------------------
 
-    def _add_entry(self, entry: Entry, number: int) -> None:
+    def _add_entry(self, entry: LoggedMessage, number: int) -> None:
         side = self._side_of(entry)
         if entry.time is not None:
             self._release(entry.time, side)
@@ -197,7 +197,7 @@ class LogReader:
         if entry.answer is None or side is None:
             return
         message, time = entry.answer
-        answer = Entry(
+        answer = LoggedMessage(
             json.dumps(message, ensure_ascii=False),
             message,
             "server" if side == "client" else "client",
@@ -224,7 +224,7 @@ class LogReader:
             _, _, number, answer = heapq.heappop(self._held)
             self._add_message(answer, number, answer.side)
 
-    def _side_of(self, entry: Entry) -> Side | None:
+    def _side_of(self, entry: LoggedMessage) -> Side | None:
         """Return who has sent a message, by what the file says or by a guess."""
         if entry.side is not None:
             return entry.side
@@ -244,7 +244,7 @@ class LogReader:
             known = self._conversations[name] = _Conversation(self._numbers)
         return known
 
-    def _add_message(self, entry: Entry, number: int, side: Side | None) -> None:
+    def _add_message(self, entry: LoggedMessage, number: int, side: Side | None) -> None:
         known = self._conversation(entry.name)
         if entry.is_logged and known.is_repetition(entry):
             return
@@ -262,7 +262,7 @@ class LogReader:
         )
         self._ready.append((number, line))
 
-    def _add_requests(self, entry: Entry, number: int, known: _Conversation) -> None:
+    def _add_requests(self, entry: LoggedMessage, number: int, known: _Conversation) -> None:
         """Begin another conversation at `initialize`, or find that two are mixed."""
         for each in _parts(entry):
             if each.get("method") == "initialize":
@@ -308,7 +308,7 @@ class _Conversation:
         self.is_mixed = False
         self._last: deque[dict[str, Any] | list[Any]] = deque(maxlen=_LOGGERS)
 
-    def is_repetition(self, entry: Entry) -> bool:
+    def is_repetition(self, entry: LoggedMessage) -> bool:
         """Return True if another logger has just written the same message."""
         if entry.message in self._last:
             return True
@@ -316,7 +316,7 @@ class _Conversation:
         return False
 
 
-def _parts(entry: Entry) -> list[dict[str, Any]]:
+def _parts(entry: LoggedMessage) -> list[dict[str, Any]]:
     """Return the messages of a batch, or the one message."""
     return entry.message if isinstance(entry.message, list) else [entry.message]
 

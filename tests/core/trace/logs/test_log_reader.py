@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.trace import DamagedLine, InvalidTrace, Judge, LogReader, TraceLine
+from mcp_core.trace import UNTIMED, DamagedLine, InvalidTrace, Judge, LogReader, TraceLine
 from mcp_core.trace.logs._python import read_python_message
 from mcp_core.trace.logs._sides import SideGuesser
 from mcp_core.trace.logs._values import ValueSplitter
@@ -52,7 +52,7 @@ WHOLE: Final = [INITIALIZE, INITIALIZED, NOTE, LIST, TOOLS]
 
 
 class Read:
-    """What a reader and a judge make of a file, in chunks of `size` bytes."""
+    """A file that was read in chunks of `size` bytes, and judged."""
 
     def __init__(self, data: bytes, size: int = 64 * 1024, max_line: int = 1 << 20) -> None:
         self.reader = LogReader(max_line)
@@ -241,7 +241,7 @@ def test_line_that_is_too_long_is_damage() -> None:
 
 
 def test_two_servers_without_names_are_not_taken_for_one() -> None:
-    """Their ids are equal, so nobody can tell which response is whose."""
+    """Their ids are equal, so no response can be told from the other one."""
     mixed = [INITIALIZE, INITIALIZE, INITIALIZED, INITIALIZED, NOTE, NOTE, LIST, LIST, TOOLS, TOOLS]
     found = Read(lines_of(mixed))
     assert found.certain == set()
@@ -438,7 +438,7 @@ def polled(seconds: list[float | None]) -> list[TraceLine]:
     times += [each for each in seconds for _ in range(2)]
     return [
         TraceLine(
-            **({} if t is None else {"t": t}),
+            t=UNTIMED if t is None else t,
             sender="client" if "method" in each else "server",
             raw=json.dumps({"jsonrpc": "2.0", **each}),
         )

@@ -9,6 +9,7 @@ import pytest
 
 from mcp_core.trace import Judge, RecordedFinding, TraceHeader, TraceLine, read_trace
 from mcp_trio.cli import main
+from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import report_document, write_findings
 
 from .memory_target import NEW, OLD, MemorySession, MemoryTarget, answers, played
@@ -103,7 +104,7 @@ def test_check_of_the_trace_of_a_finding_finds_it(
     run = played(target, case, shrinks=False)
     (finding,) = run.findings
     assert finding.fault.row == row
-    (trace, *_) = write_findings(tmp_path, run, report_document(run, run._choices.offers, 1))
+    (trace, *_) = write_findings(tmp_path, run, report_document(run, Offers(), 1))
     last = json.loads((tmp_path / trace).read_text().splitlines()[-1])
     assert "end" in last
     status = main(["check", "--json", str(tmp_path / trace)])
@@ -165,7 +166,7 @@ def test_fuzzer_live_counts_no_rows_of_its_own_side() -> None:
 def test_written_trace_is_read_by_its_format(tmp_path: Path) -> None:
     _, case, row, _ = FINDINGS["no response"]
     run = played(MemoryTarget(drops("tools/list")), case, shrinks=False)
-    (trace, *_) = write_findings(tmp_path, run, report_document(run, run._choices.offers, 1))
+    (trace, *_) = write_findings(tmp_path, run, report_document(run, Offers(), 1))
     header, lines = read_trace([(tmp_path / trace).read_bytes()])
     assert isinstance(header.finding, RecordedFinding)
     assert (header.finding.row, header.finding.side, header.finding.verdict) == (
@@ -174,4 +175,5 @@ def test_written_trace_is_read_by_its_format(tmp_path: Path) -> None:
         "fail",
     )
     *_, (_, end) = lines
+    assert isinstance(end, TraceLine)
     assert (end.sender, end.end) == ("client", "timeout")
