@@ -140,10 +140,10 @@ def test_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
     [
         ("", "no message is in"),
         ('{"kind":"spawn","t":0}\n', "no message is in"),
-        ('{"from":"client","raw":"{}"}\n', "line 2 cannot be read"),
+        ('{"from":"nobody","raw":"{}"}\n', "line 2 cannot be read"),
         ('{"t":0,"from":"client","raw":""}\n', "no message is in"),
     ],
-    ids=["header alone", "event", "without t", "empty message"],
+    ids=["header alone", "event", "damaged", "empty message"],
 )
 def test_trace_without_messages_is_a_failure(tmp_path: Path, lines: str, says: str) -> None:
     path = tmp_path / "a"
