@@ -23,13 +23,12 @@ from ._finding import Finding
 from ._message_judge import MessageJudge
 from ._report import JudgeReport
 from ._revisions import FACTS
-from ._sides import CLIENT, SERVER, other_side
+from ._sides import CLIENT, SERVER, Side, other_side
 from .rules import rules_for
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from ._sides import Side
     from .conversation._conversation import ConversationState
 
 __all__ = ["Judge"]
