@@ -100,6 +100,13 @@ def test_find_faults_of_crash_after_the_first_response_is_a_crash() -> None:
     assert "exit status 7 after ping" in find_faults(crash, CASES["handshake"])["crash"]
 
 
+def test_find_faults_of_crash_names_the_error_and_not_the_frame_of_its_group() -> None:
+    raises = "raise ExceptionGroup('unhandled errors', [KeyError('name')])"
+    crash = small_server(on_message=f"if method == 'ping': {raises}")
+    sentence = find_faults(crash, CASES["handshake"])["crash"]
+    assert sentence.endswith("exit status 1 after ping; its stderr: KeyError: 'name'")
+
+
 def test_find_faults_of_hang_after_the_first_response_is_a_hang(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -109,9 +109,8 @@ def read_value_entry(value: Any, text: str) -> LoggedMessage | None:
         time = next((_seconds(value[each]) for each in _TIMES if each in value), None)
         answer = None
         if _is_message(value.get("response")):  # an export of the Inspector
-            duration = value.get("duration")
-            late = duration / 1000 if isinstance(duration, int | float) else 0.0
-            answer = value["response"], None if time is None else time + late
+            late = _number(value.get("duration")) or 0.0  # milliseconds
+            answer = value["response"], None if time is None else time + late / 1000
         return LoggedMessage(
             inner_text or _dumped(inner), inner, _side_in(value), time, _name_in(value), answer
         )
@@ -182,7 +181,7 @@ def _logged(entry: LoggedMessage, before: str) -> LoggedMessage:
 
 def _is_message(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(map(_is_message, value)) and isinstance(value[0], dict)
+        return bool(value) and all(isinstance(each, dict) and _is_message(each) for each in value)
     if not isinstance(value, dict):
         return False
     if "jsonrpc" in value:
@@ -236,14 +235,19 @@ def _time_in(words: str) -> float | None:
 
 def _seconds(value: Any) -> float | None:
     """Return a time in seconds: of a number in seconds or milliseconds, or of ISO 8601."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return value / 1000 if abs(value) > 1e11 else float(value)
+    number = _number(value)
+    if number is not None:
+        return number / 1000 if abs(number) > 1e11 else number
     if not isinstance(value, str):
         return None
     try:
         time = datetime.fromisoformat(value)
-    except ValueError:
+        return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _number(value: Any) -> float | None:
+    """Return a number that can be a time, None for infinity, for one too large, and for others."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 1e15 else None

@@ -322,6 +322,18 @@ def test_reading_takes_constant_memory(is_array: bool) -> None:
     assert peak(6_000) < 1.2 * peak(3_000)
 
 
+@pytest.mark.parametrize("time", ["1e999", "NaN", "-1e400", "1" * 400, "true", '"x"', "{}"])
+def test_odd_times_are_unknown(time: str) -> None:
+    entry = f'{{"timestamp":{time},"duration":{time},"message":%s,"response":%s}}\n'
+    found = Read((entry % (json.dumps(PING), json.dumps(PONG))).encode())
+    assert [(line.sender, line.t) for line in found.messages] == [("client", -1), ("server", -1)]
+
+
+def test_nested_arrays_are_no_batch() -> None:
+    found = Read(b"[" * 400 + b"]" * 400 + b"\n" + lines_of([{"message": [[PING]]}, PING]))
+    assert len(found.messages) == 1
+
+
 # -- Sides -----------------------------------------------------------------------------------------
 
 ASK: Final = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {}}
