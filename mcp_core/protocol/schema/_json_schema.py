@@ -16,7 +16,6 @@ longer to load than the rest of the core together.
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, DecimalException
@@ -374,6 +373,8 @@ def _error_text(error: Any) -> str:
 
 
 def _json(value: Any) -> str:
+    import json  # a program whose values fit doesn't need it
+
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
