@@ -25,16 +25,17 @@ The keys, where NAME is the deployment, OWNER the owner's digest, and ID a task'
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from mcp_core._redis_calls import RedisCall, key_prefix
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, check_object, encode, reader
 
 from ._record import TaskKey, TaskQuota, TaskRecord, decode_record, encode_record
 
-__all__ = ["RedisCall", "RedisLayout", "changed_key", "join_record", "split_record"]
+__all__ = ["RedisLayout", "changed_key", "join_record", "split_record"]
 
 # Seconds that Redis keeps an expired record, for a worker to remove it together with its places in
 # the sorted sets. A worker looks every few seconds, so none is left after an hour.
@@ -219,14 +220,6 @@ return found
 _read_key = reader(tuple[str, str])
 
 
-class RedisCall(NamedTuple):
-    """A call of a script, for EVAL, or for EVALSHA with the digest of `script`."""
-
-    script: str
-    keys: tuple[str, ...]
-    arguments: tuple[str | bytes, ...]
-
-
 class RedisLayout:
     """The keys of one deployment in Redis, and what to call for each method of `TaskStore`.
 
@@ -238,9 +231,7 @@ class RedisLayout:
     """
 
     def __init__(self, name: str) -> None:
-        if not name or "{" in name or "}" in name:
-            raise ValueError("the name of a deployment has one or more characters, and no braces")
-        self._prefix = f"mcp:{{{name}}}:"
+        self._prefix = key_prefix(name)
         self._all = self._prefix + "tasks"
         self._usage = self._prefix + "task-usage"
         self._sizes = self._prefix + "task-sizes"

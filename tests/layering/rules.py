@@ -121,6 +121,7 @@ LAYERS: Final = (
         "_other_names",
         "_on_first_use",
         "_patterns",
+        "_redis_calls",
         "_secret_patterns",
         "_text",
         "protocol",  # its `__init__.py`, which imports nothing

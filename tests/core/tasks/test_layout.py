@@ -15,7 +15,7 @@ from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
 from mcp_core.runtime.tasks._watch import TaskWatch
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
-from mcp_core.tasks._layout import RedisCall, RedisLayout, changed_key, join_record, split_record
+from mcp_core.tasks._layout import RedisLayout, changed_key, join_record, split_record
 from tests.core.tasks.runtimes import RUNS
 from tests.core.tasks.store_contract import (
     CONTRACT,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
+    from mcp_core._redis_calls import RedisCall
     from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
     from tests.core.tasks.runtimes import StoreRuntime
     from tests.core.tasks.store_contract import Stores
