@@ -78,11 +78,14 @@ PUBLIC: Final = frozenset(
 # Too slow to import, or themselves impure: each belongs to one file, which imports it on first use.
 # Other packages may import what `MAY_IMPORT` says.
 ON_FIRST_USE: Final = {
+    "anyio": "mcp_core/adapters/_redis_client.py",
+    "coredis": "mcp_core/adapters/_redis_client.py",
     "joserfc": "mcp_core/auth/_jose.py",
     "jsonschema": "mcp_core/protocol/schema/_json_schema.py",
     "keyring": "mcp_trio/auth/_keyring.py",
     "pydantic": "mcp_core/registry/functions/_pydantic.py",
     "referencing": "mcp_core/protocol/schema/_json_schema.py",
+    "ssl": "mcp_core/adapters/_redis_client.py",
     "shtab": "mcp_trio/cli/_completion.py",
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/edit/_toml_edit.py",

@@ -1,0 +1,417 @@
+"""The client of Redis and Valkey of one deployment: connections, deadlines, scripts and errors.
+
+1. coredis connects, authenticates and speaks the protocol. Its pool isn't used: a pool of coredis
+   6.9 loses a place for ever with each connection that ends during a blocking command, or is
+   cancelled in one, and waits without end when none of its 64 is left.
+2. Commands of all tasks share one connection, since none of them waits for anything. A read that
+   waits for messages has a connection for itself meanwhile.
+3. Every command has a deadline: a server that hangs, or a network that drops everything, looks like
+   one that is slow. After it the connection is given up, because its responses may never come.
+4. No command is sent twice. Who gets an error doesn't know whether the command had its effect.
+5. After three failures in a row commands fail at once, but for one each second.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from hashlib import sha1
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from mcp_core.sharing import StoreBreaker
+
+from ._redis_errors import Explanation, RedisFailure, explained
+from ._redis_url import RedisUrl
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from coredis import Redis
+    from coredis.connection import BaseConnection
+
+    from mcp_core._redis_calls import RedisCall
+    from mcp_core.runtime.tasks._runtime import TaskRuntime
+
+__all__ = ["RedisClient"]
+
+Argument: TypeAlias = str | bytes | int
+
+_DEADLINE: Final = 2.0  # seconds for a command, with the connection and the log-in if need be
+_COMMAND: Final = "command"  # all commands are one to the breaker
+_NOT_OPEN: Final = (
+    "the store in Redis is not open in this process; pass it to a server, which opens it while it"
+    " is served, or use it inside `async with store.opened(runtime)`"
+)
+_HANGS: Final = Explanation(
+    f"it didn't respond within {_DEADLINE:g} s: it hangs, or the network to it is down",
+    is_outage=True,
+)
+
+
+class RedisClient:
+    """One server of Redis or Valkey, for the stores of one deployment.
+
+    It has connections while it is entered, and may be entered several times in one event loop. It
+    may be made before the process forks, and entered in each child. What was entered before a fork
+    isn't open in the child.
+
+    Args:
+        url_or_client: a URL, or a `coredis.Redis` that the caller made. Of the latter its settings
+            are used, and never its connections: it need not be entered, unless it finds its server
+            by Sentinel.
+        name: the deployment's name, for texts.
+
+    Raises:
+        ValueError: the URL isn't one of Redis. The text has no credentials.
+        TypeError: it is neither a URL nor such a client, or a client of a cluster.
+    """
+
+    def __init__(self, url_or_client: str | Redis[Any], name: str) -> None:
+        self._url = RedisUrl.parse(url_or_client) if isinstance(url_or_client, str) else None
+        self._pool: Any = None if self._url else _pool_of(url_or_client)
+        self._name = name
+        self._runtimes: list[TaskRuntime] = []
+        self._process = 0  # that has entered it
+        self._commands: _Connection | None = None
+        self._idle_readers: list[_Connection] = []
+        self._readers: set[_Connection] = set()
+        self._breaker = StoreBreaker()
+        self._cause = ""  # of the last failure
+
+    def __repr__(self) -> str:
+        return f"RedisClient({self.address!r}, name={self._name!r})"
+
+    @property
+    def address(self) -> str:
+        """Where the server is, without credentials."""
+        if self._url is not None:
+            return self._url.shown
+        service = getattr(self._pool, "service_name", None)  # of Sentinel
+        return str(service or self._pool.location or "a client's address")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is entered in this process."""
+        return bool(self._runtimes) and self._process == os.getpid()
+
+    @property
+    def runtime(self) -> TaskRuntime:
+        """The runtime that entered it first, and still has.
+
+        Raises:
+            RuntimeError: it isn't open in this process.
+        """
+        if not self.is_open:
+            raise RuntimeError(_NOT_OPEN)
+        return self._runtimes[0]
+
+    @asynccontextmanager
+    async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[RedisClient]:
+        """Return the context in which the client may be used. Nothing is connected by it.
+
+        Raises:
+            ImportError: coredis isn't installed.
+        """
+        _check_coredis()
+        if self._process != os.getpid():
+            # After a fork these are the connections of the parent, which still uses them.
+            self._process = os.getpid()
+            self._runtimes = []
+            self._forget_connections()
+        self._runtimes.append(runtime)
+        try:
+            yield self
+        finally:
+            first = self._runtimes[0] is runtime
+            self._runtimes.remove(runtime)
+            if first:
+                # They ran in tasks of this runtime. The next command makes others.
+                self._close_connections()
+
+    async def run(self, call: RedisCall, /) -> Any:
+        """Run a script, and return its response. The server keeps scripts by their digests.
+
+        Raises:
+            RedisFailure: it failed, or has had no response within 2 s.
+            RuntimeError: the client isn't open.
+        """
+        return await self._guarded(partial(self._run_script, call))
+
+    async def execute(self, name: str, *arguments: Argument) -> Any:
+        """Send one command that doesn't block, and return its response, with texts as bytes.
+
+        It raises what `run` does.
+        """
+        return (await self.pipeline([(name, *arguments)]))[0]
+
+    async def pipeline(self, commands: Sequence[Sequence[Argument]], /) -> list[Any]:
+        """Send commands at once, and return their responses in order. No transaction is made of it.
+
+        It raises what `run` does, for the first command that failed.
+        """
+        replies: list[Any] = await self._guarded(partial(self._send, commands))
+        return replies
+
+    async def read(
+        self, stream: str, after: str, *, seconds: float, size: int = 100
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the ids and messages of up to `size` entries of `stream` after the id `after`.
+
+        Wait up to `seconds` for the first one; then there are none.
+
+        It raises what `run` does, where the deadline is 2 s after `seconds`.
+        """
+        import anyio
+
+        self._check_breaker()
+        connection = self._take_reader()
+        done = False
+        wait = round(seconds * 1000)
+        command = ("XREAD", "COUNT", size, "BLOCK", wait, "STREAMS", stream, after)
+        try:
+            with anyio.move_on_after(seconds + _DEADLINE):
+                link = await connection.usable_link()
+                [reply] = await self._send([command], link)
+                done = True
+        except Exception as exc:  # noqa: BLE001 - coredis and what is below it raise anything
+            raise self._failed(exc) from None
+        finally:
+            self._readers.discard(connection)
+            if done:
+                self._idle_readers.append(connection)
+            else:
+                connection.close()
+        if not done:
+            raise self._note(_HANGS)
+        self._succeeded()
+        return _entries(reply, stream)
+
+    # -- Commands --------------------------------------------------------------------------------
+
+    async def _guarded(self, send: Callable[[BaseConnection], Awaitable[Any]]) -> Any:
+        import anyio
+
+        self._check_breaker()
+        connection = self._commands
+        if connection is None or connection.is_over:
+            connection = self._commands = self._new_connection()
+        try:
+            with anyio.move_on_after(_DEADLINE):
+                result = await send(await connection.usable_link())
+                self._succeeded()
+                return result
+        except Exception as exc:  # noqa: BLE001 - as above
+            raise self._failed(exc) from None
+        connection.close()
+        raise self._note(_HANGS)
+
+    async def _run_script(self, call: RedisCall, link: BaseConnection) -> Any:
+        keys: list[Argument] = [len(call.keys), *call.keys, *call.arguments]
+        try:
+            return (await self._send([("EVALSHA", _digest(call.script), *keys)], link))[0]
+        except Exception as exc:
+            if type(exc).__name__ != "NoScriptError":
+                raise
+        return (await self._send([("EVAL", call.script, *keys)], link))[0]
+
+    async def _send(
+        self, commands: Sequence[Sequence[Argument]], link: BaseConnection
+    ) -> list[Any]:
+        requests = [
+            link.create_request(str(name).encode(), *rest, decode=False) for name, *rest in commands
+        ]
+        return [await request for request in requests]
+
+    def _check_breaker(self) -> None:
+        if not self.is_open:
+            raise RuntimeError(_NOT_OPEN)
+        if self._breaker.is_out and self._breaker.pause(_COMMAND, self.runtime.monotonic()):
+            raise RedisFailure(f"{self._cause} (it is tried again once a second)")
+
+    def _succeeded(self) -> None:
+        if self._breaker.is_out:
+            self.runtime.warn(f"Redis at {self.address} responds again")
+        self._breaker.succeeded(_COMMAND)
+
+    def _failed(self, exc: Exception) -> Exception:
+        """Return what to raise for `exc`, which a command raised."""
+        if not self.is_open:
+            return RedisFailure("the store in Redis was closed meanwhile")
+        explanation = explained(exc)
+        if explanation.reconnects:
+            self._close_connections()
+        return self._note(explanation)
+
+    def _note(self, explanation: Explanation) -> RedisFailure:
+        text = self._without_secrets(f"Redis at {self.address}: {explanation.text}")
+        if not explanation.is_outage:
+            self._succeeded()
+        else:
+            self._cause = text
+            if self._breaker.failed(_COMMAND, self.runtime.monotonic()):
+                self.runtime.warn(f"{text}. It is tried again once a second")
+        return RedisFailure(text, is_final=explanation.is_final)
+
+    def _without_secrets(self, text: str) -> str:
+        password = self._url.password if self._url else self._pool.connection_kwargs.get("password")
+        return text.replace(password, "...") if password else text
+
+    # -- Connections -----------------------------------------------------------------------------
+
+    def _new_connection(self) -> _Connection:
+        connection = _Connection(self.runtime)
+        self.runtime.start_soon(partial(connection.run, self._make_link))
+        return connection
+
+    def _take_reader(self) -> _Connection:
+        connection = None
+        while self._idle_readers and (connection is None or connection.is_over):
+            connection = self._idle_readers.pop()
+        if connection is None or connection.is_over:
+            connection = self._new_connection()
+        self._readers.add(connection)
+        return connection
+
+    def _close_connections(self) -> None:
+        for connection in (self._commands, *self._idle_readers, *self._readers):
+            if connection is not None:
+                connection.close()
+        self._forget_connections()
+
+    def _forget_connections(self) -> None:
+        self._commands = None
+        self._idle_readers = []
+        self._readers = set()
+
+    async def _make_link(self) -> BaseConnection:
+        if self._url is not None:
+            return _link_of_url(self._url)
+        pool = self._pool
+        arguments: tuple[Any, ...]
+        if hasattr(pool, "service_name"):
+            location = await pool.get_primary_location()
+            arguments = (location, pool.service_name, pool.is_primary)
+        else:
+            arguments = (pool.location,)
+        link: BaseConnection = pool.connection_class(*arguments, **pool.connection_kwargs)
+        return link
+
+
+class _Connection:
+    """A connection, and the background task that it runs in. It is used once."""
+
+    def __init__(self, runtime: TaskRuntime) -> None:
+        import anyio
+
+        self._scope = anyio.CancelScope()
+        self._ready = runtime.new_event()
+        self._link: BaseConnection | None = None
+        self._error: Exception | None = None
+        self._started = False
+        self._ended = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is lost, closed, or could not be made."""
+        if self._ended or self._scope.cancel_called:
+            return True
+        # It ends a little after its peer has closed it.
+        return self._link is not None and self._started and not self._link.usable
+
+    async def run(self, make: Callable[[], Awaitable[BaseConnection]]) -> None:
+        """Connect, and stay until the connection is lost or `close` is called."""
+        try:
+            with self._scope:
+                self._link = await make()
+                # It calls `started`, as a task that a task group starts.
+                await self._link.run(task_status=self)
+        except Exception as exc:  # noqa: BLE001 - who waits for the connection raises it
+            self._error = exc
+        finally:
+            self._ended = True
+            self._ready.set()
+
+    def started(self, value: object = None) -> None:
+        self._started = True
+        self._ready.set()
+
+    async def usable_link(self) -> BaseConnection:
+        """Wait until the connection is made, and return it."""
+        await self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        if self._link is None or self.is_over:
+            raise ConnectionError("the connection was closed")
+        return self._link
+
+    def close(self) -> None:
+        self._scope.cancel()
+
+
+def _entries(reply: Any, stream: str) -> list[tuple[bytes, bytes]]:
+    """Return the entries of a reply to XREAD for one stream, None if it has waited in vain.
+
+    An entry of others, without our field, has an empty message.
+    """
+    if not reply:
+        return []
+    found = []
+    for id, fields in reply[stream.encode()]:
+        pairs = dict(zip(fields[::2], fields[1::2], strict=False))
+        found.append((id, pairs.get(b"m", b"")))
+    return found
+
+
+@lru_cache(64)
+def _digest(script: str) -> str:
+    return sha1(script.encode(), usedforsecurity=False).hexdigest()  # what EVALSHA names it by
+
+
+def _link_of_url(url: RedisUrl) -> BaseConnection:
+    from coredis.connection import (
+        TCPConnection,
+        TCPLocation,
+        UnixDomainSocketConnection,
+        UnixDomainSocketLocation,
+    )
+
+    settings: dict[str, Any] = {
+        "db": url.database,
+        "username": url.user,
+        "password": url.password,
+        "connect_timeout": _DEADLINE,
+    }
+    if url.path:
+        return UnixDomainSocketConnection(UnixDomainSocketLocation(url.path), **settings)
+    if url.tls:
+        import ssl
+
+        # coredis itself would not compare the name in the certificate.
+        context = ssl.create_default_context(cafile=url.ca_file)
+        if url.certificate is not None:
+            context.load_cert_chain(url.certificate, url.key)
+        settings["ssl_context"] = context
+    return TCPConnection(TCPLocation(url.host, url.port), **settings)
+
+
+def _pool_of(client: object) -> Any:
+    pool: Any = getattr(client, "connection_pool", None)
+    if not hasattr(pool, "connection_kwargs") or not hasattr(pool, "connection_class"):
+        raise TypeError(f"a URL or a coredis.Redis is needed, not {type(client).__name__}")
+    if hasattr(pool, "nodes") or "Cluster" in type(client).__name__:
+        raise TypeError(
+            "a client of a cluster cannot be used: one node has all keys of a deployment. Pass a"
+            " coredis.Redis, or the URL, of that node"
+        )
+    if pool.connection_kwargs.get("noreply"):
+        raise TypeError("a coredis.Redis with noreply=True cannot be used: it hears no response")
+    return pool
+
+
+def _check_coredis() -> None:
+    try:
+        import coredis  # noqa: F401 - loaded here, where its absence has a cure
+    except ImportError as exc:
+        problem = "a store in Redis or Valkey needs coredis: pip install 'mcp-trio[redis]'"
+        raise ImportError(problem, name="coredis") from exc
