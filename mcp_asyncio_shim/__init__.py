@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mcp_core.drivers import names_on_first_use
 
 if TYPE_CHECKING:
-    from mcp_core.adapters import Recording, SqliteTaskStore
+    from mcp_core.adapters import Recording, RedisStore, SqliteTaskStore
     from mcp_core.runtime.sharing import MemoryStore
     from mcp_core.runtime.tasks import MemoryTaskStore
     from mcp_core.sharing import read_state_keys
@@ -30,6 +30,7 @@ __all__ = [
     "MemoryStore",
     "MemoryTaskStore",
     "Recording",
+    "RedisStore",
     "SqliteTaskStore",
     "asgi",
     "connect",
@@ -41,7 +42,7 @@ __all__ = [
 
 # Imported on first use, so that a program loads its half only.
 _MODULES = {
-    "mcp_core.adapters": ("Recording", "SqliteTaskStore"),
+    "mcp_core.adapters": ("Recording", "RedisStore", "SqliteTaskStore"),
     "mcp_core.runtime.sharing": ("MemoryStore",),
     "mcp_core.runtime.tasks": ("MemoryTaskStore",),
     "mcp_core.sharing": ("read_state_keys",),

@@ -1,4 +1,4 @@
-"""What every layout in Redis shares: calls of scripts, names of keys, and streams of messages.
+"""The common part of layouts in Redis: calls of scripts, names of keys, and streams of messages.
 
 1. What has to happen in one step is one script, which gets every key that it uses. All keys of a
    deployment have its name as their hash tag, so that a cluster keeps them on one node.
@@ -22,6 +22,7 @@ __all__ = [
     "StreamPosition",
     "key_prefix",
     "last_entry",
+    "probe",
     "unread",
 ]
 
@@ -47,6 +48,23 @@ end
 _LAST_ENTRY: Final = """
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 return last and last[1] or '0-0'
+"""
+
+
+# KEYS: one that nothing uses. ARGV: commands, each as the number of its words and those; the key
+# comes after the first. Returns what an ACL says against them.
+_PROBE: Final = """
+local refusals, first = {}, 1
+while first <= #ARGV do
+  local words = {ARGV[first + 1], KEYS[1]}
+  for index = 2, ARGV[first] do words[index + 1] = ARGV[first + index] end
+  local reply = redis.pcall(unpack(words))
+  if type(reply) == 'table' and reply.err
+    and (string.find(reply.err, 'NOPERM') or string.find(reply.err, 'ACL failure'))
+  then refusals[#refusals + 1] = ARGV[first + 1] end
+  first = first + ARGV[first] + 1
+end
+return refusals
 """
 
 
@@ -87,6 +105,18 @@ def key_prefix(name: str) -> str:
     if not name or "{" in name or "}" in name:
         raise ValueError("the name of a deployment has one or more characters, and no braces")
     return f"mcp:{{{name}}}:"
+
+
+def probe(key: str, commands: Iterable[tuple[str, ...]]) -> RedisCall:
+    """Return the call that returns the names of those commands that an ACL forbids.
+
+    Args:
+        key: one of the deployment that nothing uses.
+        commands: the name of each, and the words after the key. On a key that isn't there they have
+            no effect, but for `DEL` as the last one.
+    """
+    words = [word for command in commands for word in (str(len(command)), *command)]
+    return RedisCall(_PROBE, (key,), tuple(words))
 
 
 def last_entry(stream: str) -> RedisCall:

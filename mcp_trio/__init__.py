@@ -34,7 +34,7 @@ from . import _logging as _logging
 from . import types
 
 if TYPE_CHECKING:
-    from mcp_core.adapters import Recording, SqliteTaskStore
+    from mcp_core.adapters import Recording, RedisStore, SqliteTaskStore
     from mcp_core.auth import (
         ApiKeys,
         AuthorizationFailed,
@@ -159,6 +159,7 @@ __all__ = [
     "Proceed",
     "PromptOptions",
     "Recording",
+    "RedisStore",
     "RemoteChange",
     "RemoteProtocolError",
     "ResourceNotFound",
@@ -202,7 +203,7 @@ __all__ = [
 
 # Server, client, HTTP, hosts and stores load when used: a program pays for its half only.
 _MODULES = {
-    "mcp_core.adapters": ("Recording", "SqliteTaskStore"),
+    "mcp_core.adapters": ("Recording", "RedisStore", "SqliteTaskStore"),
     "mcp_core.auth": (
         "ApiKeys",
         "AuthorizationFailed",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._recorder import Recorder as Recorder
     from ._recorder import Recording as Recording
     from ._recorder import StreamRecorder as StreamRecorder
+    from ._redis_store import RedisStore as RedisStore
     from ._sqlite import SqliteTaskStore as SqliteTaskStore
     from ._trace_directory import TraceDirectory as TraceDirectory
 
@@ -27,6 +28,7 @@ __all__ = [
     "LineRecorder",
     "Recorder",
     "Recording",
+    "RedisStore",
     "SqliteTaskStore",
     "StreamRecorder",
     "TraceDirectory",
@@ -42,6 +44,7 @@ _MODULES = {
         "Recording",
         "StreamRecorder",
     ),
+    "._redis_store": ("RedisStore",),
     "._sqlite": ("SqliteTaskStore",),
     "._trace_directory": ("TraceDirectory",),
 }

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp_core.sharing import StoreBreaker
 
-from ._redis_errors import Explanation, RedisFailure, explained
+from ._redis_errors import ACL_CURE, Explanation, RedisFailure, explained
 from ._redis_url import RedisUrl
 
 if TYPE_CHECKING:
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from mcp_core._redis_calls import RedisCall
     from mcp_core.runtime.tasks._runtime import TaskRuntime
 
-__all__ = ["RedisClient"]
+    AnyRedis: TypeAlias = Redis[Any]
+
+__all__ = ["NOT_OPEN", "RedisClient"]
 
 Argument: TypeAlias = str | bytes | int
 
 _DEADLINE: Final = 2.0  # seconds for a command, with the connection and the log-in if need be
 _COMMAND: Final = "command"  # all commands are one to the breaker
-_NOT_OPEN: Final = (
+NOT_OPEN: Final = (
     "the store in Redis is not open in this process; pass it to a server, which opens it while it"
     " is served, or use it inside `async with store.opened(runtime)`"
 )
@@ -67,17 +69,18 @@ class RedisClient:
         TypeError: it is neither a URL nor such a client, or a client of a cluster.
     """
 
-    def __init__(self, url_or_client: str | Redis[Any], name: str) -> None:
+    def __init__(self, url_or_client: str | AnyRedis, name: str) -> None:
         self._url = RedisUrl.parse(url_or_client) if isinstance(url_or_client, str) else None
         self._pool: Any = None if self._url else _pool_of(url_or_client)
         self._name = name
         self._runtimes: list[TaskRuntime] = []
         self._process = 0  # that has entered it
-        self._commands: _Connection | None = None
-        self._idle_readers: list[_Connection] = []
-        self._readers: set[_Connection] = set()
+        self._commands: _RedisConnection | None = None
+        self._idle_readers: list[_RedisConnection] = []
+        self._readers: set[_RedisConnection] = set()
         self._breaker = StoreBreaker()
         self._cause = ""  # of the last failure
+        self._checked = False  # for risks, since it was opened
 
     def __repr__(self) -> str:
         return f"RedisClient({self.address!r}, name={self._name!r})"
@@ -103,7 +106,7 @@ class RedisClient:
             RuntimeError: it isn't open in this process.
         """
         if not self.is_open:
-            raise RuntimeError(_NOT_OPEN)
+            raise RuntimeError(NOT_OPEN)
         return self._runtimes[0]
 
     @asynccontextmanager
@@ -119,6 +122,9 @@ class RedisClient:
             self._process = os.getpid()
             self._runtimes = []
             self._forget_connections()
+        if not self._runtimes:
+            self._checked = False
+            self._breaker = StoreBreaker()
         self._runtimes.append(runtime)
         try:
             yield self
@@ -128,6 +134,63 @@ class RedisClient:
             if first:
                 # They ran in tasks of this runtime. The next command makes others.
                 self._close_connections()
+
+    async def check_server(
+        self, probe: RedisCall, commands: Sequence[Sequence[Argument]] = ()
+    ) -> None:
+        """Find out at the start what would fail later. What loses data gets a warning.
+
+        Args:
+            probe: a script that returns the names of commands that are forbidden.
+            commands: harmless ones, outside of scripts.
+
+        Raises:
+            RedisFailure: the server refuses what is needed, and waiting won't help. An outage is
+                logged instead.
+        """
+        try:
+            forbidden = await self.run(probe)
+            await self.pipeline(commands)
+        except RedisFailure as exc:
+            if exc.is_final:
+                raise
+            self.runtime.warn(f"{exc}. The server starts without it")
+            return
+        if forbidden:
+            names = ", ".join(name.decode(errors="replace") for name in forbidden)
+            raise RedisFailure(
+                f"Redis at {self.address}: the ACL of its user forbids what workers need: {names}."
+                f" {ACL_CURE}",
+                is_final=True,
+            )
+        if not self._checked:
+            self._checked = True
+            for problem in await self._find_risks():
+                self.runtime.warn(f"Redis at {self.address} {problem}")
+
+    async def _find_risks(self) -> list[str]:
+        try:
+            text = await self.execute("INFO")
+        except RedisFailure:
+            return []  # its ACL may forbid that
+        settings = dict(
+            line.split(":", 1)
+            for line in bytes(text).decode(errors="replace").split("\r\n")
+            if ":" in line
+        )
+        policy = settings.get("maxmemory_policy", "noeviction")
+        problems = []
+        if policy != "noeviction" and settings.get("maxmemory", "0") != "0":
+            problems.append(
+                f"removes keys when its memory is full (maxmemory-policy {policy}): tasks and"
+                " changes may be lost. Set maxmemory-policy noeviction, or use a server of its own"
+            )
+        if settings.get("aof_enabled", "1") == "0":
+            problems.append(
+                "keeps nothing on disk at once (appendonly no): a restart loses tasks and changes"
+                " since its last save. Set appendonly yes if they matter"
+            )
+        return problems
 
     async def run(self, call: RedisCall, /) -> Any:
         """Run a script, and return its response. The server keeps scripts by their digests.
@@ -225,7 +288,7 @@ class RedisClient:
 
     def _check_breaker(self) -> None:
         if not self.is_open:
-            raise RuntimeError(_NOT_OPEN)
+            raise RuntimeError(NOT_OPEN)
         if self._breaker.is_out and self._breaker.pause(_COMMAND, self.runtime.monotonic()):
             raise RedisFailure(f"{self._cause} (it is tried again once a second)")
 
@@ -259,12 +322,12 @@ class RedisClient:
 
     # -- Connections -----------------------------------------------------------------------------
 
-    def _new_connection(self) -> _Connection:
-        connection = _Connection(self.runtime)
+    def _new_connection(self) -> _RedisConnection:
+        connection = _RedisConnection(self.runtime)
         self.runtime.start_soon(partial(connection.run, self._make_link))
         return connection
 
-    def _take_reader(self) -> _Connection:
+    def _take_reader(self) -> _RedisConnection:
         connection = None
         while self._idle_readers and (connection is None or connection.is_over):
             connection = self._idle_readers.pop()
@@ -298,7 +361,7 @@ class RedisClient:
         return link
 
 
-class _Connection:
+class _RedisConnection:
     """A connection, and the background task that it runs in. It is used once."""
 
     def __init__(self, runtime: TaskRuntime) -> None:
@@ -326,7 +389,7 @@ class _Connection:
                 self._link = await make()
                 # It calls `started`, as a task that a task group starts.
                 await self._link.run(task_status=self)
-        except Exception as exc:  # noqa: BLE001 - who waits for the connection raises it
+        except Exception as exc:  # noqa: BLE001 - each task that waits for it raises it
             self._error = exc
         finally:
             self._ended = True

@@ -1,4 +1,4 @@
-"""What fails with Redis and Valkey, as sentences of cause and cure.
+"""Failures of Redis and Valkey, as sentences of cause and cure.
 
 1. The exceptions of coredis are told apart by the names of their classes, and by the first word of
    what the server has said, so that nothing has to be imported for it.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Explanation", "RedisFailure", "explained"]
+__all__ = ["ACL_CURE", "Explanation", "RedisFailure", "explained"]
 
+ACL_CURE: Final = "The rule is in the documentation, on the page about several workers"
 _MAX_SHOWN: Final = 200  # characters of what a server has said
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
 _WORD: Final = re.compile(r"-?([A-Z]{3,})\b")
@@ -131,8 +132,7 @@ def explained(exc: BaseException) -> Explanation:
         )
     if name == "AuthorizationError" or "ACL failure" in said:
         return Explanation(
-            f"the ACL of its user forbids what workers need: {said}. The page about several"
-            " workers has the rule",
+            f"the ACL of its user forbids what workers need: {said}. {ACL_CURE}",
             is_final=True,
         )
     if name == "UnknownCommandError":

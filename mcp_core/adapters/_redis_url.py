@@ -114,7 +114,7 @@ def _options(url: str, parts: SplitResult) -> dict[str, str]:
     options: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in allowed or name in options or not value:
-            # The name is shown only if it is one of ours: any other may be half of a password.
+            # The name is shown only if it is a known one: any other may be half of a password.
             known = f"the option {name}" if name in ("db", *_TLS_OPTIONS) else "an option"
             raise _refused(
                 url,
