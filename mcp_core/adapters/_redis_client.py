@@ -117,9 +117,10 @@ class RedisClient:
             ImportError: coredis isn't installed.
         """
         _check_coredis()
-        if self._process != os.getpid():
+        process = os.getpid()
+        if self._process != process:
             # After a fork these are the connections of the parent, which still uses them.
-            self._process = os.getpid()
+            self._process = process
             self._runtimes = []
             self._forget_connections()
         if not self._runtimes:
@@ -129,11 +130,12 @@ class RedisClient:
         try:
             yield self
         finally:
-            first = self._runtimes[0] is runtime
-            self._runtimes.remove(runtime)
-            if first:
-                # They ran in tasks of this runtime. The next command makes others.
-                self._close_connections()
+            if self._process == process == os.getpid():
+                first = self._runtimes[0] is runtime
+                self._runtimes.remove(runtime)
+                if first:
+                    # They ran in tasks of this runtime. The next command makes others.
+                    self._close_connections()
 
     async def check_server(
         self, probe: RedisCall, commands: Sequence[Sequence[Argument]] = ()
@@ -394,6 +396,7 @@ class _RedisConnection:
         finally:
             self._ended = True
             self._ready.set()
+            _close_buffers(self._link)
 
     def started(self, value: object = None) -> None:
         self._started = True
@@ -410,6 +413,15 @@ class _RedisConnection:
 
     def close(self) -> None:
         self._scope.cancel()
+
+
+def _close_buffers(link: BaseConnection | None) -> None:
+    """Close what coredis leaves open if it cannot connect: Python would warn of it."""
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    for each in vars(link).values() if link is not None else ():
+        if isinstance(each, MemoryObjectReceiveStream | MemoryObjectSendStream):
+            each.close()
 
 
 def _entries(reply: Any, stream: str) -> list[tuple[bytes, bytes]]:
@@ -462,7 +474,7 @@ def _pool_of(client: object) -> Any:
     pool: Any = getattr(client, "connection_pool", None)
     if not hasattr(pool, "connection_kwargs") or not hasattr(pool, "connection_class"):
         raise TypeError(f"a URL or a coredis.Redis is needed, not {type(client).__name__}")
-    if hasattr(pool, "nodes") or "Cluster" in type(client).__name__:
+    if "Cluster" in type(pool).__name__:
         raise TypeError(
             "a client of a cluster cannot be used: one node has all keys of a deployment. Pass a"
             " coredis.Redis, or the URL, of that node"

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -85,6 +86,7 @@ class RedisStore:
         self._name = name
         self._codec: MessageCodec | None = None  # while it is open
         self._openings = 0
+        self._process = 0  # that has opened it
         self._workers: dict[int, _Worker] = {}
         self._known_servers: set[str] = set()
         self._reports: StoreReports | None = None
@@ -108,8 +110,9 @@ class RedisStore:
         if runtime.keys is None:
             raise ValueError("a store in Redis needs state_keys=, which sign what workers say")
         codec = MessageCodec(runtime.keys.signing_keys("workers"), self._name)
-        if self._codec is None or not self._client.is_open:  # perhaps in a forked process
-            self._codec, self._openings = codec, 0
+        process = os.getpid()
+        if self._codec is None or self._process != process:
+            self._codec, self._openings, self._process = codec, 0, process
             self._reports = StoreReports(runtime, SessionStoreError)
             self._workers, self._known_servers = {}, set()
         self._check_same_keys(codec)
@@ -122,9 +125,10 @@ class RedisStore:
                     raise SessionStoreError(str(exc)) from None
                 yield self
         finally:
-            self._openings -= 1
-            if not self._openings:
-                self._codec = None
+            if self._process == process == os.getpid():
+                self._openings -= 1
+                if not self._openings:
+                    self._codec = None
 
     async def join(self, server: str, /) -> WorkerPlace:
         self._open_codec()

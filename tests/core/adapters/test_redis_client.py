@@ -1,0 +1,623 @@
+"""The client of Redis: connections, deadlines, the breaker, and errors with cause and cure."""
+
+from __future__ import annotations
+
+import gc
+import os
+import ssl
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import coredis
+import pytest
+import trustme
+from coredis.connection import TCPLocation
+
+from mcp_core._redis_calls import RedisCall, probe
+from mcp_core.adapters import _redis_client
+from mcp_core.adapters._redis_client import RedisClient
+from mcp_core.adapters._redis_errors import RedisFailure, explained
+from tests.core.adapters.redis_runs import RUNS, pause, soon
+from tests.fakes.redis_peer import CLOSE, RedisPeer, bulk, error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.parametrize("run", RUNS)
+
+Run = "Callable[[Callable[[Any], Awaitable[None]]], None]"
+CALL = RedisCall("return 1", ("mcp:{a}:k",), ("argument",))
+HANGS = {b"XREAD": None}
+
+
+@pytest.fixture(autouse=True)
+def _short_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_redis_client, "_DEADLINE", 0.15)
+
+
+def with_client(
+    run: Callable[[Any], None],
+    peer: RedisPeer | str,
+    main: Callable[[RedisClient, Any], Awaitable[None]],
+) -> None:
+    """Open a client of `peer`, or of a URL, and run `main` with it and its runtime."""
+
+    async def opened(runtime: Any) -> None:
+        url = peer if isinstance(peer, str) else peer.url
+        client = RedisClient(url, "a")
+        async with client.opened(runtime):
+            await main(client, runtime)
+
+    run(opened)
+
+
+# -- Commands --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_connected_before_the_first_command(run: Any) -> None:
+    with RedisPeer() as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            await pause(runtime)
+            assert peer.hellos == []
+            assert await client.execute("PING") == b"OK"
+            assert len(peer.hellos) == 1
+
+        with_client(run, peer, main)
+
+
+def test_script_is_sent_by_its_digest_and_in_full_once(run: Any) -> None:
+    """A server that has forgotten a script says so, and gets it."""
+    known: list[bytes] = []
+
+    def respond(command: list[bytes]) -> bytes:
+        if command[0] == b"EVAL":
+            known.append(command[1])
+        return b":5\r\n" if known else error("NOSCRIPT No matching script. Please use EVAL.")
+
+    with RedisPeer(respond) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            assert [await client.run(CALL) for _ in range(2)] == [5, 5]
+
+        with_client(run, peer, main)
+    rest = [b"1", b"mcp:{a}:k", b"argument"]
+    digest = b"e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+    assert peer.commands == [
+        [b"EVALSHA", digest, *rest],
+        [b"EVAL", b"return 1", *rest],
+        [b"EVALSHA", digest, *rest],
+    ]
+
+
+def test_commands_of_a_pipeline_are_answered_in_order(run: Any) -> None:
+    with RedisPeer(lambda command: bulk(*command)) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            replies = await client.pipeline([("GET", "a"), ("HGET", "b", b"\xff"), ("TTL", 3)])
+            assert replies == [[b"GET", b"a"], [b"HGET", b"b", b"\xff"], [b"TTL", b"3"]]
+
+        with_client(run, peer, main)
+
+
+def test_read_has_a_connection_of_its_own(run: Any) -> None:
+    """Commands go on while two reads wait, and a read that has ended leaves its connection."""
+    entries = b"%1\r\n$1\r\ns\r\n*2\r\n" + b"".join(
+        b"*2\r\n$3\r\n%b\r\n%b" % (id, bulk(*fields))
+        for id, fields in ((b"7-1", (b"x", b"", b"m", b"one")), (b"7-2", (b"x", b"y")))
+    )
+    waits = {b"XREAD": None, b"GET": b"$1\r\nv\r\n"}
+    with RedisPeer(lambda command: waits[command[0]]) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            reads = [soon(runtime, partial(client.read, "s", "7-0", seconds=0.1)) for _ in "ab"]
+            while len(peer.commands) < 2:
+                await pause(runtime)
+            assert await client.execute("GET", "a") == b"v"
+            assert len(peer.hellos) == 3
+            for read in reads:
+                with pytest.raises(RedisFailure, match="respond"):
+                    await read()
+            waits[b"XREAD"] = b"_\r\n"
+            assert await client.read("s", "7-0", seconds=0.1, size=5) == []
+            waits[b"XREAD"] = entries
+            assert await client.read("s", "7-0", seconds=0.1) == [(b"7-1", b"one"), (b"7-2", b"")]
+            assert len(peer.hellos) == 4
+
+        with_client(run, peer, main)
+    wanted = [b"XREAD", b"COUNT", b"5", b"BLOCK", b"100", b"STREAMS", b"s", b"7-0"]
+    assert wanted in peer.commands
+
+
+def test_cancelled_read_gives_up_its_connection(run: Any) -> None:
+    """Its response may still come, and must not reach the next read."""
+    with RedisPeer(lambda command: HANGS.get(command[0], b"+OK\r\n")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            with pytest.raises(TimeoutError):
+                await runtime.within(0.05, partial(client.read, "s", "0-0", seconds=5))
+            await pause(runtime, 0.05)
+            assert peer.connections == 0
+            assert await client.execute("PING") == b"OK"
+
+        with_client(run, peer, main)
+
+
+def test_hundred_lost_connections_leave_the_client_usable(run: Any) -> None:
+    """A pool of coredis 6.9 would wait for ever after 64."""
+    with RedisPeer(lambda command: HANGS.get(command[0], CLOSE)) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for _ in range(70):
+                runtime.clock.ahead += 1.1
+                with pytest.raises(RedisFailure, match="closed the connection"):
+                    await client.execute("PING")
+            for _ in range(5):
+                runtime.clock.ahead += 1.1
+                with pytest.raises(TimeoutError):
+                    await runtime.within(0.01, partial(client.read, "s", "0-0", seconds=5))
+            peer.respond = lambda command: b"+PONG\r\n"
+            runtime.clock.ahead += 1.1
+            assert await client.execute("PING") == b"PONG"
+
+        with_client(run, peer, main)
+
+
+# -- Failures --------------------------------------------------------------------------------------
+
+
+ERRORS = [
+    ("READONLY You can't write against a read only replica.", "replica", False),
+    ("LOADING Redis is loading the dataset in memory", "loading its data", False),
+    ("OOM command not allowed when used memory > 'maxmemory'.", "no memory left", False),
+    ("BUSY Redis is busy running a script. You can only call SCRIPT KILL", "SCRIPT KILL", False),
+    ("MISCONF Redis is configured to save RDB snapshots", "save to its disk", False),
+    ("NOREPLICAS Not enough good replicas to write.", "fewer replicas", False),
+    ("MASTERDOWN Link with MASTER is down", "lost its primary", False),
+    ("MOVED 866 127.0.0.1:7002", "127.0.0.1:7002. Give that one", True),
+    ("ASK 866 127.0.0.1:7002", "127.0.0.1:7002. Give that one", True),
+    ("CLUSTERDOWN The cluster is down", "cluster is down", False),
+    ("TRYAGAIN Multiple keys request during rehashing of slot", "moving the keys", False),
+    ("CROSSSLOT Keys in request don't hash to the same slot", "hash tags", True),
+    ("NOPERM User ada has no permissions to run the 'xadd' command", "'xadd' command", True),
+    ("ERR user_script:1: ACL failure in script: no permissions to run 'xadd'", "'xadd'", True),
+    ("NOAUTH Authentication required.", "needs a password", True),
+    ("WRONGPASS invalid username-password pair or user is disabled.", "doesn't accept", True),
+    ("ERR unknown command 'EVAL', with args beginning with: 'hunter2'", "older than Redis", True),
+    ("ERR unknown: 'hunter2'", "it said unknown: '...'", False),
+    ("WRONGTYPE Operation against a key", "it said Operation against", False),
+    ("NEWERROR \x1b[31m" + "x" * 500, r"it said NEWERROR \?\[31mx{180,190}\.\.\.$", False),
+]
+
+
+@pytest.mark.parametrize(("said", "text", "final"), ERRORS)
+def test_error_of_the_server_has_cause_and_cure(
+    said: str, text: str, final: bool, run: Any
+) -> None:
+    """Each as the server sends it, with a password that no text shows."""
+    with RedisPeer(lambda command: error(said)) as peer:
+        url = peer.url.replace("//", "//:hunter2@")
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for call in (
+                partial(client.execute, "GET", "k"),
+                partial(client.run, CALL),
+                partial(client.read, "s", "0-0", seconds=0.1),
+            ):
+                with pytest.raises(RedisFailure, match=text) as caught:
+                    await call()
+                assert caught.value.is_final == final
+                assert str(caught.value).startswith(f"Redis at {peer.url}: ")
+                assert "hunter2" not in f"{caught.value}{client!r}{runtime.warnings}"
+            assert peer.hellos[0][1:] == [b"AUTH", b"default", b"hunter2"]
+
+        with_client(run, url, main)
+
+
+@pytest.mark.parametrize(
+    ("hello", "text"),
+    [
+        (error("NOAUTH HELLO must be called with the client already authenticated"), "a password"),
+        (error("WRONGPASS invalid username-password pair"), "doesn't accept the user"),
+        (error("ERR unknown command `HELLO`, with args beginning with: `3`"), "older than Redis 7"),
+        (error("ERR max number of clients reached"), "max number of clients"),
+        (error("NOPROTO unsupported protocol version"), "too old"),
+        (CLOSE, "closed the connection"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "Redis at redis://"),
+        (None, "didn't respond within"),
+    ],
+)
+def test_failed_log_in_has_cause_and_cure(hello: bytes | None, text: str, run: Any) -> None:
+    with RedisPeer(hello=hello) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            with pytest.raises(RedisFailure, match=text):
+                await client.execute("PING")
+
+        with_client(run, peer, main)
+
+
+def test_address_without_a_server_has_cause_and_cure(run: Any, tmp_path: Path) -> None:
+    with RedisPeer() as peer:
+        url = peer.url
+    for address, text in (
+        (url, "refuses connections: no server"),
+        ("redis://name.invalid", "no address"),
+        (f"unix://{tmp_path}/none", "no such file"),
+    ):
+
+        async def main(client: RedisClient, runtime: Any, text: str = text) -> None:
+            with pytest.raises(RedisFailure, match=text):
+                await client.execute("PING")
+
+        with_client(run, address, main)
+
+
+def test_hanging_server_costs_one_deadline_a_command(run: Any) -> None:
+    """After it the connection is given up: a late response reaches no other command."""
+    with RedisPeer(lambda command: None) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            began = time.monotonic()
+            with pytest.raises(RedisFailure, match="didn't respond within"):
+                await client.execute("GET", "a")
+            assert 0.1 < time.monotonic() - began < 5
+            peer.respond = lambda command: bulk(*command)
+            assert await client.execute("GET", "b") == [b"GET", b"b"]
+            assert len(peer.hellos) == 2
+
+        with_client(run, peer, main)
+
+
+def test_outage_lets_one_command_a_second_through(run: Any) -> None:
+    """Three failures open the breaker; the log says so once, and that it is over."""
+    with RedisPeer(lambda command: error("LOADING Redis is loading")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for count in (1, 2, 3, 3, 3):
+                with pytest.raises(RedisFailure, match="loading its data"):
+                    await client.execute("PING")
+                assert len(peer.commands) == count
+            with pytest.raises(RedisFailure, match="loading its data"):
+                await client.read("s", "0-0", seconds=0.1)
+            runtime.clock.ahead += 1.1
+            for _ in range(2):
+                with pytest.raises(RedisFailure, match="loading"):
+                    await client.execute("PING")
+            assert len(peer.commands) == 4
+            peer.respond = lambda command: b"+PONG\r\n"
+            runtime.clock.ahead += 1.1
+            assert await client.execute("PING") == b"PONG"
+            assert await client.execute("PING") == b"PONG"
+            assert len(runtime.warnings) == 2
+            assert "loading its data" in runtime.warnings[0]
+            assert runtime.warnings[1].endswith("responds again")
+
+        with_client(run, peer, main)
+
+
+def test_refused_command_is_no_outage(run: Any) -> None:
+    """A server without memory, or an ACL, responds: other commands go on."""
+    with RedisPeer(lambda command: error("OOM command not allowed")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for _ in range(5):
+                with pytest.raises(RedisFailure, match="no memory"):
+                    await client.execute("SET", "a", "b")
+            assert len(peer.commands) == 5
+            assert runtime.warnings == []
+
+        with_client(run, peer, main)
+
+
+def test_replica_is_left_for_a_new_connection(run: Any) -> None:
+    """After a failover the address, or Sentinel, may lead elsewhere."""
+    with RedisPeer(lambda command: error("READONLY You can't write")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for _ in range(2):
+                with pytest.raises(RedisFailure, match="replica"):
+                    await client.execute("SET", "a", "b")
+            assert len(peer.hellos) == 2
+
+        with_client(run, peer, main)
+
+
+# -- Opening ---------------------------------------------------------------------------------------
+
+
+def test_closed_client_refuses(run: Any) -> None:
+    client = RedisClient("redis://127.0.0.1:1", "a")
+
+    async def main(runtime: Any) -> None:
+        for _ in range(2):
+            for call in (
+                partial(client.execute, "PING"),
+                partial(client.run, CALL),
+                partial(client.read, "s", "0-0", seconds=1),
+            ):
+                with pytest.raises(RuntimeError, match="not open"):
+                    await call()
+            async with client.opened(runtime):
+                pass
+
+    run(main)
+
+
+def test_client_is_open_until_all_have_left(run: Any) -> None:
+    """The first to leave takes its connection along, since that was in its tasks."""
+    with RedisPeer() as peer:
+        client = RedisClient(peer.url, "a")
+
+        async def main(runtime: Any) -> None:
+            first = client.opened(runtime)
+            async with client.opened(runtime):
+                await first.__aenter__()
+                assert await client.execute("PING") == b"OK"
+                await first.__aexit__(None, None, None)
+                assert await client.execute("PING") == b"OK"
+            await pause(runtime, 0.05)
+            assert peer.connections == 0
+
+        run(main)
+
+
+def test_closing_ends_what_waits(run: Any) -> None:
+    with RedisPeer(lambda command: None) as peer:
+        client = RedisClient(peer.url, "a")
+
+        async def main(runtime: Any) -> None:
+            async with client.opened(runtime):
+                read = soon(runtime, partial(client.read, "s", "0-0", seconds=5))
+                while not peer.commands:
+                    await pause(runtime)
+            with pytest.raises(RedisFailure, match="was closed meanwhile"):
+                await read()
+
+        run(main)
+
+
+def test_client_that_was_open_before_a_fork_is_not_open_after_it(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child may open it, and gets connections of its own. Those of the parent stay."""
+    with RedisPeer() as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            await client.execute("PING")
+            process = os.getpid()
+            monkeypatch.setattr(_redis_client.os, "getpid", lambda: process + 1)
+            with pytest.raises(RuntimeError, match="not open in this process"):
+                await client.execute("PING")
+            async with client.opened(runtime):
+                assert await client.execute("PING") == b"OK"
+                assert peer.connections == 2
+            monkeypatch.undo()
+
+        with_client(run, peer, main)
+
+
+def test_missing_library_is_named(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_redis_client.__builtins__, "__import__", _without_coredis)
+
+    async def main(runtime: Any) -> None:
+        with pytest.raises(ImportError, match=r"pip install 'mcp-trio\[redis\]'"):
+            async with RedisClient("redis://127.0.0.1:1", "a").opened(runtime):
+                pass
+
+    run(main)
+
+
+def _without_coredis(name: str, *rest: Any) -> Any:
+    if name.partition(".")[0] == "coredis":
+        raise ModuleNotFoundError(f"No module named {name!r}")
+    return __import__(name, *rest)
+
+
+# -- Clients of the caller -------------------------------------------------------------------------
+
+
+def test_settings_of_a_client_are_used(run: Any) -> None:
+    """It need not be entered, and what it decodes, retries or caches has no effect."""
+    with RedisPeer(lambda command: b"$2\r\n\xff\xfe\r\n") as peer:
+        made = coredis.Redis(
+            "127.0.0.1", peer.port, username="ada", password="hunter2", decode_responses=True
+        )
+        client = RedisClient(made, "a")
+
+        async def main(runtime: Any) -> None:
+            async with client.opened(runtime):
+                assert await client.execute("GET", "a") == b"\xff\xfe"
+            assert peer.hellos == [[b"3", b"AUTH", b"ada", b"hunter2"]]
+            assert repr(client) == f"RedisClient('127.0.0.1:{peer.port}', name='a')"
+
+        run(main)
+
+
+def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
+    """What a fake of a Sentinel names is connected to, and it has to be a primary."""
+    role = bulk(b"master")
+    with RedisPeer(lambda command: role if command == [b"ROLE"] else b"+OK\r\n") as peer:
+        sentinel = coredis.Sentinel([TCPLocation("127.0.0.1", 1)])
+        made = sentinel.primary_for("primary")
+        asked: list[str] = []
+
+        async def discover(name: str) -> tuple[str, int]:
+            asked.append(name)
+            return "127.0.0.1", peer.port
+
+        sentinel.discover_primary = discover  # type: ignore[method-assign]
+        client = RedisClient(made, "a")
+
+        async def main(runtime: Any) -> None:
+            nonlocal role
+            async with client.opened(runtime):
+                assert await client.execute("PING") == b"OK"
+                peer.drop()
+                while peer.connections:
+                    await pause(runtime)
+                await pause(runtime, 0.05)
+                role = bulk(b"slave")
+                with pytest.raises(RedisFailure, match="replica"):
+                    await client.execute("PING")
+            assert asked == ["primary"] * 2
+
+        run(main)
+        assert repr(client) == "RedisClient('primary', name='a')"
+
+
+@pytest.mark.filterwarnings("ignore:Unclosed:ResourceWarning")  # of a cluster's client
+def test_client_that_cannot_be_used_is_refused(run: Any) -> None:
+    for made, text in (
+        (coredis.RedisCluster("127.0.0.1", 7000), "one node has all keys"),
+        (coredis.Redis(noreply=True), "hears no response"),
+        (object(), "not object"),
+        (None, "not NoneType"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            RedisClient(made, "a")  # type: ignore[arg-type]
+    del made
+    gc.collect()
+
+
+# -- Unix sockets and TLS --------------------------------------------------------------------------
+
+
+def test_unix_socket_is_connected_to(run: Any, tmp_path: Path) -> None:
+    with RedisPeer(path=tmp_path / "s") as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            assert await client.execute("PING") == b"OK"
+
+        with_client(run, peer, main)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.mark.parametrize(
+    ("names", "trusted", "text"),
+    [
+        (["127.0.0.1"], True, None),
+        (["127.0.0.1"], False, "certificate isn't trusted"),
+        (["other.example"], True, "certificate isn't trusted: .*IP address mismatch"),
+    ],
+)
+def test_certificate_and_name_are_verified(
+    names: list[str],
+    trusted: bool,
+    text: str | None,
+    authority: trustme.CA,
+    run: Any,
+    tmp_path: Path,
+) -> None:
+    """coredis itself compares no name."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(*names).configure_cert(context)
+    file = tmp_path / "ca.pem"
+    (authority if trusted else trustme.CA()).cert_pem.write_to_path(file)
+    with RedisPeer(context=context) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            if text is None:
+                assert await client.execute("PING") == b"OK"
+                return
+            with pytest.raises(RedisFailure, match=text) as caught:
+                await client.execute("PING")
+            assert caught.value.is_final
+
+        with_client(run, f"{peer.url}?ssl_ca_certs={file}", main)
+
+
+def test_tls_on_one_side_only_has_cause_and_cure(run: Any, authority: trustme.CA) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with RedisPeer(context=context) as secure, RedisPeer() as plain:
+        for url, text in (
+            (secure.url.replace("rediss", "redis"), "speaks TLS only"),
+            (plain.url.replace("redis", "rediss", 1), "Does its port speak TLS"),
+            (f"rediss://127.0.0.1:{secure.port}?ssl_ca_certs=/none.pem", "no such file"),
+        ):
+
+            async def main(client: RedisClient, runtime: Any, text: str = text) -> None:
+                with pytest.raises(RedisFailure, match=text):
+                    await client.execute("PING")
+
+            with_client(run, url, main)
+
+
+# -- The check at the start ------------------------------------------------------------------------
+
+INFO = (
+    "# Memory\r\nmaxmemory:{maxmemory}\r\nmaxmemory_policy:{policy}\r\n# Persistence\r\n"
+    "aof_enabled:{aof}\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("maxmemory", "policy", "aof", "warnings"),
+    [
+        (0, "noeviction", 1, []),
+        (100, "noeviction", 1, []),
+        (0, "allkeys-lru", 1, []),
+        (100, "allkeys-lru", 1, ["maxmemory-policy allkeys-lru"]),
+        (100, "volatile-ttl", 0, ["maxmemory-policy volatile-ttl", "appendonly no"]),
+    ],
+)
+def test_settings_that_lose_data_get_one_warning(
+    maxmemory: int, policy: str, aof: int, warnings: list[str], run: Any
+) -> None:
+    text = INFO.format(maxmemory=maxmemory, policy=policy, aof=aof).encode()
+    replies = {b"INFO": b"$%d\r\n%b\r\n" % (len(text), text)}
+    with RedisPeer(lambda command: replies.get(command[0], b"*0\r\n")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for _ in range(2):
+                await client.check_server(probe("k", [("GET",)]), [("MGET", "k")])
+            assert len(runtime.warnings) == len(warnings)
+            assert all(text in each for text, each in zip(warnings, runtime.warnings, strict=True))
+
+        with_client(run, peer, main)
+
+
+def test_forbidden_commands_are_named_at_the_start(run: Any) -> None:
+    with RedisPeer(lambda command: bulk(b"XADD", b"SET")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            with pytest.raises(RedisFailure, match=r"forbids what workers need: XADD, SET\.") as c:
+                await client.check_server(probe("k", [("GET",)]))
+            assert c.value.is_final
+
+        with_client(run, peer, main)
+
+
+def test_forbidden_info_is_no_failure(run: Any) -> None:
+    replies = {b"INFO": error("NOPERM this user has no permissions to run the 'info' command")}
+    with RedisPeer(lambda command: replies.get(command[0], b"*0\r\n")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            await client.check_server(probe("k", [("GET",)]))
+            assert runtime.warnings == []
+
+        with_client(run, peer, main)
+
+
+def test_outage_at_the_start_is_logged(run: Any) -> None:
+    with RedisPeer(lambda command: error("LOADING Redis is loading")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            await client.check_server(probe("k", [("GET",)]))
+            assert "loading its data" in runtime.warnings[0]
+
+        with_client(run, peer, main)
+
+
+def test_unknown_exception_has_its_name(run: Any) -> None:
+    assert explained(KeyError()).text == "it said KeyError"
+    assert not explained(KeyError()).is_outage
+    group = ExceptionGroup("x", [OSError("first"), ConnectionRefusedError()])
+    assert "refuses" in explained(group).text
