@@ -59,8 +59,9 @@ while first <= #ARGV do
   local words = {ARGV[first + 1], KEYS[1]}
   for index = 2, ARGV[first] do words[index + 1] = ARGV[first + index] end
   local reply = redis.pcall(unpack(words))
-  if type(reply) == 'table' and reply.err
-    and (string.find(reply.err, 'NOPERM') or string.find(reply.err, 'ACL failure'))
+  local text = type(reply) == 'table' and reply.err or ''
+  -- As Valkey and later versions of Redis say it, and as Redis 7.0 does.
+  if string.find(text, 'ACL failure', 1, true) or string.find(text, 'executing the script', 1, true)
   then refusals[#refusals + 1] = ARGV[first + 1] end
   first = first + ARGV[first] + 1
 end

@@ -9,11 +9,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-__all__ = ["PROGRAMS", "RedisServer", "find_program"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["PROGRAMS", "RedisServer", "RespConnection", "find_program"]
 
 PROGRAMS = ["redis-server", "valkey-server"]
 _READY = b"eady to accept connections"
@@ -37,6 +40,16 @@ def find_program(name: str) -> str:
     return found
 
 
+def _free_port() -> int:
+    """Return a port on which a node of a cluster may listen: another one is 10,000 above it."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port <= 55_000:
+            return port
+
+
 class RedisServer:
     """A server that keeps what it has in `directory` only. Use it as a context manager.
 
@@ -51,9 +64,7 @@ class RedisServer:
         self._directory = directory
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = _free_port()
 
     @property
     def url(self) -> str:
@@ -130,9 +141,17 @@ class RespConnection:
 
     def run(self, *command: str | bytes) -> Any:
         self.send(*command)
-        return self._read()
+        return self.receive()
 
-    def _read(self) -> Any:
+    def pipeline(self, commands: Iterable[Sequence[str | bytes]]) -> list[Any]:
+        """Send all commands, and return their responses. They have to fit into the buffers."""
+        count = 0
+        for command in commands:
+            self.send(*command)
+            count += 1
+        return [self.receive() for _ in range(count)]
+
+    def receive(self) -> Any:
         line = self._file.readline()
         kind, rest = line[:1], line[1:-2]
         if kind == b"-":
@@ -144,5 +163,5 @@ class RespConnection:
         if int(rest) < 0:
             return None
         if kind == b"*":
-            return [self._read() for _ in range(int(rest))]
+            return [self.receive() for _ in range(int(rest))]
         return self._file.read(int(rest) + 2)[:-2]

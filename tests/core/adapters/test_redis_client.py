@@ -183,6 +183,7 @@ ERRORS = [
     ("CROSSSLOT Keys in request don't hash to the same slot", "hash tags", True),
     ("NOPERM User ada has no permissions to run the 'xadd' command", "'xadd' command", True),
     ("ERR user_script:1: ACL failure in script: no permissions to run 'xadd'", "'xadd'", True),
+    ("ERR The user executing the script can't run this command", "ACL of its user", True),
     ("NOAUTH Authentication required.", "needs a password", True),
     ("WRONGPASS invalid username-password pair or user is disabled.", "doesn't accept", True),
     ("ERR unknown command 'EVAL', with args beginning with: 'hunter2'", "older than Redis", True),
