@@ -59,9 +59,8 @@ while first <= #ARGV do
   local words = {ARGV[first + 1], KEYS[1]}
   for index = 2, ARGV[first] do words[index + 1] = ARGV[first + index] end
   local reply = redis.pcall(unpack(words))
-  local text = type(reply) == 'table' and reply.err or ''
-  -- As Valkey and later versions of Redis say it, and as Redis 7.0 does.
-  if string.find(text, 'ACL failure', 1, true) or string.find(text, 'executing the script', 1, true)
+  local said = type(reply) == 'table' and reply.err or ''
+  if string.find(said, 'ACL failure') or string.find(said, 'The user executing the script')
   then refusals[#refusals + 1] = ARGV[first + 1] end
   first = first + ARGV[first] + 1
 end

@@ -18,8 +18,6 @@ __all__ = ["ACL_CURE", "Explanation", "RedisFailure", "explained"]
 ACL_CURE: Final = "The rule is in the documentation, on the page about several workers"
 _MAX_SHOWN: Final = 200  # characters of what a server has said
 _UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]")
-# In a script: as Valkey and later versions of Redis say it, and as Redis 7.0 does.
-_DENIED: Final = re.compile("ACL failure in script|The user executing the script can't")
 _WORD: Final = re.compile(r"-?([A-Z]{3,})\b")
 
 
@@ -114,6 +112,8 @@ _WORDS_OF_CLASSES: Final = {
     "StalePrimaryError": "READONLY",
     "TryAgainError": "TRYAGAIN",
 }
+# In scripts, of Redis 7.2 or Valkey, and of Redis 7.0.
+_ACL_FAILURES: Final = ("ACL failure", "The user executing the script can't")
 _CONNECTION_ERRORS: Final = frozenset({"ConnectionError", "ClosedResourceError", "EndOfStream"})
 
 
@@ -132,7 +132,7 @@ def explained(exc: BaseException) -> Explanation:
             " node has them",
             is_final=True,
         )
-    if name == "AuthorizationError" or _DENIED.search(said):
+    if name == "AuthorizationError" or any(text in said for text in _ACL_FAILURES):
         return Explanation(
             f"the ACL of its user forbids what workers need: {said}. {ACL_CURE}",
             is_final=True,
