@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
 import time
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,19 +29,16 @@ from tests.harness.redis_server import PROGRAMS, RedisServer, RespConnection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.process, pytest.mark.parametrize("run", RUNS)]
 
 TOOLS = ChangesPublished("s", lists=("tools",))
 PROMPTS = ChangesPublished("s", lists=("prompts",))
 STREAM = "mcp:{lab}:bus"
-# As the documentation has it.
-ACL = (
-    "~mcp:{lab}:* resetchannels -@all +hello +auth +select +info +evalsha +eval"
-    " +get +set +del +exists +expire +mget +xadd +xread +xrange +xrevrange +zadd +zrange"
-    " +zremrangebyscore +time"
-)
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "workers.md"
+# The rule of the documentation, for this deployment.
+[ACL] = re.findall(r"> ACL SETUSER notes reset on >PASSWORD (.*)$", PAGE.read_text(), re.MULTILINE)
+ACL = ACL.replace("{notes}", "{lab}")
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
