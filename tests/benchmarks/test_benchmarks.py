@@ -6,6 +6,7 @@ No test depends on a time, so a busy machine causes no failure.
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -134,6 +135,20 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "state_ratio_2026-07-28",
                 "open_task_bytes",
             },
+        ),
+        pytest.param(
+            "bench_bus.py",
+            ["--rounds", "1", "--messages", "5"],
+            {
+                "message_ratio",
+                *(f"{n}_{p}_us" for n in ("message", "bare", "change") for p in ("p50", "p99")),
+            },
+            marks=[
+                *SLOW,
+                pytest.mark.skipif(
+                    shutil.which("redis-server") is None, reason="needs redis-server"
+                ),
+            ],
         ),
         (
             "bench_recording.py",
