@@ -292,7 +292,7 @@ class RedisClient:
         if not self.is_open:
             raise RuntimeError(NOT_OPEN)
         if self._breaker.is_out and self._breaker.pause(_COMMAND, self.runtime.monotonic()):
-            raise RedisFailure(f"{self._cause} (it is tried again once a second)")
+            raise RedisFailure(self._cause)
 
     def _succeeded(self) -> None:
         if self._breaker.is_out:

@@ -62,6 +62,10 @@ SQLITE = {
     driver: f"from {driver} import SqliteTaskStore\nSqliteTaskStore('x')"
     for driver in ("mcp_trio", "mcp_asyncio_shim")
 }
+REDIS = {
+    driver: f"from {driver} import RedisStore\nRedisStore('redis://:secret@there', name='x')"
+    for driver in ("mcp_trio", "mcp_asyncio_shim")
+}
 SERVE_HTTP = "from mcp_trio import serve_http"
 RECORDED = """
 import tempfile, {runtime}
@@ -110,7 +114,7 @@ HALVES = {
 }
 STATEMENTS = [
     *dict.fromkeys(f"import {name}" for name in [*PUBLIC, *ON_FIRST_USE]),
-    *(RUNTIME, *SQLITE.values(), SERVE_HTTP, *RECORD.values()),
+    *(RUNTIME, *SQLITE.values(), *REDIS.values(), SERVE_HTTP, *RECORD.values()),
     *list(HALVES)[1:],
 ]
 
@@ -155,13 +159,20 @@ def test_runtime_loads_http_on_first_use(loaded_by: Loaded) -> None:
 
 @pytest.mark.parametrize("name", ON_FIRST_USE)
 def test_adapters_and_their_libraries_are_loaded_on_first_use(name: str, loaded_by: Loaded) -> None:
-    assert not loaded_by[f"import {name}"] & {"mcp_core.adapters", "sqlite3"}
+    assert not loaded_by[f"import {name}"] & {"mcp_core.adapters", "sqlite3", "coredis"}
 
 
 @pytest.mark.parametrize("driver", SQLITE)
 def test_sqlite_is_loaded_with_the_first_file(driver: str, loaded_by: Loaded) -> None:
     modules = loaded_by[SQLITE[driver]]
     assert modules & {"mcp_core.adapters", "sqlite3"} == {"mcp_core.adapters"}
+
+
+@pytest.mark.parametrize("driver", REDIS)
+def test_redis_is_loaded_when_its_store_is_opened(driver: str, loaded_by: Loaded) -> None:
+    modules = loaded_by[REDIS[driver]]
+    assert "mcp_core.adapters._redis_client" in modules
+    assert not [name for name in modules if name.partition(".")[0] in ("anyio", "coredis", "ssl")]
 
 
 @pytest.mark.parametrize("driver", RECORD)

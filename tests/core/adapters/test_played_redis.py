@@ -1,0 +1,232 @@
+"""`RedisStore` beside a Redis that a test plays: the store's own part, in the default run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.adapters import RedisStore, _redis_store
+from mcp_core.adapters._redis_errors import RedisFailure
+from mcp_core.registry import Server
+from mcp_core.runtime.sharing import check_session_store
+from mcp_core.sharing import (
+    ChangesPublished,
+    MessageCodec,
+    Position,
+    SessionStoreError,
+    WorkerBatch,
+)
+from tests.core.adapters.played_redis import PlayedRedis, played_store
+from tests.core.adapters.redis_runs import KEYS, RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+pytestmark = pytest.mark.parametrize("run", RUNS)
+
+TOOLS = ChangesPublished("s", lists=("tools",))
+STREAM = "mcp:{lab}:bus"
+CODEC = MessageCodec(KEYS.signing_keys("workers"), "lab")
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_redis_store, "_READ_TIME", 0.05)
+
+
+def play(
+    run: Callable[[Any], None],
+    redis: PlayedRedis,
+    scene: Callable[[RedisStore, Any], Awaitable[None]],
+) -> None:
+    async def main(runtime: Any) -> None:
+        store = played_store(redis)
+        async with store.opened(runtime):
+            await scene(store, runtime)
+
+    run(main)
+
+
+def test_store_keeps_the_contract(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_redis_store, "_READ_TIME", 5.0)
+    redis = PlayedRedis()
+    run(partial(check_session_store, lambda: played_store(redis)))
+
+
+def test_garbage_is_dropped_with_one_line_for_each_cause(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        for data in (b"x", b"y" * 99, CODEC.encode(TOOLS, 7, "elsewhere"), b"z" * 2_000_000):
+            redis.add(data)
+        assert await store.read(place.position) == WorkerBatch(Position(1_000, 4), [])
+        assert await store.missed("s", place.position) == ChangesPublished("s")
+        redis.add(CODEC.encode(TOOLS, 7, STREAM))
+        assert (await store.read(place.position)).messages == [(7, TOOLS)]
+        assert await store.missed("s", place.position) == TOOLS
+        lines = [line for line in runtime.warnings if "drops it" in line]
+        assert len(lines) == 2
+
+    play(run, redis, scene)
+
+
+def test_lost_stream_is_a_gap_and_nothing_is_known_of_it(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        position = await store.publish(place.number, TOOLS)
+        redis.entries.clear()
+        assert await store.missed("s", position) is None
+        redis.epoch = 2_000
+        assert await store.heartbeat(place.number) == Position(2_000, 0)
+        assert await store.read(position) == WorkerBatch(Position(2_000, 0), [None])
+        assert await store.missed("s", position) is None
+
+    play(run, redis, scene)
+
+
+def test_reader_with_a_later_epoch_begins_another_one(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        await store.join("s")
+        ahead = Position(5_000, 3)
+        assert await store.read(ahead) == WorkerBatch(ahead, [])
+        assert await store.read(ahead) == WorkerBatch(Position(5_001, 0), [None])
+
+    play(run, redis, scene)
+
+
+def test_long_history_is_read_in_pages(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`missed` reads all of it, and gives up above its limit."""
+    monkeypatch.setattr(_redis_store, "_PAGE", 10)
+    monkeypatch.setattr(_redis_store, "_MAX_MISSED", 50)
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        for number in range(30):
+            message = ChangesPublished("s" if number % 2 else "t", uris=(f"u:{number}",))
+            redis.add(CODEC.encode(message, 7, STREAM))
+        missed = await store.missed("s", place.position)
+        assert missed is not None
+        assert missed.uris == tuple(f"u:{number}" for number in range(1, 30, 2))
+        assert len((await store.read(place.position)).messages) == 10
+        for _ in range(20):
+            redis.add(CODEC.encode(TOOLS, 7, STREAM))
+        assert await store.missed("s", place.position) is None
+        redis.entries = redis.entries[5:]
+        assert (await store.read(place.position)).messages[0] is None
+        assert await store.missed("s", place.position) is None
+
+    play(run, redis, scene)
+
+
+def test_lost_number_is_forgotten(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        number = (await store.join("s")).number
+        redis.keys[f"mcp:{{lab}}:number:{number}"] = b"another"
+        assert await store.heartbeat(number) is None
+        assert await store.heartbeat(number) is None
+        await store.leave(number)
+        assert redis.keys[f"mcp:{{lab}}:number:{number}"] == b"another"
+
+    play(run, redis, scene)
+
+
+def test_other_server_is_warned_of_once(run: Any) -> None:
+    redis = PlayedRedis()
+    redis.servers["x" * 99] = None
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        numbers = [(await store.join(name)).number for name in ("s", "t")]
+        for number in [*numbers, *numbers]:
+            await store.heartbeat(number)
+        [line] = [line for line in runtime.warnings if "another server" in line]
+        assert f"'{'x' * 60}...'" in line
+
+    play(run, redis, scene)
+
+
+def test_failures_are_those_of_a_store(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        for call in (
+            partial(store.join, "s"),
+            partial(store.heartbeat, place.number),
+            partial(store.alive, [1]),
+            partial(store.publish, place.number, TOOLS),
+            partial(store.missed, "s", place.position),
+            partial(store.read, place.position),
+            partial(store.leave, place.number),
+        ):
+            redis.failure = RedisFailure("Redis at there: it hangs")
+            with pytest.raises(SessionStoreError, match="Redis at there: it hangs"):
+                await call()
+
+    play(run, redis, scene)
+
+
+def test_refusal_at_the_start_closes_the_store(run: Any) -> None:
+    redis = PlayedRedis()
+
+    async def main(runtime: Any) -> None:
+        store = played_store(redis)
+        redis.failure = RedisFailure("Redis at there: no password", is_final=True)
+        with pytest.raises(SessionStoreError, match="no password"):
+            async with store.opened(runtime):
+                raise AssertionError("opened")
+        with pytest.raises(RuntimeError, match="not open"):
+            await store.join("s")
+        async with store.opened(runtime):
+            assert (await store.join("s")).number
+
+    run(main)
+
+
+def test_keys_are_needed_and_have_to_be_the_same(run: Any) -> None:
+    async def main(runtime: Any) -> None:
+        store = played_store(PlayedRedis())
+        runtime.keys = None
+        with pytest.raises(ValueError, match="needs state_keys="):
+            async with store.opened(runtime):
+                raise AssertionError("opened")
+        runtime.keys = KEYS
+        async with store.opened(runtime):
+            runtime.keys = Server("x", state_keys={"1": b"x" * 32}).shared_keys
+            with pytest.raises(ValueError, match="need the same state_keys"):
+                async with store.opened(runtime):
+                    raise AssertionError("opened")
+
+    run(main)
+
+
+def test_store_in_a_forked_process_is_not_open(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be opened there, and what the parent's leaves there changes nothing."""
+
+    async def main(runtime: Any) -> None:
+        store = played_store(PlayedRedis())
+        async with store.opened(runtime):
+            number = (await store.join("s")).number
+            monkeypatch.setattr(_redis_store.os, "getpid", lambda: -1)
+            async with store.opened(runtime):
+                assert await store.heartbeat(number) is None
+            monkeypatch.undo()
+
+    run(main)
+
+
+def test_text_of_a_store_has_no_password(run: Any) -> None:
+    store = RedisStore("redis://ada:hunter2@there", name="lab")
+    assert repr(store) == "RedisStore('redis://there:6379', name='lab')"
+    for name in ("", "a{b", "a}b"):
+        with pytest.raises(ValueError, match="no braces"):
+            RedisStore("redis://there", name=name)
