@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from mcp_core._redis_calls import RedisCall
 
-__all__ = ["PlayedClient", "PlayedRedis", "played_store"]
+__all__ = ["PlayedBus", "PlayedRedisClient", "played_store"]
 
 Id = tuple[int, int]
 
 
-class PlayedRedis:
-    """What several clients share.
+class PlayedBus:
+    """The state that several clients share.
 
     Attributes:
         entries: of the stream: ids and messages.
@@ -40,7 +40,7 @@ class PlayedRedis:
         self.servers: dict[str, None] = {}
         self.epoch = 1_000
         self.failure: Exception | None = None
-        self.clients: list[PlayedClient] = []
+        self.clients: list[PlayedRedisClient] = []
 
     def last(self) -> Id | None:
         return self.entries[-1][0] if self.entries else None
@@ -61,12 +61,12 @@ class PlayedRedis:
         return self.last() or self.add(b"", (self.epoch, 0))
 
 
-class PlayedClient:
+class PlayedRedisClient:
     """As a `RedisClient`. Its methods are those that a `RedisStore` calls."""
 
     address = "redis://played"
 
-    def __init__(self, redis: PlayedRedis) -> None:
+    def __init__(self, redis: PlayedBus) -> None:
         self._redis = redis
         self._runtimes: list[Any] = []
         self._waiting: list[Any] = []
@@ -85,7 +85,7 @@ class PlayedClient:
             event.set()
 
     @asynccontextmanager
-    async def opened(self, runtime: Any) -> AsyncIterator[PlayedClient]:
+    async def opened(self, runtime: Any) -> AsyncIterator[PlayedRedisClient]:
         self._runtimes.append(runtime)
         try:
             yield self
@@ -162,10 +162,10 @@ class PlayedClient:
             raise failure
 
 
-def played_store(redis: PlayedRedis) -> RedisStore:
+def played_store(redis: PlayedBus) -> RedisStore:
     """Return a store whose client is played."""
     store = RedisStore("redis://played", name="lab")
-    store._client = PlayedClient(redis)  # type: ignore[assignment]
+    store._client = PlayedRedisClient(redis)  # type: ignore[assignment]
     return store
 
 

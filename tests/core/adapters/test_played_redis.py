@@ -18,7 +18,7 @@ from mcp_core.sharing import (
     SessionStoreError,
     WorkerBatch,
 )
-from tests.core.adapters.played_redis import PlayedRedis, played_store
+from tests.core.adapters.played_redis import PlayedBus, played_store
 from tests.core.adapters.redis_runs import KEYS, RUNS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def play(
     run: Callable[[Any], None],
-    redis: PlayedRedis,
+    redis: PlayedBus,
     scene: Callable[[RedisStore, Any], Awaitable[None]],
 ) -> None:
     async def main(runtime: Any) -> None:
@@ -51,12 +51,13 @@ def play(
 
 def test_store_keeps_the_contract(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_redis_store, "_READ_TIME", 5.0)
-    redis = PlayedRedis()
+    redis = PlayedBus()
     run(partial(check_session_store, lambda: played_store(redis)))
 
 
 def test_garbage_is_dropped_with_one_line_for_each_cause(run: Any) -> None:
-    redis = PlayedRedis()
+    """It leaves no gap, and hides no message."""
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
@@ -74,7 +75,7 @@ def test_garbage_is_dropped_with_one_line_for_each_cause(run: Any) -> None:
 
 
 def test_lost_stream_is_a_gap_and_nothing_is_known_of_it(run: Any) -> None:
-    redis = PlayedRedis()
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
@@ -90,7 +91,7 @@ def test_lost_stream_is_a_gap_and_nothing_is_known_of_it(run: Any) -> None:
 
 
 def test_reader_with_a_later_epoch_begins_another_one(run: Any) -> None:
-    redis = PlayedRedis()
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         await store.join("s")
@@ -105,7 +106,7 @@ def test_long_history_is_read_in_pages(run: Any, monkeypatch: pytest.MonkeyPatch
     """`missed` reads all of it, and gives up above its limit."""
     monkeypatch.setattr(_redis_store, "_PAGE", 10)
     monkeypatch.setattr(_redis_store, "_MAX_MISSED", 50)
-    redis = PlayedRedis()
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
@@ -127,7 +128,7 @@ def test_long_history_is_read_in_pages(run: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_lost_number_is_forgotten(run: Any) -> None:
-    redis = PlayedRedis()
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         number = (await store.join("s")).number
@@ -141,7 +142,7 @@ def test_lost_number_is_forgotten(run: Any) -> None:
 
 
 def test_other_server_is_warned_of_once(run: Any) -> None:
-    redis = PlayedRedis()
+    redis = PlayedBus()
     redis.servers["x" * 99] = None
 
     async def scene(store: RedisStore, runtime: Any) -> None:
@@ -155,7 +156,8 @@ def test_other_server_is_warned_of_once(run: Any) -> None:
 
 
 def test_failures_are_those_of_a_store(run: Any) -> None:
-    redis = PlayedRedis()
+    """Each method raises `SessionStoreError` with the text of the client."""
+    redis = PlayedBus()
 
     async def scene(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
@@ -176,7 +178,7 @@ def test_failures_are_those_of_a_store(run: Any) -> None:
 
 
 def test_refusal_at_the_start_closes_the_store(run: Any) -> None:
-    redis = PlayedRedis()
+    redis = PlayedBus()
 
     async def main(runtime: Any) -> None:
         store = played_store(redis)
@@ -194,7 +196,7 @@ def test_refusal_at_the_start_closes_the_store(run: Any) -> None:
 
 def test_keys_are_needed_and_have_to_be_the_same(run: Any) -> None:
     async def main(runtime: Any) -> None:
-        store = played_store(PlayedRedis())
+        store = played_store(PlayedBus())
         runtime.keys = None
         with pytest.raises(ValueError, match="needs state_keys="):
             async with store.opened(runtime):
@@ -213,7 +215,7 @@ def test_store_in_a_forked_process_is_not_open(run: Any, monkeypatch: pytest.Mon
     """It may be opened there, and what the parent's leaves there changes nothing."""
 
     async def main(runtime: Any) -> None:
-        store = played_store(PlayedRedis())
+        store = played_store(PlayedBus())
         async with store.opened(runtime):
             number = (await store.join("s")).number
             monkeypatch.setattr(_redis_store.os, "getpid", lambda: -1)

@@ -330,6 +330,7 @@ def test_replica_is_left_for_a_new_connection(run: Any) -> None:
 
 
 def test_closed_client_refuses(run: Any) -> None:
+    """Before it is opened, and after it was closed."""
     client = RedisClient("redis://127.0.0.1:1", "a")
 
     async def main(runtime: Any) -> None:
@@ -438,7 +439,7 @@ def test_settings_of_a_client_are_used(run: Any) -> None:
 
 
 def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
-    """What a fake of a Sentinel names is connected to, and it has to be a primary."""
+    """The address that a fake of a Sentinel names is used, and has to be a primary."""
     role = bulk(b"master")
     with RedisPeer(lambda command: role if command == [b"ROLE"] else b"+OK\r\n") as peer:
         sentinel = coredis.Sentinel([TCPLocation("127.0.0.1", 1)])

@@ -26,6 +26,7 @@ from mcp_core.sharing import (
 )
 from tests.core.adapters.redis_runs import KEYS, RUNS, pause, soon
 from tests.harness.redis_server import PROGRAMS, RedisServer, RespConnection
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -151,7 +152,7 @@ def test_deployments_see_nothing_of_each_other(run: Any, server: RedisServer) ->
 def test_restarted_server_gives_a_gap_and_keeps_the_numbers(
     run: Any, program: str, tmp_path: Path
 ) -> None:
-    """Everything in it is lost. Workers keep their numbers, since nobody else has them."""
+    """Everything in it is lost. Workers keep their numbers, since no other one has them."""
     with RedisServer(tmp_path, program) as server:
 
         async def main(store: RedisStore, runtime: Any) -> None:
@@ -178,6 +179,8 @@ def test_restarted_server_gives_a_gap_and_keeps_the_numbers(
 
 
 def test_killed_connections_lose_no_message(run: Any, server: RedisServer) -> None:
+    """The next read goes on where the killed one was."""
+
     async def main(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
         position = place.position
@@ -199,7 +202,7 @@ def test_killed_connections_lose_no_message(run: Any, server: RedisServer) -> No
 
 @pytest.mark.usefixtures("_short")
 def test_stopped_server_fails_each_command_in_time(run: Any, server: RedisServer) -> None:
-    """What was published meanwhile may be heard once it goes on, and nothing else is lost."""
+    """A message of that time may be heard once it goes on, and no other one is lost."""
 
     async def main(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
@@ -236,6 +239,8 @@ def test_stopped_server_fails_each_command_in_time(run: Any, server: RedisServer
 
 @pytest.mark.usefixtures("_short")
 def test_emptied_store_gives_a_gap_and_a_later_epoch(run: Any, server: RedisServer) -> None:
+    """The first heartbeat begins the stream again, and keeps the number."""
+
     async def main(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
         await store.publish(place.number, TOOLS)
@@ -295,7 +300,7 @@ def test_reader_far_behind_gets_a_gap(run: Any, server: RedisServer) -> None:
     with_store(run, make(server), main)
 
 
-# -- What others write -----------------------------------------------------------------------------
+# -- Writes of others ------------------------------------------------------------------------------
 
 
 def next_id(server: RedisServer) -> str:
@@ -305,7 +310,7 @@ def next_id(server: RedisServer) -> str:
 
 
 @pytest.mark.usefixtures("_short")
-def test_what_is_no_message_is_dropped_with_a_line(run: Any, server: RedisServer) -> None:
+def test_garbage_is_dropped_with_a_line(run: Any, server: RedisServer) -> None:
     """Garbage, and what was signed elsewhere, by others, later, or is too long. None is a gap."""
     ours = KEYS.signing_keys("workers")
     foreign = Server("x", state_keys={"1": b"x" * 32}).shared_keys
@@ -572,6 +577,7 @@ def test_eviction_is_warned_of_and_gives_a_gap(run: Any, program: str, tmp_path:
 def test_endless_script_of_others_has_cause_and_cure(
     run: Any, program: str, tmp_path: Path
 ) -> None:
+    """Redis answers nothing else meanwhile, and all once the script is killed."""
     with RedisServer(tmp_path, program, "--lua-time-limit", "20") as server:
 
         async def main(store: RedisStore, runtime: Any) -> None:
@@ -700,7 +706,7 @@ def test_store_that_was_made_before_a_fork_works_in_each_child(
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     lines = found.stdout.splitlines()
     numbers = {line.split()[1] for line in lines if line.startswith("number")}
