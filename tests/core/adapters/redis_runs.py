@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
-from mcp_core.registry import Server
+from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_trio._tasks import TrioTaskRuntime
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "RUNS", "Clock", "pause", "run_asyncio", "run_trio", "soon"]
 
-KEYS = Server("keys", state_keys={"1": b"k" * 32}).shared_keys
-
-Main = "Callable[[Any], Awaitable[None]]"
+KEYS = KeyRing({"1": b"k" * 32})
 
 
 class Clock:

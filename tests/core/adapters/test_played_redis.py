@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -218,7 +219,7 @@ def test_store_in_a_forked_process_is_not_open(run: Any, monkeypatch: pytest.Mon
         store = played_store(PlayedBus())
         async with store.opened(runtime):
             number = (await store.join("s")).number
-            monkeypatch.setattr(_redis_store.os, "getpid", lambda: -1)
+            monkeypatch.setattr(os, "getpid", lambda: -1)
             async with store.opened(runtime):
                 assert await store.heartbeat(number) is None
             monkeypatch.undo()

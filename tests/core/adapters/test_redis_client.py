@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import os
 import ssl
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.parametrize("run", RUNS)
 Run = "Callable[[Callable[[Any], Awaitable[None]]], None]"
 CALL = RedisCall("return 1", ("mcp:{a}:k",), ("argument",))
 HANGS = {b"XREAD": None}
+IMPORT = builtins.__import__
 
 
 @pytest.fixture(autouse=True)
@@ -390,7 +392,7 @@ def test_client_that_was_open_before_a_fork_is_not_open_after_it(
         async def main(client: RedisClient, runtime: Any) -> None:
             await client.execute("PING")
             process = os.getpid()
-            monkeypatch.setattr(_redis_client.os, "getpid", lambda: process + 1)
+            monkeypatch.setattr(os, "getpid", lambda: process + 1)
             with pytest.raises(RuntimeError, match="not open in this process"):
                 await client.execute("PING")
             async with client.opened(runtime):
@@ -402,7 +404,7 @@ def test_client_that_was_open_before_a_fork_is_not_open_after_it(
 
 
 def test_missing_library_is_named(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_redis_client.__builtins__, "__import__", _without_coredis)
+    monkeypatch.setattr(builtins, "__import__", _without_coredis)
 
     async def main(runtime: Any) -> None:
         with pytest.raises(ImportError, match=r"pip install 'mcp-trio\[redis\]'"):
@@ -415,7 +417,7 @@ def test_missing_library_is_named(run: Any, monkeypatch: pytest.MonkeyPatch) -> 
 def _without_coredis(name: str, *rest: Any) -> Any:
     if name.partition(".")[0] == "coredis":
         raise ModuleNotFoundError(f"No module named {name!r}")
-    return __import__(name, *rest)
+    return IMPORT(name, *rest)
 
 
 # -- Clients of the caller -------------------------------------------------------------------------
@@ -446,8 +448,8 @@ def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
         made = sentinel.primary_for("primary")
         asked: list[str] = []
 
-        async def discover(name: str) -> tuple[str, int]:
-            asked.append(name)
+        async def discover(service_name: str) -> tuple[str, int]:
+            asked.append(service_name)
             return "127.0.0.1", peer.port
 
         sentinel.discover_primary = discover  # type: ignore[method-assign]

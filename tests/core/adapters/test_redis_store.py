@@ -167,7 +167,7 @@ def test_restarted_server_gives_a_gap_and_keeps_the_numbers(
                 await store.publish(place.number, PROMPTS)
             server.start()
             runtime.clock.ahead += 1.1
-            assert await store.heartbeat(place.number) > position
+            assert (await store.heartbeat(place.number) or position) > position
             await store.publish(place.number, PROMPTS)
             batch = await read_all(store, position, runtime)
             assert batch.messages == [None, (place.number, PROMPTS)]
@@ -609,16 +609,15 @@ def test_loading_server_is_waited_for(run: Any, program: str, tmp_path: Path) ->
 
         async def main(store: RedisStore, runtime: Any) -> None:
             assert "loading its data" in runtime.warnings[0]
-            for _ in range(100):
+            number = 0
+            while not number:
                 runtime.clock.ahead += 1.1
                 try:
-                    place = await store.join("s")
+                    number = (await store.join("s")).number
                 except SessionStoreError as exc:
                     assert "loading its data" in str(exc)  # noqa: PT017 - or none is raised
                     await pause(runtime, 0.05)
-                else:
-                    break
-            await store.publish(place.number, TOOLS)
+            await store.publish(number, TOOLS)
 
         with_store(run, make(server), main)
     finally:
