@@ -369,7 +369,8 @@ class _RedisConnection:
     def __init__(self, runtime: TaskRuntime) -> None:
         import anyio
 
-        self._scope = anyio.CancelScope()
+        # A server that is cancelled still publishes and gives its number back. `opened` ends this.
+        self._scope = anyio.CancelScope(shield=True)
         self._ready = runtime.new_event()
         self._link: BaseConnection | None = None
         self._error: Exception | None = None

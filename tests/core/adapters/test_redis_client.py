@@ -391,7 +391,8 @@ def test_client_that_was_open_before_a_fork_is_not_open_after_it(
 
         async def main(client: RedisClient, runtime: Any) -> None:
             await client.execute("PING")
-            process = os.getpid()
+            process, connection = os.getpid(), client._commands
+            assert connection is not None
             monkeypatch.setattr(os, "getpid", lambda: process + 1)
             with pytest.raises(RuntimeError, match="not open in this process"):
                 await client.execute("PING")
@@ -399,6 +400,7 @@ def test_client_that_was_open_before_a_fork_is_not_open_after_it(
                 assert await client.execute("PING") == b"OK"
                 assert peer.connections == 2
             monkeypatch.undo()
+            connection.close()  # as the parent would
 
         with_client(run, peer, main)
 
