@@ -14,19 +14,22 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from mcp_core.runtime.tasks._reports import StoreReports
 from mcp_core.sharing import StoreBreaker
 
 from ._redis_errors import ACL_CURE, Explanation, RedisFailure, explained
 from ._redis_url import RedisUrl
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+    from anyio.abc import ByteStream
     from coredis import Redis
     from coredis.connection import BaseConnection
 
@@ -40,6 +43,7 @@ __all__ = ["NOT_OPEN", "RedisClient"]
 Argument: TypeAlias = str | bytes | int
 
 _DEADLINE: Final = 2.0  # seconds for a command, with the connection and the log-in if need be
+_SHUT_RDWR: Final = 2  # of the module `socket`
 _COMMAND: Final = "command"  # all commands are one to the breaker
 NOT_OPEN: Final = (
     "the store in Redis is not open in this process; pass it to a server, which opens it while it"
@@ -81,6 +85,8 @@ class RedisClient:
         self._breaker = StoreBreaker()
         self._cause = ""  # of the last failure
         self._checked = False  # for risks, since it was opened
+        self._told_outage = False  # to the log
+        self._reports: StoreReports  # of the first runtime that has opened it
 
     def __repr__(self) -> str:
         return f"RedisClient({self.address!r}, name={self._name!r})"
@@ -124,8 +130,9 @@ class RedisClient:
             self._runtimes = []
             self._forget_connections()
         if not self._runtimes:
-            self._checked = False
+            self._checked = self._told_outage = False
             self._breaker = StoreBreaker()
+            self._reports = StoreReports(runtime)
         self._runtimes.append(runtime)
         try:
             yield self
@@ -240,7 +247,7 @@ class RedisClient:
                 [reply] = await self._send([command], link)
                 done = True
         except Exception as exc:  # noqa: BLE001 - coredis and what is below it raise anything
-            raise self._failed(exc) from None
+            raise self._failed(exc, connection) from None
         finally:
             self._readers.discard(connection)
             if done:
@@ -267,7 +274,8 @@ class RedisClient:
                 self._succeeded()
                 return result
         except Exception as exc:  # noqa: BLE001 - as above
-            raise self._failed(exc) from None
+            raise self._failed(exc, connection) from None
+        connection.hangs = True
         connection.close()
         raise self._note(_HANGS)
 
@@ -295,15 +303,17 @@ class RedisClient:
             raise RedisFailure(self._cause)
 
     def _succeeded(self) -> None:
-        if self._breaker.is_out:
-            self.runtime.warn(f"Redis at {self.address} responds again")
         self._breaker.succeeded(_COMMAND)
+        if self._told_outage:
+            self._told_outage = False
+            self.runtime.warn(f"Redis at {self.address} responds again")
 
-    def _failed(self, exc: Exception) -> Exception:
-        """Return what to raise for `exc`, which a command raised."""
+    def _failed(self, exc: Exception, connection: _RedisConnection) -> Exception:
+        """Return what to raise for `exc`, which a command by `connection` raised."""
         if not self.is_open:
             return RedisFailure("the store in Redis was closed meanwhile")
-        explanation = explained(exc)
+        # Another command has waited for longer than this one.
+        explanation = _HANGS if connection.hangs else explained(exc)
         if explanation.reconnects:
             self._close_connections()
         return self._note(explanation)
@@ -315,7 +325,7 @@ class RedisClient:
         else:
             self._cause = text
             if self._breaker.failed(_COMMAND, self.runtime.monotonic()):
-                self.runtime.warn(f"{text}. It is tried again once a second")
+                self._told_outage |= self._reports.warn(f"{text}. It is tried again once a second")
         return RedisFailure(text, is_final=explanation.is_final)
 
     def _without_secrets(self, text: str) -> str:
@@ -364,26 +374,29 @@ class RedisClient:
 
 
 class _RedisConnection:
-    """A connection, and the background task that it runs in. It is used once."""
+    """A connection, and the background task that it runs in. It is used once.
+
+    `hangs` is True if it was closed because a command had no response.
+    """
 
     def __init__(self, runtime: TaskRuntime) -> None:
         import anyio
 
+        self.hangs = False
         # A server that is cancelled still publishes and gives its number back. `opened` ends this.
         self._scope = anyio.CancelScope(shield=True)
         self._ready = runtime.new_event()
         self._link: BaseConnection | None = None
         self._error: Exception | None = None
         self._started = False
-        self._ended = False
+        self._is_closed = False
 
     @property
     def is_over(self) -> bool:
         """Whether it is lost, closed, or could not be made."""
-        if self._ended or self._scope.cancel_called:
-            return True
-        # It ends a little after its peer has closed it.
-        return self._link is not None and self._started and not self._link.usable
+        # A connection that its peer has closed ends a little later.
+        lost = self._started and self._link is not None and not self._link.usable
+        return lost or self._is_closed
 
     async def run(self, make: Callable[[], Awaitable[BaseConnection]]) -> None:
         """Connect, and stay until the connection is lost or `close` is called."""
@@ -395,7 +408,7 @@ class _RedisConnection:
         except Exception as exc:  # noqa: BLE001 - each task that waits for it raises it
             self._error = exc
         finally:
-            self._ended = True
+            self._is_closed = True
             self._ready.set()
             _close_buffers(self._link)
 
@@ -413,7 +426,24 @@ class _RedisConnection:
         return self._link
 
     def close(self) -> None:
-        self._scope.cancel()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        stream = None if self._link is None else self._link.stream
+        if stream is None or self._started:
+            self._scope.cancel()
+        else:
+            # During the log-in coredis would log a cancellation as an error, with a traceback.
+            _shut_down(stream)
+
+
+def _shut_down(stream: ByteStream) -> None:
+    """Let both directions of a stream end."""
+    from anyio.abc import SocketAttribute
+
+    raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - not Django's
+    with suppress(OSError):
+        raw.shutdown(_SHUT_RDWR)
 
 
 def _close_buffers(link: BaseConnection | None) -> None:

@@ -173,7 +173,9 @@ def _connection_error(exc: BaseException, name: str) -> Explanation | None:
         text = "it has closed the connection. It was restarted, or speaks TLS only (rediss://)"
         return Explanation(text, is_outage=True)
     if name in _CONNECTION_ERRORS or isinstance(exc, OSError):
-        text = f"it cannot be reached: {_said(causes[-1]) or type(causes[-1]).__name__}"
+        while exc.__cause__ is not None:
+            exc = exc.__cause__
+        text = f"it cannot be reached: {_said(exc) or type(exc).__name__}"
         return Explanation(text, is_outage=True)
     return None
 

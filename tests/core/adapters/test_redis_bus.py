@@ -101,16 +101,17 @@ def test_changes_while_redis_hangs_are_heard_after_it(
     run: Any, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing was lost, so nothing else counts as changed."""
-    monkeypatch.setattr(_redis_client, "_DEADLINE", 0.3)
 
     async def main() -> None:
         async with workers(redis) as (server, local, remote):
             server.changed(tools=True)
             await until(lambda: TOOLS in remote.found)
+            monkeypatch.setattr(_redis_client, "_DEADLINE", 0.3)
             redis.stop()
             server.changed(resource="u:1")
             assert Change(uri="u:1") in local.found
             await either.sleep(1)
+            monkeypatch.setattr(_redis_client, "_DEADLINE", 5.0)
             redis.go_on()
             await until(lambda: Change(uri="u:1") in remote.found)
             assert remote.everything == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import logging
 import os
 import ssl
 import time
@@ -34,9 +35,10 @@ HANGS = {b"XREAD": None}
 IMPORT = builtins.__import__
 
 
-@pytest.fixture(autouse=True)
-def _short_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_redis_client, "_DEADLINE", 0.15)
+@pytest.fixture
+def deadline(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return what sets the deadline of a command."""
+    return partial(monkeypatch.setattr, _redis_client, "_DEADLINE")
 
 
 def with_client(
@@ -104,7 +106,7 @@ def test_commands_of_a_pipeline_are_answered_in_order(run: Any) -> None:
         with_client(run, peer, main)
 
 
-def test_read_has_a_connection_of_its_own(run: Any) -> None:
+def test_read_has_a_connection_of_its_own(run: Any, deadline: Callable[[float], None]) -> None:
     """Commands go on while two reads wait, and a read that has ended leaves its connection."""
     entries = b"%1\r\n$1\r\ns\r\n*2\r\n" + b"".join(
         b"*2\r\n$3\r\n%b\r\n%b" % (id, bulk(*fields))
@@ -114,9 +116,11 @@ def test_read_has_a_connection_of_its_own(run: Any) -> None:
     with RedisPeer(lambda command: waits[command[0]]) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:
+            deadline(0.2)
             reads = [soon(runtime, partial(client.read, "s", "7-0", seconds=0.1)) for _ in "ab"]
             while len(peer.commands) < 2:
                 await pause(runtime)
+            deadline(5)
             assert await client.execute("GET", "a") == b"v"
             assert len(peer.hellos) == 3
             for read in reads:
@@ -232,7 +236,16 @@ def test_error_of_the_server_has_cause_and_cure(
         (None, "didn't respond within"),
     ],
 )
-def test_failed_log_in_has_cause_and_cure(hello: bytes | None, text: str, run: Any) -> None:
+def test_failed_log_in_has_cause_and_cure(
+    hello: bytes | None,
+    text: str,
+    run: Any,
+    deadline: Callable[[float], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """coredis itself logs no traceback of it, not even if the connection is given up."""
+    if hello is None:
+        deadline(0.1)
     with RedisPeer(hello=hello) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:
@@ -240,6 +253,8 @@ def test_failed_log_in_has_cause_and_cure(hello: bytes | None, text: str, run: A
                 await client.execute("PING")
 
         with_client(run, peer, main)
+    if hello != b"HTTP/1.1 400 Bad Request\r\n\r\n":
+        assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 def test_address_without_a_server_has_cause_and_cure(run: Any, tmp_path: Path) -> None:
@@ -258,15 +273,19 @@ def test_address_without_a_server_has_cause_and_cure(run: Any, tmp_path: Path) -
         with_client(run, address, main)
 
 
-def test_hanging_server_costs_one_deadline_a_command(run: Any) -> None:
+def test_hanging_server_costs_one_deadline_a_command(
+    run: Any, deadline: Callable[[float], None]
+) -> None:
     """After it the connection is given up: a late response reaches no other command."""
     with RedisPeer(lambda command: None) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:
+            deadline(0.1)
             began = time.monotonic()
             with pytest.raises(RedisFailure, match="didn't respond within"):
                 await client.execute("GET", "a")
             assert 0.1 < time.monotonic() - began < 5
+            deadline(5)
             peer.respond = lambda command: bulk(*command)
             assert await client.execute("GET", "b") == [b"GET", b"b"]
             assert len(peer.hellos) == 2

@@ -5,6 +5,7 @@ in the background.
 from __future__ import annotations
 
 import trio
+import trio.testing
 
 from mcp_core.adapters._redis_client import RedisClient
 from mcp_trio._tasks import TrioTaskRuntime
@@ -20,7 +21,7 @@ async def test_cancelled_server_still_sends_its_last_commands() -> None:
             assert await client.execute("PING") == b"OK"
             nursery.cancel_scope.cancel()
             with trio.CancelScope(shield=True):
-                await trio.sleep(0.02)
+                await trio.testing.wait_all_tasks_blocked()
                 assert await client.execute("PING") == b"OK"
                 assert len(peer.hellos) == 1
         await until(lambda: peer.connections == 0)

@@ -63,7 +63,6 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_redis_client, "_DEADLINE", 0.3)
     monkeypatch.setattr(_redis_store, "_READ_TIME", 0.3)
 
 
@@ -201,11 +200,14 @@ def test_killed_connections_lose_no_message(run: Any, server: RedisServer) -> No
 
 
 @pytest.mark.usefixtures("_short")
-def test_stopped_server_fails_each_command_in_time(run: Any, server: RedisServer) -> None:
+def test_stopped_server_fails_each_command_in_time(
+    run: Any, server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A message of that time may be heard once it goes on, and no other one is lost."""
 
     async def main(store: RedisStore, runtime: Any) -> None:
         place = await store.join("s")
+        monkeypatch.setattr(_redis_client, "_DEADLINE", 0.3)
         server.stop()
         try:
             for call in (
@@ -223,6 +225,7 @@ def test_stopped_server_fails_each_command_in_time(run: Any, server: RedisServer
             assert time.monotonic() - began < 0.2
         finally:
             server.go_on()
+        monkeypatch.setattr(_redis_client, "_DEADLINE", 5.0)
         runtime.clock.ahead += 1.1
         await store.publish(place.number, PROMPTS)
         heard: list[Any] = []
