@@ -251,6 +251,8 @@ def test_failed_log_in_has_cause_and_cure(
         async def main(client: RedisClient, runtime: Any) -> None:
             with pytest.raises(RedisFailure, match=text):
                 await client.execute("PING")
+            while peer.connections:
+                await pause(runtime)
 
         with_client(run, peer, main)
     if hello != b"HTTP/1.1 400 Bad Request\r\n\r\n":
