@@ -26,7 +26,6 @@ from ._redis_errors import ACL_CURE, Explanation, RedisFailure, explained
 from ._redis_url import RedisUrl
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from anyio.abc import ByteStream
@@ -441,7 +440,7 @@ def _shut_down(stream: ByteStream) -> None:
     """Let both directions of a stream end."""
     from anyio.abc import SocketAttribute
 
-    raw: socket.socket = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - not Django's
+    raw: Any = stream.extra(SocketAttribute.raw_socket)  # noqa: S610 - not Django's
     with suppress(OSError):
         raw.shutdown(_SHUT_RDWR)
 

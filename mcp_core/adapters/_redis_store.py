@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core._redis_calls import StreamPosition, unread
 from mcp_core.runtime.tasks._reports import StoreReports
+from mcp_core.runtime.tasks._runtime import TaskRuntime
 from mcp_core.sharing import (
     ChangesPublished,
     InvalidWorkerMessage,
@@ -29,12 +32,13 @@ from ._redis_client import NOT_OPEN, RedisClient
 from ._redis_errors import RedisFailure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Collection, Iterable
+    from collections.abc import Awaitable, Iterable
 
-    from mcp_core.runtime.tasks._runtime import TaskRuntime
     from mcp_core.sharing import WorkerMessage
 
     from ._redis_client import AnyRedis
+else:
+    AnyRedis = type_on_first_use("coredis", "Redis")
 
 __all__ = ["RedisStore"]
 
