@@ -368,7 +368,9 @@ class RedisClient:
             arguments = (location, pool.service_name, pool.is_primary)
         else:
             arguments = (pool.location,)
-        link: BaseConnection = pool.connection_class(*arguments, **pool.connection_kwargs)
+        # Times after which coredis would give up a read that waits.
+        settings = pool.connection_kwargs | {"stream_timeout": None, "max_idle_time": None}
+        link: BaseConnection = pool.connection_class(*arguments, **settings)
         return link
 
 

@@ -58,7 +58,7 @@ async def workers(redis: RedisServer) -> AsyncIterator[tuple[Server, HeardChange
         either.open_server(servers[0], stores[0]),
         either.open_server(servers[1], stores[1]),
     ):
-        yield servers[0], *heard
+        yield servers[0], heard[0], heard[1]
 
 
 async def until(ready: Callable[[], object]) -> None:

@@ -463,6 +463,25 @@ def test_settings_of_a_client_are_used(run: Any) -> None:
         run(main)
 
 
+def test_timeouts_of_a_client_end_no_read(run: Any) -> None:
+    """The read has waited for longer than a command of that client may."""
+
+    def respond(command: list[bytes]) -> bytes:
+        time.sleep(0.15)
+        return b"_\r\n"
+
+    with RedisPeer(respond) as peer:
+        limits: Any = {"stream_timeout": 0.05, "max_idle_time": 0.1}
+        made: Any = coredis.Redis("127.0.0.1", peer.port, **limits)
+        client = RedisClient(made, "a")
+
+        async def main(runtime: Any) -> None:
+            async with client.opened(runtime):
+                assert await client.read("s", "0-0", seconds=1) == []
+
+        run(main)
+
+
 def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
     """The address that a fake of a Sentinel names is used, and has to be a primary."""
     role = bulk(b"master")
