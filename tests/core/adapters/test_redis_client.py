@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import ssl
+import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -467,7 +468,7 @@ def test_timeouts_of_a_client_end_no_read(run: Any) -> None:
     """The read has waited for longer than a command of that client may."""
 
     def respond(command: list[bytes]) -> bytes:
-        time.sleep(0.15)
+        threading.Event().wait(0.15)
         return b"_\r\n"
 
     with RedisPeer(respond) as peer:
