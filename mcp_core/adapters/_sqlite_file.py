@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
-from mcp_core.tasks._layout import join_record, split_record
 from mcp_core.tasks._leases import LeaseObserver, WorkerLease
+from mcp_core.tasks._record import join_record, split_record
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,8 +14,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
-from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
+from mcp_core.protocol.jsonrpc._codec import InvalidPayload, check_object, encode, reader
 from mcp_core.types import ClientCapabilities, ErrorData, Implementation, InputRequest, TaskStatus
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ __all__ = [
     "TaskRecord",
     "decode_record",
     "encode_record",
+    "join_record",
     "new_task_id",
     "quota_key",
+    "split_record",
 ]
 
 # The statuses of a task that has ended.
@@ -293,6 +296,31 @@ def decode_record(data: bytes) -> TaskRecord:
     if error:
         raise InvalidPayload(error)
     return record
+
+
+def split_record(record: TaskRecord) -> tuple[bytes, bytes | None]:
+    """Return the encoded record without its result, and the result or None."""
+    if record.result is UNSET:
+        return encode_record(record), None
+    return encode_record(replace(record, result=UNSET)), bytes(record.result)
+
+
+def join_record(data: bytes, result: bytes | None) -> TaskRecord:
+    """Return the record of which `split_record` returned the parts.
+
+    Raises:
+        InvalidPayload: the data isn't a record, or the result isn't its JSON object.
+    """
+    record = decode_record(data)
+    if result is None:
+        return record
+    try:
+        check_object(result)  # it is sent to clients as it is
+    except ValueError as exc:
+        raise InvalidPayload(f"the result is {exc}") from None
+    if record.status != "completed":
+        raise InvalidPayload(f"a task that is {record.status} has a result")
+    return replace(record, result=Raw(result))
 
 
 def _find_error(record: TaskRecord) -> str:

@@ -23,8 +23,10 @@ from mcp_core.tasks import (
     decode_record,
     encode_record,
 )
-from mcp_core.tasks._record import new_task_id, quota_key
+from mcp_core.tasks._record import join_record, new_task_id, quota_key, split_record
 from mcp_trio.oracle.strategies._values import encoded, example, json_objects, structs, texts
+from tests.core.tasks.store_contract import completed, same
+from tests.core.tasks.store_contract import new_record as working_record
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
@@ -359,3 +361,11 @@ def test_quota_without_shares_is_everything() -> None:
     assert (quota.per_key, quota.key_bytes) == (10_000, 64 * MIB)
     smallest = TaskLimits(total=1).quota(quota_key("", "there"), durable=False)
     assert smallest.per_key == 1
+
+
+@pytest.mark.parametrize("record", [working_record(), completed(working_record())])
+def test_record_is_split_and_joined(record: TaskRecord) -> None:
+    data, result = split_record(record)
+    assert (result is None) == (record.status == "working")
+    assert b"content" not in data
+    assert same(join_record(data, result), record)
