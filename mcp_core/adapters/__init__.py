@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._recorder import Recording as Recording
     from ._recorder import StreamRecorder as StreamRecorder
     from ._redis_store import RedisStore as RedisStore
+    from ._redis_tasks import RedisTaskStore as RedisTaskStore
     from ._sqlite import SqliteTaskStore as SqliteTaskStore
     from ._trace_directory import TraceDirectory as TraceDirectory
 
@@ -29,6 +30,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "RedisStore",
+    "RedisTaskStore",
     "SqliteTaskStore",
     "StreamRecorder",
     "TraceDirectory",
@@ -45,6 +47,7 @@ _MODULES = {
         "StreamRecorder",
     ),
     "._redis_store": ("RedisStore",),
+    "._redis_tasks": ("RedisTaskStore",),
     "._sqlite": ("SqliteTaskStore",),
     "._trace_directory": ("TraceDirectory",),
 }

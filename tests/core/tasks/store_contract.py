@@ -40,7 +40,16 @@ if TYPE_CHECKING:
 
     from mcp_core.tasks import TaskStore
 
-__all__ = ["CONTRACT", "Stores", "check_steps", "new_record", "quota", "run_check", "steps"]
+__all__ = [
+    "CONTRACT",
+    "Stores",
+    "check_steps",
+    "comparable",
+    "new_record",
+    "quota",
+    "run_check",
+    "steps",
+]
 
 LIMITS: Final = TaskLimits()
 NOW: Final = 1_800_000_000.0
@@ -135,10 +144,10 @@ def same(one: TaskRecord | None, two: TaskRecord | None) -> bool:
     """Return True if the records are equal. `Raw` has no equality of its own."""
     if one is None or two is None:
         return one is two
-    return _comparable(one) == _comparable(two)
+    return comparable(one) == comparable(two)
 
 
-def _comparable(record: TaskRecord) -> list[object]:
+def comparable(record: TaskRecord) -> list[object]:
     values: list[object] = []
     for name in record.__struct_fields__:
         value = getattr(record, name)
