@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from mcp_core._on_first_use import type_on_first_use
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mcp_core.sharing import WorkerMessage
 
     from ._redis_client import AnyRedis
+    from ._redis_tasks import RedisTaskStore
 else:
     AnyRedis = type_on_first_use("coredis", "Redis")
 
@@ -97,6 +99,16 @@ class RedisStore:
 
     def __repr__(self) -> str:
         return f"RedisStore({self._client.address!r}, name={self._name!r})"
+
+    @cached_property
+    def tasks(self) -> RedisTaskStore:
+        """The store of tasks, for `Tasks(store=)`. It has the same connections and name.
+
+        It is opened by itself, with or without this one.
+        """
+        from ._redis_tasks import RedisTaskStore  # on first use: not all workers have tasks
+
+        return RedisTaskStore(self._client, self._name)
 
     @asynccontextmanager
     async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[RedisStore]:

@@ -105,10 +105,13 @@ class RedisTaskStore:
         keys = runtime.keys
         if keys is None:
             raise TaskStoreError(_NO_KEYS)
+        if not self._client.is_open:
+            self._runtimes = []  # perhaps those of the process that this one was forked from
         async with self._client.opened(runtime):
             signing = _Signing(keys, self._name)
             try:
                 await self._claim(signing)
+                await self._client.check_server(*self._layout.probes())
             except RedisFailure as exc:
                 if exc.is_final:
                     raise TaskStoreError(str(exc)) from exc
@@ -328,7 +331,7 @@ class RedisTaskStore:
             raise TaskStoreError(str(exc)) from exc
 
     def _check_open(self) -> None:
-        if not self._runtimes:
+        if not (self._runtimes and self._client.is_open):
             raise RuntimeError(NOT_OPEN)
 
 

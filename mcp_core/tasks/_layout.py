@@ -31,7 +31,7 @@ from __future__ import annotations
 from hashlib import blake2b, sha1
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mcp_core._redis_calls import APPEND, RedisCall, key_prefix
+from mcp_core._redis_calls import APPEND, RedisCall, key_prefix, probe
 
 from ._leases import WorkerLease
 
@@ -281,6 +281,32 @@ return ARGV[1]
 """
 
 
+# The commands of the scripts with words that have no effect on a key that isn't there, or one that
+# the last of them undoes.
+_PROBED: Final = (
+    ("EXISTS",),
+    ("GET",),
+    ("SET", "1", "XX"),
+    ("HGET", "f"),
+    ("HMGET", "f"),
+    ("HGETALL",),
+    ("HDEL", "f"),
+    ("ZCARD",),
+    ("ZRANK", "m"),
+    ("ZRANGE", "0", "0"),
+    ("ZRANGEBYSCORE", "0", "0"),
+    ("ZADD", "XX", "1", "m"),
+    ("ZREM", "m"),
+    ("XREVRANGE", "+", "-", "COUNT", "1"),
+    ("XADD", "NOMKSTREAM", "*", "m", ""),
+    ("EXPIRE", "1"),
+    ("PEXPIREAT", "1"),
+    ("HSET", "f", "1"),
+    ("HINCRBY", "f", "1"),
+    ("DEL",),
+)
+
+
 class StoredRecord(NamedTuple):
     """What is stored of a record: it as bytes, without its result, and the result or None."""
 
@@ -467,6 +493,14 @@ class RedisLayout:
         It returns `mark`, or what is stored if that is neither missing nor `known`.
         """
         return RedisCall(_CLAIM, (self.mark,), (mark, known))
+
+    def probes(self) -> tuple[RedisCall, list[tuple[str, ...]]]:
+        """Return a call that tries the scripts' commands, and the other commands that are used.
+
+        None has an effect. The call returns the names of those that an ACL forbids.
+        """
+        key = f"{self._prefix}task-probe"
+        return probe(key, _PROBED), [("XREAD", "COUNT", "1", "STREAMS", key, "0-0")]
 
     def _places(self, member: str) -> tuple[str, str]:
         return self.record_key(member), self._owner_key(member.partition(":")[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from mcp_core.tasks import TaskKey
+from mcp_core.tasks import TaskKey, _layout
 from mcp_core.tasks._layout import RedisLayout, StoredRecord, member_of, stored_leases
 from mcp_core.tasks._leases import WorkerLease
 from tests.core.tasks.store_contract import MANY, new_record
@@ -44,3 +46,10 @@ def test_leases_are_read_and_others_are_left_out() -> None:
         (WorkerLease("w1", 7, 30.0), 1, b"1 7 30.0"),
         (WorkerLease("w2", 0, 0.0), 2, b"2 0 0"),
     ]
+
+
+def test_every_command_of_the_scripts_is_probed() -> None:
+    """So that an ACL which forbids one is found at the start, and not with the first task."""
+    scripts = "".join(value for value in vars(_layout).values() if isinstance(value, str))
+    used = set(re.findall(r"redis\.p?call\(\s*'(\w+)'", scripts)) - {"TIME"}  # without a key
+    assert used == {command for command, *_ in _layout._PROBED}
