@@ -1,9 +1,11 @@
-"""Servers with tasks in one SQLite file, which are killed at random moments.
+"""Servers with tasks in one SQLite file or Redis, which are killed at random moments.
 
-`python -m tests.task_play.kills serve FILE trio` is such a server, on stdin and stdout. A client
-keeps some tasks under way, kills the server with SIGKILL and starts the next one on the same file:
+`python -m tests.task_play.kills serve PLACE trio` is such a server, on stdin and stdout. A client
+keeps some tasks under way, kills the server with SIGKILL and starts the next one at the same place:
 
-    python -m tests.task_play.kills loop FILE [--kills N] [--seed N] [--driver trio|asyncio]
+    python -m tests.task_play.kills loop PLACE [--kills N] [--seed N] [--driver trio|asyncio]
+
+A place is a file, or the URL of a Redis server (`redis://`), where it uses one deployment's keys.
 
 Every task has to end with one outcome, which never changes, and no response is requested twice.
 """
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import trio
 
-from mcp_core.adapters import SqliteTaskStore
+from mcp_core.adapters import RedisStore, SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.tasks import TaskLimits
 from tests.task_play.lab import Name
@@ -28,6 +30,8 @@ from tests.task_play.wires import E, LineClient, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from mcp_core.tasks import TaskStore
 
 __all__ = ["KillLoop", "ServerProcess", "served_process"]
 
@@ -38,8 +42,15 @@ IN_FLIGHT: Final = 4  # tasks that are under way
 _LIFE: Final = 0.6  # seconds of a server, at most: twice the lease, so that it takes tasks over
 
 
-def make_server(path: str) -> Server:
-    server = Server("killed", tasks=Tasks(store=SqliteTaskStore(path), limits=LIMITS))
+def store_at(place: str) -> TaskStore:
+    if place.startswith("redis://"):
+        return RedisStore(place, name="killed").tasks
+    return SqliteTaskStore(place)
+
+
+def make_server(place: str) -> Server:
+    tasks = Tasks(store=store_at(place), limits=LIMITS)
+    server = Server("killed", tasks=tasks, state_keys={"a": b"k" * 32})
 
     async def interview(context: Context, name: str) -> str:
         """Ask twice, with pauses. The result names the process that has run to the end."""
@@ -89,10 +100,10 @@ class ServerProcess(LineClient):
 
 @asynccontextmanager
 async def served_process(
-    path: str, driver: str = "trio", version: str = E
+    place: str, driver: str = "trio", version: str = E
 ) -> AsyncIterator[ServerProcess]:
-    """Start a server on the file `path`. It is killed at the end, if it still runs."""
-    command = [sys.executable, "-m", "tests.task_play.kills", "serve", path, driver]
+    """Start a server with its tasks at `place`. It is killed at the end, if it still runs."""
+    command = [sys.executable, "-m", "tests.task_play.kills", "serve", place, driver]
     pipes: Any = {"stdin": -1, "stdout": -1, "stderr": -1}
     child = await trio.lowlevel.open_process(command, **pipes)
     stdin, stdout, stderr = child.stdin, child.stdout, child.stderr
@@ -126,23 +137,23 @@ class KillLoop:
         outcomes: the text of the results, by task id.
     """
 
-    def __init__(self, path: str, seed: int, driver: str = "trio") -> None:
+    def __init__(self, place: str, seed: int, driver: str = "trio") -> None:
         self.random = random.Random(seed)
         self.created: dict[str, str] = {}
         self.answered: dict[str, set[str]] = {}
         self.outcomes: dict[str, str] = {}
-        self._path = path
+        self._place = place
         self._driver = driver
 
     async def run(self, kills: int) -> None:
         for _ in range(kills):
-            async with served_process(self._path, self._driver) as client:
+            async with served_process(self._place, self._driver) as client:
                 if self.random.random() < 0.9:  # or it is killed while it starts
                     await client.request("tools/list")
                 with trio.move_on_after(self.random.uniform(0, _LIFE)):
                     await self._drive(client)
                 await client.kill()
-        async with served_process(self._path, self._driver) as client:
+        async with served_process(self._place, self._driver) as client:
             with trio.fail_after(60):
                 while len(self.outcomes) < len(self.created):
                     await self._look(client)
@@ -187,10 +198,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Kill servers that run tasks.")
     commands = parser.add_subparsers(required=True, dest="command")
     serve = commands.add_parser("serve")
-    serve.add_argument("path")
+    serve.add_argument("place")
     serve.add_argument("driver", choices=["trio", "asyncio"])
     loop = commands.add_parser("loop")
-    loop.add_argument("path")
+    loop.add_argument("place")
     loop.add_argument("--kills", type=int, default=20)
     loop.add_argument("--seed", type=int, default=random.randrange(2**32))
     loop.add_argument("--driver", choices=["trio", "asyncio"], default="trio")
@@ -199,13 +210,13 @@ def main() -> None:
         if given.driver == "trio":
             from mcp_trio import run
 
-            run(make_server(given.path))
+            run(make_server(given.place))
         else:
             from mcp_asyncio_shim import run as run_on_asyncio
 
-            run_on_asyncio(make_server(given.path))
+            run_on_asyncio(make_server(given.place))
         return
-    kills = KillLoop(given.path, given.seed, given.driver)
+    kills = KillLoop(given.place, given.seed, given.driver)
     print(f"seed {given.seed}")
     trio.run(kills.run, given.kills)
     print(f"{given.kills} kills, {len(kills.outcomes)} tasks, each with one outcome")
