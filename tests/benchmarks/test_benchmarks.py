@@ -150,6 +150,14 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 ),
             ],
         ),
+        pytest.param(
+            "bench_redis_tasks.py",
+            ["--rounds", "1", "--creates", "64"],
+            {f"redis_{figure}_{number}" for figure in ("create_us", "ratio") for number in (1, 64)},
+            marks=pytest.mark.skipif(
+                shutil.which("redis-server") is None, reason="needs redis-server"
+            ),
+        ),
         (
             "bench_recording.py",
             ["--rounds", "1", "--messages", "200", "--calls", "20"],
