@@ -19,6 +19,7 @@ import socket
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha1
 from statistics import median
 from time import perf_counter, sleep
@@ -26,21 +27,25 @@ from typing import TYPE_CHECKING
 
 import coredis
 import trio
-from bench_tasks import AT_ONCE, BOUNDLESS, create_all, records
 
 from mcp_core.adapters import RedisStore
 from mcp_core.protocol.input_requests._request_state import KeyRing
+from mcp_core.tasks import TaskQuota, TaskRecord
 from mcp_core.tasks._layout import RedisLayout, member_of
 from mcp_core.tasks._signed_records import PURPOSE, RecordSigner
 from mcp_trio._tasks import TrioTaskRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from mcp_core._redis_calls import RedisCall
 
 KEYS = KeyRing({"a": b"k" * 32})
 NAME = "bench"
+NOW = 1_800_000_000.0
+AT_ONCE = 64
+PLENTY = 1_000_000_000
+BOUNDLESS = TaskQuota(per_key=PLENTY, total=PLENTY, key_bytes=PLENTY, total_bytes=PLENTY)
 
 
 @contextmanager
@@ -63,25 +68,41 @@ def redis_server(program: str) -> Iterator[str]:
                 server.kill()
 
 
-def calls(count: int) -> list[RedisCall]:
-    """Return the calls that the store would make to create that many tasks."""
+def records(count: int) -> list[TaskRecord]:
+    """Return that many records of new tasks, 100 for each owner."""
+    return [
+        TaskRecord(
+            id=f"{number:032x}",
+            owner=f"{number // 100:064x}",
+            created=NOW,
+            updated=NOW,
+            ttl=3600.0,
+            tool="research",
+            revision="2026-07-28",
+            worker="0123456789abcdef",
+        )
+        for number in range(count)
+    ]
+
+
+def calls(to_create: Iterable[TaskRecord]) -> list[RedisCall]:
+    """Return the calls that the store would make to create these tasks."""
     layout = RedisLayout(NAME)
     signer = RecordSigner(KEYS.signing_keys(PURPOSE), NAME)
     found = []
-    for record in records(count):
+    for record in to_create:
         stored = signer.encode(record, layout.record_key(member_of(record.key)))
         found.append(layout.create(record, stored, limits=BOUNDLESS))
     return found
 
 
-async def call_all(client: coredis.Redis[bytes], made: Iterable[RedisCall], at_once: int) -> float:
-    """Return the seconds that `at_once` callers need for all calls."""
-    waiting = iter(made)
+async def time_all(steps: Iterable[Callable[[], Awaitable[object]]], at_once: int) -> float:
+    """Return the seconds that `at_once` tasks need for all steps."""
+    waiting = iter(steps)
 
     async def work() -> None:
-        for call in waiting:
-            digest = sha1(call.script.encode(), usedforsecurity=False).hexdigest()
-            assert await client.evalsha(digest, call.keys, call.arguments) == b"created"
+        for step in waiting:
+            await step()
 
     start = perf_counter()
     async with trio.open_nursery() as nursery:
@@ -92,22 +113,28 @@ async def call_all(client: coredis.Redis[bytes], made: Iterable[RedisCall], at_o
 
 async def time_both(url: str, creates: int, rounds: int, at_once: int) -> tuple[float, float]:
     """Return the seconds of one create, and the ratio of bare to ours."""
-    made, to_create = calls(creates), records(creates)
+    to_create = records(creates)
+    made = calls(to_create)
+    digest = sha1(made[0].script.encode(), usedforsecurity=False).hexdigest()
     turns = []
     store = RedisStore(url, name=NAME).tasks
     async with trio.open_nursery() as nursery, coredis.Redis.from_url(url) as client:
         runtime = TrioTaskRuntime(nursery)
         runtime.keys = KEYS
+        bare = [partial(client.evalsha, digest, call.keys, call.arguments) for call in made]
+        ours = [partial(store.create, record, limits=BOUNDLESS) for record in to_create]
         await client.flushdb()
         async with store.opened(runtime):
-            await create_all(store, to_create[:1], 1)  # the server has the script
+            await ours[0]()  # the server has the script
             for _ in range(rounds):
                 await client.flushdb()
-                bare = await call_all(client, made, at_once)
+                first = await time_all(bare, at_once)
+                assert len(await client.keys("*:task:*")) == creates
                 await client.flushdb()
-                turns.append((await create_all(store, to_create, at_once), bare))
+                turns.append((await time_all(ours, at_once), first))
+                assert len(await client.keys("*:task:*")) == creates
         nursery.cancel_scope.cancel()
-    return median(ours for ours, _ in turns) / creates, median(bare / ours for ours, bare in turns)
+    return median(one for one, _ in turns) / creates, median(two / one for one, two in turns)
 
 
 def main() -> None:

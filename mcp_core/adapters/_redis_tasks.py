@@ -25,7 +25,7 @@ from mcp_core.tasks._signed_records import PURPOSE, LaterForm, RecordSigner
 from ._redis_errors import RedisFailure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from mcp_core._redis_calls import RedisCall
     from mcp_core.protocol.input_requests._request_state import KeyRing
@@ -42,7 +42,7 @@ _CHANGES: Final = "changes of tasks"  # the purpose of the keys that sign messag
 _WAIT: Final = 5.0
 _READ_AGAIN: Final = 1.0
 _AT_ONCE: Final = 1_000  # changes of one read
-# What the keys sign so that others recognize them.
+# The keys sign this, so that workers recognize them.
 _MARK: Final = b"these keys sign the tasks"
 _DAMAGED: Final = "Redis has a record that is no task of this server"
 _NO_KEYS: Final = (
@@ -53,7 +53,7 @@ _NO_KEYS: Final = (
 
 
 class _Signing:
-    """What the keys of a server sign. `is_claimed` is True once no others are in use."""
+    """The signers of a server's keys. `is_claimed` is True once no other keys are in use."""
 
     def __init__(self, ring: KeyRing, name: str) -> None:
         self.keys = ring.signing_keys(PURPOSE)
@@ -178,7 +178,7 @@ class RedisTaskStore:
                 raise KeyError(after)
             members = [member_of(TaskKey(owner, _text(id))) for id in ids]
             records = [record for record in await self._read(members) if record is not None]
-            # What is no record must not make the page look like the last one.
+            # A damaged record must not make the page look like the last one.
             if len(records) >= size or len(ids) < wanted:
                 return records[:size]
             wanted += len(ids) - len(records)
@@ -225,10 +225,11 @@ class RedisTaskStore:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[TaskKey | None]]:
-        position = await self.last_change()
-        yield _ChangedKeys(self, self._runtimes[-1], position)
+        position = await self._last_change()
+        runtime = self._runtimes[-1]
+        yield _ChangedKeys(runtime, position, self._read_changes, self._last_change)
 
-    async def last_change(self) -> StreamPosition:
+    async def _last_change(self) -> StreamPosition:
         """Return the place after the last change.
 
         Raises:
@@ -236,7 +237,7 @@ class RedisTaskStore:
         """
         return StreamPosition.of(await self._run(last_entry(self._layout.changes)))
 
-    async def read_changes(
+    async def _read_changes(
         self, position: StreamPosition
     ) -> tuple[StreamPosition, list[TaskKey | None]]:
         """Wait some seconds for changes after `position`. Return the next one, and their keys.
@@ -253,7 +254,7 @@ class RedisTaskStore:
         except RedisFailure as exc:
             raise TaskStoreError(str(exc)) from exc
         if not entries:
-            last = await self.last_change()
+            last = await self._last_change()
             return (position, []) if last >= position else (last, [None])
         position, messages = unread(position, entries)
         return position, [key for message in messages for key in self._changed(message)]
@@ -279,9 +280,9 @@ class RedisTaskStore:
     async def _read(
         self, members: Sequence[str], *, results: bool = False, expired: bool = False
     ) -> list[TaskRecord | None]:
-        """Return the records of `members`, and None for what is none, which is removed.
+        """Return the records of `members`, and None for a damaged one, which is removed.
 
-        A record of a later form stays, unless it is `expired`. `members` are from a set, unless
+        One of a later form stays, unless it is `expired`. `members` are from a set, unless
         `results` are wanted.
         """
         if not members:
@@ -339,16 +340,23 @@ class _ChangedKeys:
     """The iterator of a `watch`: it waits in Redis itself, so that no task runs beside its reader.
 
     Args:
-        store: where to read.
+        runtime: waits while Redis cannot be reached.
         position: where to begin.
+        read: waits for changes after a position, and returns the next one and their keys.
+        last: returns the place after the last change.
     """
 
     def __init__(
-        self, store: RedisTaskStore, runtime: TaskRuntime, position: StreamPosition
+        self,
+        runtime: TaskRuntime,
+        position: StreamPosition,
+        read: Callable[[StreamPosition], Awaitable[tuple[StreamPosition, list[TaskKey | None]]]],
+        last: Callable[[], Awaitable[StreamPosition]],
     ) -> None:
-        self._store = store
         self._runtime = runtime
         self._position = position
+        self._read_after = read
+        self._last = last
         self._keys: dict[TaskKey | None, None] = {}
         self._failed = False
 
@@ -370,10 +378,10 @@ class _ChangedKeys:
     async def _read(self) -> list[TaskKey | None]:
         if self._failed:
             # As after a gap: a replica that has taken over uses the numbers of lost entries again.
-            self._position = await self._store.last_change()
+            self._position = await self._last()
             self._failed = False
             return [None]
-        self._position, keys = await self._store.read_changes(self._position)
+        self._position, keys = await self._read_after(self._position)
         return [None] if None in keys else keys
 
 
@@ -382,5 +390,5 @@ def _limit(reply: bytes) -> TaskLimitName:
 
 
 def _text(member: bytes) -> str:
-    # One that isn't UTF-8 is none of ours: it becomes one that has no record.
+    # Others have written one that isn't UTF-8. It becomes one that has no record.
     return member.decode(errors="replace")

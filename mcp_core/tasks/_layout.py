@@ -308,7 +308,7 @@ _PROBED: Final = (
 
 
 class StoredRecord(NamedTuple):
-    """What is stored of a record: it as bytes, without its result, and the result or None."""
+    """A record as it is stored: as bytes without its result, and the result or None."""
 
     data: bytes
     result: bytes | None
@@ -439,10 +439,10 @@ class RedisLayout:
         return RedisCall(_REMOVE, tuple(keys), tuple(arguments))
 
     def discard(self, strays: Iterable[tuple[str, bytes | None]]) -> RedisCall:
-        """Return the call that removes what is no record, or has no record any more.
+        """Return the call that removes damaged records, and members of sets without a record.
 
-        `strays` are what the sets know each by, and what was read as the record: something that was
-        written meanwhile stays.
+        `strays` are a member of a set, and the bytes that were read as its record, if any. A record
+        that was written meanwhile stays.
         """
         keys = [self._all, self._running, self._usage, self._sizes]
         arguments: list[str | bytes] = []

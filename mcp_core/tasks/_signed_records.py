@@ -34,18 +34,18 @@ _FORM: Final = 1
 _SIGNATURE_SIZE: Final = 32  # bytes
 
 
-class _Body(Struct, omit_defaults=True):
+class _SignedBody(Struct, omit_defaults=True):
     form: int
     record: Raw
     result: str = ""  # the digest of the result, which is kept apart; "" if there is none
 
 
-class _Form(Struct):
+class _BodyForm(Struct):
     form: int
 
 
-_read_form = reader(_Form)
-_read_body = reader(_Body)
+_read_form = reader(_BodyForm)
+_read_body = reader(_SignedBody)
 
 
 class LaterForm(InvalidPayload):
@@ -68,14 +68,14 @@ class RecordSigner:
         return f"<RecordSigner of {self._deployment.decode()!r}>"
 
     def encode(self, record: TaskRecord, key: str) -> StoredRecord:
-        """Return what is stored of `record`, signed.
+        """Return `record` as it is stored.
 
         Args:
             record: the record.
             key: the key in the store.
         """
         data, result = split_record(record)
-        body = encode(_Body(_FORM, Raw(data), _digest(result)))
+        body = encode(_SignedBody(_FORM, Raw(data), _digest(result)))
         return StoredRecord(self._keys.sign(self._signed(body, key)) + body, result)
 
     def decode(self, data: bytes, key: str) -> TaskRecord:
@@ -98,7 +98,7 @@ class RecordSigner:
             raise InvalidPayload("its result is missing, or isn't the one that was signed")
         return join_record(bytes(body.record), result)
 
-    def _verified(self, data: bytes, key: str) -> _Body:
+    def _verified(self, data: bytes, key: str) -> _SignedBody:
         signature, body = data[:_SIGNATURE_SIZE], data[_SIGNATURE_SIZE:]
         if not self._keys.verify(self._signed(body, key), signature):
             raise InvalidPayload(

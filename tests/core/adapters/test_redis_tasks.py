@@ -37,6 +37,7 @@ from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from pathlib import Path
 
     from mcp_core._redis_calls import RedisCall
     from mcp_core.tasks import TaskKey, TaskRecord
@@ -48,14 +49,15 @@ pytestmark = pytest.mark.process
 KEYS = KeyRing({"a": b"a" * 32})
 
 
+DURABLE = ("--appendonly", "yes", "--appendfsync", "no")  # it keeps all over a restart
+
+
 @pytest.fixture(scope="module", params=PROGRAMS)
 def started(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisServer]:
     directory = tmp_path_factory.mktemp("redis")
-    with RedisServer(
-        directory, request.param, "--appendonly", "yes", "--appendfsync", "no"
-    ) as server:
+    with RedisServer(directory, request.param, *DURABLE) as server:
         yield server
 
 
@@ -63,6 +65,13 @@ def started(
 def server(started: RedisServer) -> RedisServer:
     started.run("FLUSHALL")
     return started
+
+
+@pytest.fixture(params=PROGRAMS)
+def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RedisServer]:
+    """Yield a server that the test may restart."""
+    with RedisServer(tmp_path, request.param, *DURABLE) as server:
+        yield server
 
 
 class ContractStore(RedisTaskStore):
@@ -307,7 +316,7 @@ def test_older_record_that_is_put_back_is_changed_by_its_own_number_only(
 
 
 def test_sets_that_others_have_written_run_nothing_again(server: RedisServer) -> None:
-    """A task that has ended isn't lost, and what is no task is forgotten."""
+    """A task that has ended isn't lost, and members without a record are forgotten."""
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.create(RECORD, **MANY)
@@ -328,7 +337,7 @@ def test_sets_that_others_have_written_run_nothing_again(server: RedisServer) ->
     assert play(server, scene) == []
 
 
-def test_message_that_others_have_written_wakes_nobody(server: RedisServer) -> None:
+def test_message_that_others_have_written_wakes_no_one(server: RedisServer) -> None:
     """The entries between ours are a gap, or garbage, and the changes after them arrive."""
     stream = "mcp:{lab}:task-changes"
 
@@ -442,8 +451,11 @@ async def woken(watch: AsyncIterator[TaskKey | None], key: TaskKey) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_outages_lose_no_record_and_no_wake(run: Callable[..., None], server: RedisServer) -> None:
+def test_outages_lose_no_record_and_no_wake(
+    run: Callable[..., None], own_server: RedisServer
+) -> None:
     """A restart, cut connections, a server that hangs, and one that was stopped for a while."""
+    server = own_server
 
     async def main(runtime: StoreRuntime) -> None:
         runtime.keys = KEYS
@@ -473,7 +485,7 @@ def test_outages_lose_no_record_and_no_wake(run: Callable[..., None], server: Re
 
                 server.stop()
                 try:
-                    with anyio.fail_after(10), pytest.raises(TaskStoreError, match="2 s"):
+                    with anyio.fail_after(PATIENCE), pytest.raises(TaskStoreError, match="2 s"):
                         await store.get(record.key)
                 finally:
                     server.go_on()
@@ -523,17 +535,15 @@ def test_stream_that_begins_anew_at_an_earlier_time_is_a_gap(
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_server_may_start_before_redis(run: Callable[..., None], server: RedisServer) -> None:
+def test_server_may_start_before_redis(run: Callable[..., None], own_server: RedisServer) -> None:
     async def main(runtime: StoreRuntime) -> None:
         runtime.keys = KEYS
-        server.kill()
-        store = new_store(server)
-        try:
-            async with store.opened(runtime):
-                with pytest.raises(TaskStoreError, match="refuses connections"):
-                    await store.create(RECORD, **MANY)
-        finally:
-            server.start()
+        own_server.kill()
+        store = new_store(own_server)
+        async with store.opened(runtime):
+            with pytest.raises(TaskStoreError, match="refuses connections"):
+                await store.create(RECORD, **MANY)
+        own_server.start()
         assert runtime.warnings[0].startswith("tasks cannot be stored yet: Redis at")
         async with store.opened(runtime):
             await store.create(RECORD, **MANY)
@@ -621,6 +631,7 @@ def test_lost_worker_that_renews_meanwhile_is_not_forgotten(server: RedisServer)
 
 
 def test_acl_that_forbids_a_command_is_said_at_the_start(server: RedisServer) -> None:
+    """Without a task. A user whose ACL allows them all leaves nothing behind by the trial."""
     server.run(
         "ACL", "SETUSER", "worker", "on", ">pw", "~mcp:{lab}:*", "+@all", "-zrank", "-@admin"
     )
