@@ -1,0 +1,221 @@
+"""The store of tasks beside a Redis that a test plays. `test_redis_tasks.py` has a real one."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.adapters import RedisTaskStore
+from mcp_core.adapters._redis_errors import RedisFailure
+from mcp_core.protocol.input_requests._request_state import KeyRing
+from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
+from tests.core.tasks.runtimes import RUNS, run_trio
+from tests.core.tasks.store_contract import MANY, completed, new_record, quota
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from mcp_core._redis_calls import RedisCall
+    from tests.core.tasks.runtimes import StoreRuntime
+
+KEYS = KeyRing({"a": b"a" * 32})
+OUTAGE = RedisFailure("Redis at there: it hangs")
+
+
+class PlayedRedis:
+    """A client whose replies a test has written: an exception is raised.
+
+    Attributes:
+        replies: to `run`, in order.
+        reads: to `read`.
+        calls: the calls that `run` got.
+        after: the positions that `read` got.
+    """
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies = [b"", *replies]
+        self.reads: list[Any] = []
+        self.calls: list[RedisCall] = []
+        self.after: list[str] = []
+        self.is_open = False
+
+    @asynccontextmanager
+    async def opened(self, runtime: StoreRuntime) -> AsyncIterator[PlayedRedis]:
+        self.is_open = True
+        try:
+            yield self
+        finally:
+            self.is_open = False
+
+    async def check_server(self, probe: RedisCall, commands: object) -> None:
+        assert probe.keys == ("mcp:{lab}:task-probe",)
+
+    async def run(self, call: RedisCall) -> Any:
+        self.calls.append(call)
+        if call.keys == ("mcp:{lab}:task-keys",) and self.replies[0] == b"":
+            self.replies.pop(0)
+            return call.arguments[0]
+        return _played(self.replies)
+
+    async def read(self, stream: str, after: str, *, seconds: float, size: int) -> Any:
+        assert stream == "mcp:{lab}:task-changes"
+        self.after.append(after)
+        return _played(self.reads)
+
+
+def _played(replies: list[Any]) -> Any:
+    reply = replies.pop(0)
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def play(
+    client: PlayedRedis,
+    scene: Callable[[RedisTaskStore, StoreRuntime], Awaitable[None]],
+    run: Callable[..., list[str]] = run_trio,
+) -> list[str]:
+    """Run `scene` with an open store. Return the warnings. All replies have to be used."""
+
+    async def main(runtime: StoreRuntime) -> list[str]:
+        runtime.keys = KEYS
+        store = RedisTaskStore(client, "lab")  # type: ignore[arg-type]
+        async with store.opened(runtime):
+            await scene(store, runtime)
+        return runtime.warnings
+
+    warnings = run(main)
+    assert client.replies == client.reads == []
+    return warnings
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_server_without_keys_is_refused(run: Callable[..., None]) -> None:
+    client = PlayedRedis()
+
+    async def main(runtime: StoreRuntime) -> None:
+        with pytest.raises(TaskStoreError, match=r"state_keys= .*--state-keys-env .*token_urlsafe"):
+            async with RedisTaskStore(client, "lab").opened(runtime):  # type: ignore[arg-type]
+                raise AssertionError("opened")
+
+    run(main)
+    assert client.calls == []
+
+
+def test_keys_of_another_server_are_refused() -> None:
+    client = PlayedRedis()
+    client.replies = [b"m" * 32]
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        raise AssertionError("opened")
+
+    with pytest.raises(TaskStoreError, match="another server with other state_keys"):
+        play(client, scene)
+    assert not client.is_open
+
+
+def test_redis_that_refuses_for_good_refuses_the_start() -> None:
+    client = PlayedRedis()
+    client.replies = [RedisFailure("it needs a password", is_final=True)]
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        raise AssertionError("opened")
+
+    with pytest.raises(TaskStoreError, match="it needs a password"):
+        play(client, scene)
+
+
+def test_keys_are_compared_when_redis_is_back() -> None:
+    """A server starts without Redis. Until its keys are compared it stores nothing."""
+    client = PlayedRedis()
+    client.replies = [OUTAGE, OUTAGE, b"", b"created", b"created"]
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        with pytest.raises(TaskStoreError, match="hangs"):
+            await store.create(new_record(), **MANY)
+        for id in "ab":
+            assert await store.create(new_record(id), **MANY) is None
+
+    assert play(client, scene) == ["tasks cannot be stored yet: Redis at there: it hangs"]
+    assert [len(call.keys) for call in client.calls] == [1, 1, 1, 7, 7]
+
+
+def test_failure_is_an_error_of_the_store_in_every_method() -> None:
+    """`TaskStoreError` with the cause, which the service of tasks logs and answers with -32603."""
+    record = new_record()
+    calls: list[Callable[[RedisTaskStore], Awaitable[object]]] = [
+        lambda store: store.create(record, **MANY),
+        lambda store: store.get(record.key),
+        lambda store: store.change(record.key, 1, None),
+        lambda store: store.change(record.key, 1, completed(record)),
+        lambda store: store.page("ada", "", 1),
+        lambda store: store.remove_expired(0.0, 1),
+        lambda store: store.renew_lease("w1", 1.0),
+        lambda store: store.lost(1),
+    ]
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        for call in calls:
+            with pytest.raises(TaskStoreError, match="hangs"):
+                await call(store)
+        with pytest.raises(TaskStoreError, match="hangs"):
+            async with store.watch():
+                raise AssertionError("watched")
+
+    assert play(PlayedRedis(*[OUTAGE] * 9), scene) == []
+
+
+def test_limit_in_the_way_is_named() -> None:
+    record = new_record()
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        assert await store.create(record, limits=quota(1)) == "per_key"
+        with pytest.raises(TaskQuotaExceeded, match="key_bytes"):
+            await store.change(record.key, 1, completed(record), limits=quota())
+        with pytest.raises(TaskStoreError, match="already"):
+            await store.create(record, **MANY)
+
+    play(PlayedRedis(b"per_key", b"key_bytes", b"exists"), scene)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_watch_reads_on_and_has_a_gap_after_an_outage(
+    run: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change comes once. After a failure the place in the stream isn't trusted any more."""
+    monkeypatch.setattr("mcp_core.adapters._redis_tasks._READ_AGAIN", 0.001)
+    client = PlayedRedis(b"5-7", b"5-9", OUTAGE, b"5-3", b"5-3")
+    keys = [TaskKey("ada", id) for id in "abc"]
+    found: list[TaskKey | None] = []
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        message = [store._message(key) for key in keys]
+        client.reads = [
+            [(b"5-8", message[0]), (b"5-9", message[0])],  # one task, twice
+            [],  # the last entry is ours
+            OUTAGE,
+            [(b"5-4", message[1]), (b"5-5", b"garbage"), (b"5-6", message[2])],
+            [],  # the last entry is before ours: the stream was lost
+        ]
+        async with store.watch() as watch:
+            found.extend([await anext(watch) for _ in range(5)])
+
+    (line,) = play(client, scene, run)
+    assert line.startswith("Redis has a message that is skipped: it isn't signed")
+    assert found == [keys[0], None, keys[1], keys[2], None]
+    assert client.after == ["5-7", "5-9", "5-9", "5-3", "5-6"]
+
+
+def test_watch_of_a_closed_store_waits_for_its_end() -> None:
+    client = PlayedRedis(b"5-7")
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        async with store.watch() as watch:
+            pass
+        client.is_open = False
+        runtime.start_soon(lambda: anext(watch))  # what it raises would end the run
+        await runtime.checkpoint()
+
+    assert play(client, scene) == []
