@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mcp_core.tasks import TaskStore
 
-__all__ = ["KillLoop", "ServerProcess", "served_process"]
+__all__ = ["IN_FLIGHT", "LIMITS", "KillLoop", "ServerProcess", "served_process"]
 
 # A lease that is over soon, so that the next server takes the tasks over at once.
 LIMITS: Final = TaskLimits(lease=0.3, message_interval=0.001, per_principal=10_000, total=10_000)
