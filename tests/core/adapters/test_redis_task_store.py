@@ -24,7 +24,7 @@ KEYS = KeyRing({"a": b"a" * 32})
 OUTAGE = RedisFailure("Redis at there: it hangs")
 
 
-class PlayedRedis:
+class PreparedClient:
     """A client whose replies a test has written: an exception is raised.
 
     Attributes:
@@ -42,7 +42,7 @@ class PlayedRedis:
         self.is_open = False
 
     @asynccontextmanager
-    async def opened(self, runtime: StoreRuntime) -> AsyncIterator[PlayedRedis]:
+    async def opened(self, runtime: StoreRuntime) -> AsyncIterator[PreparedClient]:
         self.is_open = True
         try:
             yield self
@@ -73,7 +73,7 @@ def _played(replies: list[Any]) -> Any:
 
 
 def play(
-    client: PlayedRedis,
+    client: PreparedClient,
     scene: Callable[[RedisTaskStore, StoreRuntime], Awaitable[None]],
     run: Callable[..., list[str]] = run_trio,
 ) -> list[str]:
@@ -93,7 +93,7 @@ def play(
 
 @pytest.mark.parametrize("run", RUNS)
 def test_server_without_keys_is_refused(run: Callable[..., None]) -> None:
-    client = PlayedRedis()
+    client = PreparedClient()
 
     async def main(runtime: StoreRuntime) -> None:
         with pytest.raises(TaskStoreError, match=r"state_keys= .*--state-keys-env .*token_urlsafe"):
@@ -105,7 +105,7 @@ def test_server_without_keys_is_refused(run: Callable[..., None]) -> None:
 
 
 def test_keys_of_another_server_are_refused() -> None:
-    client = PlayedRedis()
+    client = PreparedClient()
     client.replies = [b"m" * 32]
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
@@ -117,7 +117,7 @@ def test_keys_of_another_server_are_refused() -> None:
 
 
 def test_redis_that_refuses_for_good_refuses_the_start() -> None:
-    client = PlayedRedis()
+    client = PreparedClient()
     client.replies = [RedisFailure("it needs a password", is_final=True)]
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
@@ -129,7 +129,7 @@ def test_redis_that_refuses_for_good_refuses_the_start() -> None:
 
 def test_keys_are_compared_when_redis_is_back() -> None:
     """A server starts without Redis. Until its keys are compared it stores nothing."""
-    client = PlayedRedis()
+    client = PreparedClient()
     client.replies = [OUTAGE, OUTAGE, b"", b"created", b"created"]
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
@@ -164,7 +164,7 @@ def test_failure_is_an_error_of_the_store_in_every_method() -> None:
             async with store.watch():
                 raise AssertionError("watched")
 
-    assert play(PlayedRedis(*[OUTAGE] * 9), scene) == []
+    assert play(PreparedClient(*[OUTAGE] * 9), scene) == []
 
 
 def test_limit_in_the_way_is_named() -> None:
@@ -177,7 +177,7 @@ def test_limit_in_the_way_is_named() -> None:
         with pytest.raises(TaskStoreError, match="already"):
             await store.create(record, **MANY)
 
-    play(PlayedRedis(b"per_key", b"key_bytes", b"exists"), scene)
+    play(PreparedClient(b"per_key", b"key_bytes", b"exists"), scene)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -186,7 +186,7 @@ def test_watch_reads_on_and_has_a_gap_after_an_outage(
 ) -> None:
     """Each change comes once. After a failure the place in the stream isn't trusted any more."""
     monkeypatch.setattr("mcp_core.adapters._redis_tasks._READ_AGAIN", 0.001)
-    client = PlayedRedis(b"5-7", b"5-9", OUTAGE, b"5-3", b"5-3")
+    client = PreparedClient(b"5-7", b"5-9", OUTAGE, b"5-3", b"5-3")
     keys = [TaskKey("ada", id) for id in "abc"]
     found: list[TaskKey | None] = []
 
@@ -209,7 +209,7 @@ def test_watch_reads_on_and_has_a_gap_after_an_outage(
 
 
 def test_watch_of_a_closed_store_waits_for_its_end() -> None:
-    client = PlayedRedis(b"5-7")
+    client = PreparedClient(b"5-7")
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         async with store.watch() as watch:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from mcp_core.adapters import RedisStore, RedisTaskStore
+from mcp_core.adapters import RedisTaskStore
 from mcp_core.adapters._redis_client import RedisClient
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.runtime.tasks import MemoryTaskStore
@@ -37,7 +39,6 @@ from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-    from pathlib import Path
 
     from mcp_core._redis_calls import RedisCall
     from mcp_core.tasks import TaskKey, TaskRecord
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 KEYS = KeyRing({"a": b"a" * 32})
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "workers.md"
 
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "no")  # it keeps all over a restart
@@ -90,8 +92,10 @@ class ContractStore(RedisTaskStore):
         return await super()._run(call)
 
 
-def new_store(server: RedisServer, type: type[RedisTaskStore] = RedisTaskStore) -> RedisTaskStore:
-    return type(RedisClient(server.url, "lab"), "lab")
+def new_store(
+    server: RedisServer, type: type[RedisTaskStore] = RedisTaskStore, user: str = ""
+) -> RedisTaskStore:
+    return type(RedisClient(server.url.replace("//", f"//{user}"), "lab"), "lab")
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -632,23 +636,32 @@ def test_lost_worker_that_renews_meanwhile_is_not_forgotten(server: RedisServer)
 
 def test_acl_that_forbids_a_command_is_said_at_the_start(server: RedisServer) -> None:
     """Without a task. A user whose ACL allows them all leaves nothing behind by the trial."""
-    server.run(
-        "ACL", "SETUSER", "worker", "on", ">pw", "~mcp:{lab}:*", "+@all", "-zrank", "-@admin"
+    server.run("ACL", "SETUSER", "worker", "reset", "on", ">pw", "~*", "+@all", "-zrank")
+    store = new_store(server, user="worker:pw@")
+
+    async def open_store(runtime: StoreRuntime) -> None:
+        runtime.keys = KEYS
+        async with store.opened(runtime):
+            assert server.run("KEYS", "*") == LEFT
+
+    with pytest.raises(TaskStoreError, match=r"forbids what workers need: ZRANK"):
+        run_trio(open_store)
+    server.run("ACL", "SETUSER", "worker", "+zrank")
+    run_trio(open_store)
+
+
+def test_acl_of_the_page_is_all_that_tasks_need(server: RedisServer) -> None:
+    """The howto page about workers has a rule for one deployment."""
+    [rule] = re.findall(
+        r"> ACL SETUSER notes reset on >PASSWORD (.*)$", PAGE.read_text(), re.MULTILINE
     )
-    url = server.url.replace("//", "//worker:pw@")
+    rule = rule.replace("{notes}", "{lab}")
+    server.run("ACL", "SETUSER", "worker", "reset", "on", ">pw", *rule.split())
 
     async def main(runtime: StoreRuntime) -> None:
         runtime.keys = KEYS
-        with pytest.raises(TaskStoreError, match=r"forbids what workers need: ZRANK"):
-            async with RedisStore(url, name="lab").tasks.opened(runtime):
-                raise AssertionError("opened")
+        for check in CONTRACT:
+            server.run("FLUSHALL")
+            await run_check(check, lambda: new_store(server, ContractStore, "worker:pw@"), runtime)
 
     run_trio(main)
-    server.run("ACL", "SETUSER", "worker", "+zrank")
-
-    async def again(runtime: StoreRuntime) -> None:
-        runtime.keys = KEYS
-        async with RedisStore(url, name="lab").tasks.opened(runtime):
-            assert sorted(server.run("KEYS", "*")) == LEFT
-
-    run_trio(again)
