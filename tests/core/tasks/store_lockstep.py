@@ -38,18 +38,18 @@ QUOTA: Final = TaskQuota(per_key=4, total=6, key_bytes=100, total_bytes=150)
 # What each field of an operation may be.
 CHOICES: Final[dict[str, Sequence[Any]]] = {
     "name": (
-        *("create", "create", "change", "change", "change", "remove", "get"),
+        *("create", "create", "create", "change", "change", "change", "change", "remove", "get"),
         *("page", "expire", "renew", "lost"),
     ),
-    "id": "abcdefgh",
+    "id": "abcde",
     "owner": ("", "ada"),
-    "size": (0, 5, 50, 101),
-    "ttl": (10.0, 100.0),
+    "size": (0, 5, 25, 50, 101),
+    "ttl": (20.0, 200.0),
     "worker": ("", "w1", "w2"),
     "lag": (0, 0, 0, 0, 1),
     "limited": (True, False),
     "action": ("message", "complete", "take"),
-    "seconds": (0.0, 5.0, 20.0),
+    "seconds": (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 20.0),
 }
 
 
