@@ -26,7 +26,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "file":
         yield str(tmp_path / "tasks.db")
         return
-    with RedisServer(tmp_path, request.param) as server:
+    with RedisServer(tmp_path, request.param, "--appendonly", "yes") as server:
         yield server.url
 
 

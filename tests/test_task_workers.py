@@ -78,7 +78,7 @@ def redis(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisServer]:
     directory: Path = tmp_path_factory.mktemp("redis")
-    with RedisServer(directory, request.param) as server:
+    with RedisServer(directory, request.param, "--appendonly", "yes") as server:
         yield server
 
 
