@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ._redis_tasks import RedisTaskStore
 else:
     AnyRedis = type_on_first_use("coredis", "Redis")
+    RedisTaskStore = type_on_first_use("mcp_core.adapters", "RedisTaskStore")
 
 __all__ = ["RedisStore"]
 
@@ -106,9 +107,9 @@ class RedisStore:
 
         It is opened by itself, with or without this one.
         """
-        from ._redis_tasks import RedisTaskStore  # on first use: not all workers have tasks
+        from . import _redis_tasks  # on first use: not all workers have tasks
 
-        return RedisTaskStore(self._client, self._name)
+        return _redis_tasks.RedisTaskStore(self._client, self._name)
 
     @asynccontextmanager
     async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[RedisStore]:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,24 +17,29 @@ from mcp_core._redis_calls import StreamPosition, last_entry, unread
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload
 from mcp_core.runtime.tasks._memory_store import NOT_OPEN
 from mcp_core.runtime.tasks._reports import StoreReports
+from mcp_core.runtime.tasks._runtime import TaskRuntime
 from mcp_core.sharing import InvalidWorkerMessage, MessageCodec, TaskChanged
-from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
+from mcp_core.tasks import (
+    TaskKey,
+    TaskLimitName,
+    TaskQuota,
+    TaskQuotaExceeded,
+    TaskRecord,
+    TaskStoreError,
+)
 from mcp_core.tasks._layout import RedisLayout, Removal, member_of, stored_leases
 from mcp_core.tasks._leases import LeaseObserver
 from mcp_core.tasks._signed_records import PURPOSE, LaterForm, RecordSigner
 
+from ._redis_client import RedisClient
 from ._redis_errors import RedisFailure
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from mcp_core._redis_calls import RedisCall
     from mcp_core.protocol.input_requests._request_state import KeyRing
-    from mcp_core.runtime.tasks._runtime import TaskRuntime
-    from mcp_core.tasks import TaskLimitName, TaskQuota, TaskRecord
     from mcp_core.tasks._layout import StoredRecord
-
-    from ._redis_client import RedisClient
 
 __all__ = ["RedisTaskStore"]
 
@@ -386,7 +392,7 @@ class _ChangedKeys:
 
 
 def _limit(reply: bytes) -> TaskLimitName:
-    return cast("TaskLimitName", reply.decode())
+    return cast(TaskLimitName, reply.decode())
 
 
 def _text(member: bytes) -> str:
