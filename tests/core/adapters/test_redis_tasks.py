@@ -294,7 +294,7 @@ def test_record_of_a_later_form_is_left_to_later_workers(server: RedisServer) ->
 def test_older_record_that_is_put_back_is_changed_by_its_own_number_only(
     server: RedisServer,
 ) -> None:
-    """It can't be told from one of a server that has lost its last writes: it is that old state.
+    """It looks like one of a server that has lost its last writes, and is taken for that.
 
     The worker that has written the later one cannot change it as if it were that one, and it
     expires when that one would have.
@@ -634,7 +634,7 @@ def test_lost_worker_that_renews_meanwhile_is_not_forgotten(server: RedisServer)
     assert play(server, scene) == []
 
 
-def test_acl_that_forbids_a_command_is_said_at_the_start(server: RedisServer) -> None:
+def test_acl_that_forbids_a_command_is_reported_at_the_start(server: RedisServer) -> None:
     """Without a task. A user whose ACL allows them all leaves nothing behind by the trial."""
     server.run("ACL", "SETUSER", "worker", "reset", "on", ">pw", "~*", "+@all", "-zrank")
     store = new_store(server, user="worker:pw@")
