@@ -21,7 +21,7 @@ def test_command_waits_longer_after_each_failure() -> None:
 
 
 def test_third_failure_in_a_row_leaves_one_try_a_second() -> None:
-    """It counts all commands together, and it is said once that the store is out."""
+    """It counts all commands together, and reports once that the store is out."""
     breaker = StoreBreaker()
     outcomes = [breaker.failed(command, 0.0) for command in ("read", "publish", "read", "join")]
     assert outcomes == [False, False, True, False]

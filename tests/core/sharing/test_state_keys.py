@@ -1,4 +1,4 @@
-"""`read_state_keys`: the text of an environment variable, and what a mistake is told."""
+"""`read_state_keys`: the text of an environment variable, and the error for each mistake."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_text_has_keys_in_order(text: str, keys: dict[str, bytes]) -> None:
         ("correct-horse-battery-staple", "key 1 has 21 bytes, and 32 random ones are the least"),
     ],
 )
-def test_mistake_is_told_with_its_cure_and_without_the_secret(text: str, error: str) -> None:
+def test_mistake_is_reported_with_its_cure_and_without_the_secret(text: str, error: str) -> None:
     with pytest.raises(ValueError, match="^" + error.replace("(", r"\(")) as caught:
         read_state_keys(text)
     for secret in (A.rstrip("="), B.rstrip("="), "correct-horse"):

@@ -104,7 +104,7 @@ async def test_flood_merges_into_few_publishes(version: str) -> None:
         assert store.calls.count("publish") == len(store.published) == 2
 
 
-async def test_completed_elicitation_is_told_by_the_worker_that_asked() -> None:
+async def test_completed_elicitation_is_notified_by_the_worker_that_asked() -> None:
     """The page is at worker A, and the user's client at B. Other clients hear nothing."""
     async with open_workers([D] * 3, FaultySessionStore()) as (a, b, c):
         await b.peer.send(b.peer.calling(1, "pay"))
@@ -276,7 +276,7 @@ async def test_hook_gets_uris_and_the_lifespan() -> None:
 
 
 @pytest.mark.parametrize("fault", ["raises", "hangs", "resists"])
-async def test_clients_are_told_although_a_hook_fails(
+async def test_clients_are_notified_although_a_hook_fails(
     fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A hook that raises or takes more than 10 s is logged, and the next hook runs.
@@ -492,7 +492,7 @@ async def test_failover_to_a_replica_that_lags_is_noticed() -> None:
 
 
 async def test_gap_tells_what_was_missed() -> None:
-    """A worker that could not read for 10,001 messages asks what they said."""
+    """A worker that could not read for 10,001 messages asks for what they announced."""
     store = FaultySessionStore()
     async with open_workers([E] * 2, store) as (a, b):
         store.faults["read"] = 30.0

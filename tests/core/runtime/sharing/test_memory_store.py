@@ -79,7 +79,7 @@ async def test_contract_finds_the_fault(method: str, fault: Any, text: str) -> N
             await check_session_store(lambda: store, runtime)
 
 
-async def test_reader_that_is_too_far_behind_is_told_of_a_gap() -> None:
+async def test_reader_that_is_too_far_behind_gets_a_gap() -> None:
     """The history has 10,000 messages: one more, and the reader has missed some."""
     store = MemoryStore()
     async with either.open_task_runtime() as runtime, store.opened(runtime):
@@ -97,7 +97,7 @@ async def test_reader_that_is_too_far_behind_is_told_of_a_gap() -> None:
 
 
 async def test_number_is_kept_for_an_hour_and_alive_for_ten_seconds() -> None:
-    """A worker that was suspended keeps its number, and is told when it is lost."""
+    """A worker that was suspended keeps its number, and gets None when it is lost."""
     store = MemoryStore()
     async with either.open_task_runtime() as runtime, store.opened(runtime):
         number = (await store.join("s")).number

@@ -1,6 +1,6 @@
 """Several workers of one server in one event loop, each with a client at a wire, and their store.
 
-`FaultySessionStore` does as it is told: refuse, hang, be slow, return garbage, come back empty.
+`FaultySessionStore` does what a test sets: refuse, hang, be slow, return garbage, come back empty.
 """
 
 from __future__ import annotations
