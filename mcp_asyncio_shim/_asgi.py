@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -22,7 +20,14 @@ from mcp_core.runtime import (
 )
 
 from ._driver import ConnectionDriver, in_new_context, move_on_after
-from ._runtime import AsyncioRuntime, Record, handle_event, logger, open_recorder
+from ._runtime import (
+    SYSTEM_SOURCES,
+    AsyncioRuntime,
+    Record,
+    handle_event,
+    logger,
+    open_recorder,
+)
 from ._tasks import open_server
 
 if TYPE_CHECKING:
@@ -112,6 +117,7 @@ class AsgiApp(AsgiApplication):
     _cancelled = asyncio.CancelledError
     _new_event = asyncio.Event
     _log = logger.log
+    _sources = SYSTEM_SOURCES
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -128,9 +134,9 @@ class AsgiApp(AsgiApplication):
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
         async with (
             open_recorder(self._record, "server", "http") as recorder,
-            open_server(self._server, SHUTDOWN_GRACE, self._store) as served,
+            open_server(self._server, SHUTDOWN_GRACE, self._store, sources=self._sources) as served,
         ):
-            router = self._router(secrets.token_bytes, time.time, recorder)
+            router = self._router(recorder)
             driver = _AsgiDriver(served, router)
             try:
                 yield driver

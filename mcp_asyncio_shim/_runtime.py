@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from mcp_core import ConnectionClosed, InputProblem, MessageRejected, RequestCancelled
 from mcp_core.drivers import type_on_first_use
-from mcp_core.runtime import LogEscaper, Runtime
+from mcp_core.runtime import LogEscaper, Runtime, Sources
 
 from ._driver import move_on_after
 
@@ -33,7 +33,15 @@ if TYPE_CHECKING:
 else:
     Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
-__all__ = ["AsyncioRuntime", "Record", "check_asyncio", "handle_event", "logger", "open_recorder"]
+__all__ = [
+    "SYSTEM_SOURCES",
+    "AsyncioRuntime",
+    "Record",
+    "check_asyncio",
+    "handle_event",
+    "logger",
+    "open_recorder",
+]
 
 T = TypeVar("T")
 
@@ -42,6 +50,8 @@ Record: TypeAlias = str | os.PathLike[str] | Recording | None
 
 logger = logging.getLogger("mcp_asyncio_shim")
 logger.addFilter(LogEscaper(logging.Formatter().formatException))
+
+SYSTEM_SOURCES: Final = Sources(secrets.token_bytes, lambda: time.time())  # noqa: PLW0108 - tests replace it
 
 
 def check_asyncio() -> None:
@@ -124,6 +134,7 @@ class LoopRuntime(Runtime):
     """The part of a runtime that needs nothing but the event loop."""
 
     monotonic = staticmethod(time.perf_counter)
+    sources: Sources = SYSTEM_SOURCES
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -178,10 +189,10 @@ class LoopRuntime(Runtime):
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
 
     def wall_time(self) -> float:
-        return time.time()
+        return self.sources.wall_time()
 
     def entropy(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
+        return self.sources.entropy(size)
 
 
 class AsyncioRuntime(LoopRuntime):

@@ -12,13 +12,13 @@ from mcp_core.runtime import ServedServer, open_bus
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._driver import JobTasks, move_on_after
-from ._runtime import LoopRuntime
+from ._runtime import SYSTEM_SOURCES, LoopRuntime
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp_core.registry import Server
-    from mcp_core.runtime import EventLike, Job
+    from mcp_core.runtime import EventLike, Job, Sources
     from mcp_core.sharing import SessionStore
 
 __all__ = ["AsyncioTaskRuntime", "open_server"]
@@ -33,8 +33,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
     new_event = staticmethod(asyncio.Event)
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sources = SYSTEM_SOURCES) -> None:
         super().__init__(asyncio.get_running_loop())
+        self.sources = sources
         self._tasks = JobTasks()
         self._context = contextvars.copy_context()
         # Handlers in threads share the loop's executor, and may occupy all of it.
@@ -93,20 +94,26 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
 @asynccontextmanager
 async def open_server(
-    server: Server, grace: float = 0.0, store: SessionStore | None = None, *, warns: bool = True
+    server: Server,
+    grace: float = 0.0,
+    store: SessionStore | None = None,
+    *,
+    warns: bool = True,
+    sources: Sources = SYSTEM_SOURCES,
 ) -> AsyncIterator[ServedServer]:
     """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
     With a `store`, its changes are shared with other workers meanwhile.
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
+    `sources` are for everything that is served.
 
     *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
     async with server.lifespan() as value:
-        runtime = AsyncioTaskRuntime()
+        runtime = AsyncioTaskRuntime(sources)
         tasks = TaskService(server, runtime, value)
         try:
             async with open_bus(server, store, runtime, value), tasks.opened(grace, warns=warns):
-                yield ServedServer(server, value, tasks)
+                yield ServedServer(server, value, tasks, sources)
         finally:
             await runtime.aclose()

@@ -15,7 +15,7 @@ import math
 import secrets
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -26,7 +26,7 @@ from mcp_core import (
     MessageRejected,
     RequestCancelled,
 )
-from mcp_core.runtime import Runtime
+from mcp_core.runtime import Runtime, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     OnJobEnded = Callable[[], Callable[[], Coroutine[Any, Any, None]] | None]
 
 __all__ = [
+    "SYSTEM_SOURCES",
     "TrioRuntime",
     "check_trio",
     "handle_event",
@@ -49,6 +50,8 @@ __all__ = [
 T = TypeVar("T")
 
 _log = logging.getLogger("mcp_trio")
+
+SYSTEM_SOURCES: Final = Sources(secrets.token_bytes, lambda: time.time())  # noqa: PLW0108 - tests replace it
 
 
 def check_trio() -> None:
@@ -66,6 +69,8 @@ class TrioRuntime(Runtime):
 
     A subclass for each transport adds `pump`, `write_blocked` and `drain`.
     """
+
+    sources: Sources = SYSTEM_SOURCES
 
     # Seconds that a handler may send without a task switch, which costs more than sending most
     # messages.
@@ -119,10 +124,10 @@ class TrioRuntime(Runtime):
         return requests.result()
 
     def wall_time(self) -> float:
-        return time.time()
+        return self.sources.wall_time()
 
     def entropy(self, size: int) -> bytes:
-        return secrets.token_bytes(size)
+        return self.sources.entropy(size)
 
     @property
     def in_worker_thread(self) -> bool:

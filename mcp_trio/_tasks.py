@@ -14,13 +14,13 @@ from mcp_core.runtime import ServedServer, open_bus
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
-from ._runtime import TrioRuntime, start_job
+from ._runtime import SYSTEM_SOURCES, TrioRuntime, start_job
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from mcp_core.registry import Server
-    from mcp_core.runtime import EventLike, Job
+    from mcp_core.runtime import EventLike, Job, Sources
     from mcp_core.sharing import SessionStore
 
 __all__ = ["TrioTaskRuntime", "open_server"]
@@ -36,7 +36,8 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     new_event = staticmethod(trio.Event)
     monotonic = staticmethod(trio.current_time)  # the clock of `wait`
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, sources: Sources = SYSTEM_SOURCES) -> None:
+        self.sources = sources
         self._trio = trio.lowlevel.current_trio_token()
         self._nursery = nursery
         self._jobs: set[Job] = set()
@@ -91,20 +92,26 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
 
 @asynccontextmanager
 async def open_server(
-    server: Server, grace: float = 0.0, store: SessionStore | None = None, *, warns: bool = True
+    server: Server,
+    grace: float = 0.0,
+    store: SessionStore | None = None,
+    *,
+    warns: bool = True,
+    sources: Sources = SYSTEM_SOURCES,
 ) -> AsyncIterator[ServedServer]:
     """Enter a server's lifespan, and run its tasks. At the end they get `grace` seconds.
 
     With a `store`, its changes are shared with other workers meanwhile.
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
+    `sources` are for everything that is served.
 
     *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
     async with server.lifespan() as value, open_quiet_nursery() as nursery:
-        runtime = TrioTaskRuntime(nursery)
+        runtime = TrioTaskRuntime(nursery, sources)
         tasks = TaskService(server, runtime, value)
         try:
             async with open_bus(server, store, runtime, value), tasks.opened(grace, warns=warns):
-                yield ServedServer(server, value, tasks)
+                yield ServedServer(server, value, tasks, sources)
         finally:
             runtime.stop_jobs()

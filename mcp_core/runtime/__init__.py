@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
     from ._runtime import EventLike as EventLike
     from ._runtime import Runtime as Runtime
+    from ._runtime import Sources as Sources
     from ._service import RequestJob as RequestJob
     from ._service import ServedServer as ServedServer
     from ._service import Service as Service
@@ -74,6 +75,7 @@ __all__ = [
     "Runtime",
     "ServedServer",
     "Service",
+    "Sources",
     "Subscription",
     "TaskReference",
     "TaskState",
@@ -104,7 +106,14 @@ _MODULES = {
     "._job": ("AUTH_CHECK_TIMEOUT", "Job", "run_auth_check"),
     "._listen": ("Changes", "Subscription"),
     "._log_records": ("LogEscaper",),
-    "._runtime": ("EventLike", "LAST_GRACE", "READ_SIZE", "Runtime", "SHUTDOWN_GRACE"),
+    "._runtime": (
+        "EventLike",
+        "LAST_GRACE",
+        "READ_SIZE",
+        "Runtime",
+        "SHUTDOWN_GRACE",
+        "Sources",
+    ),
     "._service": ("RequestJob", "ServedServer", "Service", "open_bus"),
     "._typed_results": ("TypedToolResult", "UnexpectedResult"),
     ".client_tasks._task": ("ClientTask", "InvalidTaskReference", "TaskReference", "TaskState"),

@@ -24,6 +24,8 @@ from mcp_core.http.server._endpoint import Endpoint
 from mcp_core.http.server._options import HttpOptions
 from mcp_core.http.server._router import Router
 
+from ._runtime import EventLike, Sources
+
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from mcp_core.sharing import SessionStore
 
     from ._asgi_request import Receive, Send
-    from ._runtime import EventLike
 else:
     SessionStore = type_on_first_use("mcp_core.sharing", "SessionStore")
 
@@ -53,6 +54,7 @@ class AsgiApplication(abc.ABC):
         auth: an `OAuthResourceServer`, an `ApiKeys`, or None to serve every client.
         record: the option `record` of the driver, which opens the file at the start of each run.
         store: what its workers share, None for nothing. It is opened at the start of each run.
+        sources: what all runtimes use, None for the driver's own.
 
     Raises:
         ValueError: `store` needs the server's `state_keys`, and it has none.
@@ -72,11 +74,15 @@ class AsgiApplication(abc.ABC):
         auth: ResourceServerLike | None = None,
         record: Any = None,
         store: SessionStore | None = None,
+        *,
+        sources: Sources | None = None,
     ) -> None:
         if store is not None:
             from .sharing import check_sharing  # on first use, as the store
 
             check_sharing([server], store)
+        if sources is not None:
+            self._sources = sources
         self._server = server
         self._path = path
         self._options = options
@@ -120,6 +126,7 @@ class AsgiApplication(abc.ABC):
     # The exception that is raised in a cancelled task, and the method `log` of a `logging.Logger`.
     _cancelled: type[BaseException]
     _log: Callable[..., object]
+    _sources: Sources
 
     @abc.abstractmethod
     def _open(self) -> AbstractAsyncContextManager[Any]:
@@ -137,8 +144,6 @@ class AsgiApplication(abc.ABC):
 
     def _router(
         self,
-        entropy: Callable[[int], bytes],
-        wall_time: Callable[[], float],
         recorder: HttpRecorderLike | None,
         token: Any = None,
     ) -> Router:
@@ -149,13 +154,16 @@ class AsgiApplication(abc.ABC):
                 that doesn't exist.
         """
         check_scope_names([(self._server, self._auth)])
+        auth = None
+        if self._auth is not None:
+            auth = EndpointAuth(self._auth, self._sources.wall_time, self._log)
         endpoint = Endpoint(
             self._server.config,
             self._options,
-            entropy=entropy,
+            entropy=self._sources.entropy,
             param_headers=self._server.param_headers,
             token=token,
-            auth=None if self._auth is None else EndpointAuth(self._auth, wall_time, self._log),
+            auth=auth,
         )
         router = Router({MOUNT_POINT: endpoint, self._path: endpoint})
         router.recorder = recorder

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.messages._events import RequestReceived
@@ -29,7 +29,15 @@ else:  # a client doesn't load the registry
     ToolSampling = type_on_first_use(_SAMPLING, "ToolSampling")
     DetachableJob = type_on_first_use("mcp_core.registry.tasks._tasks", "DetachableJob")
 
-__all__ = ["LAST_GRACE", "READ_SIZE", "SHUTDOWN_GRACE", "EventLike", "Runtime", "missing"]
+__all__ = [
+    "LAST_GRACE",
+    "READ_SIZE",
+    "SHUTDOWN_GRACE",
+    "EventLike",
+    "Runtime",
+    "Sources",
+    "missing",
+]
 
 READ_SIZE: Final = 65_536  # bytes of one read of a driver; a pipe's capacity on Linux
 # Seconds that running handlers get at a server's shutdown before they are cancelled. Service
@@ -54,14 +62,28 @@ class EventLike(Protocol):
         """Wait until the event is set. Return at once if it is. The caller awaits the result."""
 
 
+class Sources(NamedTuple):
+    """Where a driver gets random bytes and the time. Each has its own; a simulation passes another.
+
+    Attributes:
+        entropy: returns so many random bytes, fit for secrets.
+        wall_time: returns the seconds since 1970.
+    """
+
+    entropy: Callable[[int], bytes]
+    wall_time: Callable[[], float]
+
+
 class Runtime(abc.ABC):
     """The runtime of one connection, as its `Service` and its handlers see it.
 
     `single_peer` is True if all who can use the transport are one user: a pipe, a Unix socket. Over
     HTTP it is False. `one_request` is True if the conversation ends with its first request: HTTP
-    without a session.
+    without a session. A driver's `entropy` and
+    `wall_time` use `sources`, which `ServedServer.service` sets.
     """
 
+    sources: Sources | None = None
     single_peer = True
     one_request = False
 

@@ -67,7 +67,7 @@ from ._middleware import (
     run_middleware,
     unsent_outcome,
 )
-from ._runtime import LAST_GRACE, Runtime
+from ._runtime import LAST_GRACE, Runtime, Sources
 
 if TYPE_CHECKING:
     from mcp_core.sharing import SessionStore
@@ -668,6 +668,8 @@ class ServedServer(NamedTuple):
     lifespan: Any = None
     # Its tasks, None if the driver runs none.
     tasks: TaskServiceLike | None = None
+    # What all its runtimes use, None for their own.
+    sources: Sources | None = None
 
     def service(
         self,
@@ -682,6 +684,8 @@ class ServedServer(NamedTuple):
         `principal` is its authenticated user, "" without one. `conversation` is what an HTTP server
         knows of the client, None on other transports.
         """
+        if self.sources is not None and self.sources is not runtime.sources:
+            runtime.sources = self.sources
         return Service(
             self.server,
             conn,

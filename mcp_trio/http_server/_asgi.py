@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -25,6 +23,7 @@ from mcp_core.drivers import shows_keywords, type_on_first_use
 from mcp_core.http import HttpOptions, ResourceServerLike, ServeOptions
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE, AsgiApplication, AsgiRequest
+from mcp_trio._runtime import SYSTEM_SOURCES
 from mcp_trio._tasks import open_server
 
 from ._driver import open_http_server_driver
@@ -111,6 +110,7 @@ class AsgiApp(AsgiApplication):
     _cancelled = trio.Cancelled
     _new_event = trio.Event
     _log = logging.getLogger("mcp_trio").log
+    _sources = SYSTEM_SOURCES
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         _require_trio()
@@ -127,9 +127,9 @@ class AsgiApp(AsgiApplication):
         _require_trio()  # also where a framework enters `lifespan`
         async with (
             self._recorder() as recorder,
-            open_server(self._server, SHUTDOWN_GRACE, self._store) as served,
+            open_server(self._server, SHUTDOWN_GRACE, self._store, sources=self._sources) as served,
         ):
-            router = self._router(secrets.token_bytes, time.time, recorder, served)
+            router = self._router(recorder, served)
             async with open_http_server_driver(router) as driver:
                 yield driver
                 await driver.shutdown(SHUTDOWN_GRACE)

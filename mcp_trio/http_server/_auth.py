@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from time import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -25,6 +24,8 @@ from mcp_core.runtime import AUTH_CHECK_TIMEOUT, run_auth_check
 from mcp_core.urls import may_fetch_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core.auth import HttpRequest, HttpResponse
     from mcp_core.http import AuthCheck, ResourceServerLike
 
@@ -36,9 +37,14 @@ _MAX_FETCHES: Final = 200  # at a time
 _log = logging.getLogger("mcp_trio")
 
 
-def endpoint_auth(resource_server: ResourceServerLike | None) -> EndpointAuth | None:
-    """Return the authorization of an endpoint by `resource_server`; None without one."""
-    return None if resource_server is None else EndpointAuth(resource_server, time, _log.log)
+def endpoint_auth(
+    resource_server: ResourceServerLike | None, wall_time: Callable[[], float]
+) -> EndpointAuth | None:
+    """Return the authorization of an endpoint by `resource_server`; None without one.
+
+    `wall_time` returns the seconds since 1970.
+    """
+    return None if resource_server is None else EndpointAuth(resource_server, wall_time, _log.log)
 
 
 class AuthStepRunner:

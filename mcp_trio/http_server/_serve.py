@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import secrets
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -36,10 +35,10 @@ from mcp_core.http import (
     check_scope_names,
 )
 from mcp_core.registry import Server
-from mcp_core.runtime import SHUTDOWN_GRACE
+from mcp_core.runtime import SHUTDOWN_GRACE, Sources
 from mcp_trio._listeners import PatientListener
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio._runtime import check_trio
+from mcp_trio._runtime import SYSTEM_SOURCES, check_trio
 from mcp_trio._tasks import open_server
 from mcp_trio.streams._stdio import stop_on_signals
 
@@ -286,6 +285,7 @@ async def serve_http_listeners(
     stop: trio.Event | None = None,
     grace: float = SHUTDOWN_GRACE,
     started: Callable[[], object] = lambda: None,
+    sources: Sources = SYSTEM_SOURCES,
 ) -> None:
     """Serve as `serve_http` does, on `listeners`, which are closed at the end."""
     async with AsyncExitStack() as opened:
@@ -298,14 +298,16 @@ async def serve_http_listeners(
             recorder = await opened.enter_async_context(open_recorder(record, "server", "http"))
         endpoints = {}
         for path, server in servers.items():
-            served = await opened.enter_async_context(open_server(server, grace, store))
+            served = await opened.enter_async_context(
+                open_server(server, grace, store, sources=sources)
+            )
             endpoints[path] = Endpoint(
                 server.config,
                 options,
-                entropy=secrets.token_bytes,
+                entropy=sources.entropy,
                 param_headers=server.param_headers,
                 token=served,
-                auth=endpoint_auth(auth.get(path)),
+                auth=endpoint_auth(auth.get(path), sources.wall_time),
             )
         check_scope_names((server, auth.get(path)) for path, server in servers.items())
         router = Router(endpoints, routes)

@@ -22,6 +22,7 @@ from joserfc.jwk import ECKey
 from mcp_core.auth import HttpRequest, HttpResponse, IntrospectionVerifier, OAuthResourceServer
 from mcp_core.auth.server import _dpop_replay, _introspection
 from mcp_trio import serve_http
+from mcp_trio.http_server._auth import endpoint_auth
 from tests.core.auth.minting import ISSUER, JKT
 from tests.harness.wire.http1_client import HttpWire
 from tests.security.test_attacks_server import (
@@ -67,7 +68,11 @@ async def test_jwks_flood_of_unknown_keys_does_not_make_rotated_key_invalid(
 ) -> None:
     """Invented key ids use up the fetches: the honest user must wait, not log in again."""
     later = 0.0
-    monkeypatch.setattr("mcp_trio.http_server._auth.time", lambda: time.time() + later)
+
+    def with_later_clock(server: Any, _: Any) -> Any:
+        return endpoint_auth(server, lambda: time.time() + later)
+
+    monkeypatch.setattr("mcp_trio.http_server._serve.endpoint_auth", with_later_clock)
     async with attacked(monkeypatch) as site:
         assert (await site.ask(call(token=site.token()))).status == 200
         wire = await site.wire()

@@ -12,7 +12,7 @@ import pytest
 from mcp_core.http import HttpOptions, RequestHead
 from mcp_core.http.server._asgi import MOUNT_POINT
 from mcp_core.registry import Server
-from mcp_core.runtime import AsgiApplication
+from mcp_core.runtime import AsgiApplication, Sources
 from tests.harness.stepping import (
     Cancelled,
     FakeEvent,
@@ -29,6 +29,7 @@ class App(AsgiApplication):
     """An application. `does` lists its steps; `fails` maps a step to the exception it raises."""
 
     _cancelled = Cancelled
+    _sources = Sources(bytes, lambda: 0.0)
     _new_event = FakeEvent
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ def test_lifespan_start_cancelled_is_retried() -> None:
 
 def test_application_serves_endpoint_at_mount_point_and_path() -> None:
     app = App()
-    router = app._router(bytes, lambda: 0.0, None, "token")
+    router = app._router(None, "token")
     (endpoint,) = router.endpoints
     assert endpoint.token == "token"
     found = [
