@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from mcp_core.registry import Server, Tasks
+from mcp_core.runtime.tasks import MemoryTaskStore
 from mcp_core.tasks import TaskLimits
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.harness.world import loop
@@ -93,6 +95,24 @@ def test_store_that_cannot_create_fails_the_call(
         assert await client.call("journal") == "after work"  # the handler did not run
         await until(lambda: not store._records)  # it is not left there
         assert await client.text(await client.create("work")) == "called by work"
+
+    play(scene, version)
+
+
+@versions
+def test_record_of_a_failed_call_is_removed_although_another_worker_took_it(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    """Its client knows no such task, and the other worker might ask a question without end."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        store.failing |= {"after create", "change"}
+        assert await code_of(client.create("work")) == -32603
+        (record,) = store._records.values()
+        taken = replace(record, serial=record.serial + 1, worker="another")
+        assert await MemoryTaskStore.change(store, record.key, record.serial, taken)
+        store.failing.clear()
+        await until(lambda: not store._records)
 
     play(scene, version)
 

@@ -299,7 +299,11 @@ class TaskService:
         self.records.start_soon(partial(self._discard_record, record))
 
     async def _discard_record(self, record: TaskRecord) -> None:
-        await self.records.remove(record)
+        found: TaskRecord | None = record
+        # Another worker may have taken it over while the store failed: no client knows it there
+        # either, and its handler might wait for input until the end of its time to live.
+        while found is not None and not await self.records.remove(found):
+            found = await self._store.get(record.key)
         self._unwanted.pop(record.key, None)
 
     def add(self, task: RunningTask) -> None:
