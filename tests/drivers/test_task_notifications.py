@@ -484,3 +484,22 @@ async def test_running_task_keeps_nothing_of_its_closed_connection(
         steps.go.set()  # its progress and its end go nowhere
         await either.wait_all_tasks_blocked()
         assert len(served.tasks._running) == 1
+
+
+async def test_task_stopped_after_its_handler_has_ended_is_not_waited_for() -> None:
+    """A worker that reads the records of its tasks may have ended one of them meanwhile."""
+    steps = Steps()
+    async with either.open_server(steps.server) as served, either.open_nursery() as nursery:
+        client_end, server_end = either.memory_pair()
+        nursery.start_soon(either.serve_conversation, served, server_end)
+        peer = Plain(client_end, E)
+        declare(peer)
+        await create(peer, "work")
+        assert isinstance(served.tasks, TaskService)
+        (task,) = served.tasks._running.values()
+        steps.go.set()
+        await either.wait_all_tasks_blocked()
+        assert not served.tasks._running
+        task.on_record(None)
+        assert not served.tasks._stopping
+        await peer.aclose()

@@ -132,7 +132,9 @@ class RunningTask:
         """Cancel the handler: what it returns is dropped."""
         if not self.cancelled:
             self.cancelled = True
-            self._service.job_stopped(self._job)
+            # It may have ended while the caller waited for the store.
+            if self._service.running(self.key) is self:
+                self._service.job_stopped(self._job)
         self._job.stop()
 
     def on_record(self, record: TaskRecord | None) -> None:
