@@ -118,6 +118,26 @@ def test_record_of_a_failed_call_is_removed_although_another_worker_took_it(
 
 
 @versions
+def test_cancellation_by_another_worker_arrives_although_the_store_fails_then(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    """The store tells once that a record has changed, and cannot be read at that moment."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("wait")
+        store.failing.add("get")
+        (record,) = store._records.values()
+        ended = replace(record, serial=record.serial + 1, status="cancelled")
+        assert await MemoryTaskStore.change(store, record.key, record.serial, ended)
+        await until(lambda: store.failures)
+        store.failing.clear()
+        await client.until(task_id, "cancelled")
+        await client.until_journal("cancelled")
+
+    play(scene, version)
+
+
+@versions
 def test_store_that_cannot_be_read_fails_the_request_only(
     play: Callable[[Scene, str], None], version: str
 ) -> None:

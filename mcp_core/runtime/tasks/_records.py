@@ -34,6 +34,8 @@ RecordObserver: TypeAlias = "Callable[[TaskRecord | None], object]"
 _MAX_TRIES: Final = 10
 # Seconds before a store whose `watch` has failed is watched again.
 _WATCH_AGAIN: Final = 1.0
+# Seconds before an observed record is read again that could not be read.
+_READ_AGAIN: Final = 1.0
 
 
 T = TypeVar("T")
@@ -211,9 +213,22 @@ class TaskRecords:
             self.reports.failed(STORE, exc)
 
     async def _read_observed(self, key: TaskKey) -> None:
-        self._reading.discard(key)  # what changes from now on is read again
-        if key in self._observers:
-            self._publish(key, await self.get(key))
+        while True:
+            self._reading.discard(key)  # what changes from now on is read again
+            if key not in self._observers:
+                return
+            try:
+                record = await self.get(key)
+            except TaskStoreError as exc:
+                self.reports.failed(STORE, exc)
+                if key in self._reading:
+                    return
+                # The store says only once that it has changed.
+                self._reading.add(key)
+                await self._runtime.wait(self._runtime.new_event(), _READ_AGAIN)
+            else:
+                self._publish(key, record)
+                return
 
     def _publish(self, key: TaskKey, record: TaskRecord | None) -> None:
         for observer in list(self._observers.get(key, ())):
