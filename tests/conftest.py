@@ -115,6 +115,7 @@ STARTS_PROGRAMS = [
         trio_/oracle/proxy/test_stdio
         trio_/streams/test_child_tree
         trio_/test_main
+        simulation/test_processes
         trio_/test_processes
     """.split()
 ]

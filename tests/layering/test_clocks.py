@@ -21,6 +21,8 @@ ALLOWED: Final = {
         "tests/security/internet.py",
         "trio.sleep",
     ): "drips bytes; the client has the timeout",
+    ("tests/simulation/stores.py", "trio.sleep"): "the clock of a world is a mock clock",
+    ("tests/simulation/world.py", "trio.sleep"): "the same",
     ("tests/spec/mutation_runner.py", "TIMEOUT"): "a program, which starts runs of pytest",
     ("tests/task_play/kills.py", "STEP"): "a server that is killed at a random time",
     ("tests/task_play/kills.py", "trio.sleep"): "the pause between two looks at all tasks",
