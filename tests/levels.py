@@ -45,6 +45,9 @@ LONGEST_FILES: Final = [
         interop/test_sdk_client
         testing/test_oracle_plugin
         test_last_deadline
+        core/adapters/test_redis_store
+        interop/test_redis_workers
+        test_task_workers
         interop/test_fastmcp_tasks
         test_task_processes
         interop/test_host
