@@ -114,7 +114,9 @@ def _parts(annotation: Any) -> Iterator[Any]:
         waiting += [part.__origin__] if origin is typing.Annotated else typing.get_args(part)
         # As `dataclasses.is_dataclass`, which takes longer to import than all of `registry.tasks`.
         is_dataclass = hasattr(part, "__dataclass_fields__")
-        if is_dataclass or typing.is_typeddict(part) or hasattr(part, "_fields"):
+        # Also of `typing_extensions`, the only ones that pydantic reads before Python 3.12.
+        is_typed_dict = hasattr(part, "__required_keys__")
+        if is_dataclass or is_typed_dict or hasattr(part, "_fields"):
             try:
                 waiting += typing.get_type_hints(part, include_extras=True).values()
             except Exception:  # noqa: BLE001, S112 - annotations are code, checked later

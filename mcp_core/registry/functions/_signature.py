@@ -445,7 +445,8 @@ def readable_type(annotation: Any, location: str) -> Any:
         DeclarationError: JSON cannot be decoded as `annotation`.
     """
     try:
-        prepare_fields(annotation, location)
+        if not uses_pydantic(annotation):  # which reads aliases in fields itself
+            prepare_fields(annotation, location)
         readable = prepare_type(annotation, location)
         for part in _parts_of(readable):
             # With a description msgspec makes a schema of any class, although it cannot decode it.

@@ -5,12 +5,23 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
-from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar, Union, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_type_hints,
+)
 
 import msgspec
 import pydantic
 import pytest
 from typing_extensions import TypeAliasType
+from typing_extensions import TypedDict as TypedDictForPydantic
 
 from mcp_core.registry import DeclarationError, Form
 from mcp_core.registry.functions._function import inspect_function
@@ -291,3 +302,54 @@ def test_quoted_name_in_an_alias_is_one_of_its_module() -> None:
         assert reader_of(module.Cells).read(b'{"x":[1]}') == {"x": [1]}
     finally:
         del sys.modules[module.__name__]
+
+
+class Item(pydantic.BaseModel):
+    count: int
+
+
+@dataclasses.dataclass
+class Query:
+    limit: Annotated[int, pydantic.Field(gt=0)]
+    filter: Json
+
+
+@dataclasses.dataclass
+class Stock:
+    item: Item
+    rows: Rows
+    known: ClassVar[Rows] = []
+
+
+class Page(NamedTuple):
+    limit: Annotated[int, pydantic.Field(gt=0)]
+    filter: Json
+
+
+class Wish(TypedDictForPydantic):
+    limit: Annotated[int, pydantic.Field(gt=0)]
+    filter: Json
+
+
+QUERY = '{"limit":1,"filter":{"a":[null]}}'
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "value"),
+    [
+        (Query, QUERY, Query(1, {"a": [None]})),
+        (list[Query] | None, f"[{QUERY}]", [Query(1, {"a": [None]})]),
+        (Stock, '{"item":{"count":1},"rows":[[1]]}', Stock(Item(count=1), [[1]])),
+        (Page, '[1,{"a":[null]}]', Page(1, {"a": [None]})),
+        (Wish, QUERY, Wish(limit=1, filter={"a": [None]})),
+    ],
+)
+def test_alias_in_a_field_that_pydantic_reads_is_left_to_pydantic(
+    annotation: Any, data: str, value: Any
+) -> None:
+    classes = (Query, Stock, Page, Wish)
+    before = [dict(cls.__annotations__) for cls in classes]
+    assert reader_of(annotation).read(f'{{"x":{data}}}'.encode()) == {"x": value}
+    assert [dict(cls.__annotations__) for cls in classes] == before
+    with pytest.raises(InvalidArguments, match=r"greater than 0|valid integer"):
+        reader_of(annotation).read(f'{{"x":{data.replace("1", "0.5")}}}'.encode())
