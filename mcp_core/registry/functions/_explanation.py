@@ -15,12 +15,13 @@ import msgspec
 
 from mcp_core._text import shorten_text
 
-__all__ = ["add_allowed", "describe_errors", "shown"]
+__all__ = ["add_allowed", "add_scalar", "describe_errors"]
 
 _MAX_SHOWN: Final = 100  # characters of a value, which the model knows itself
 _MAX_ALLOWED: Final = 30  # values; a model uses no longer list
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _MISSING: Final = object()
+_SCALARS: Final = (bool, int, float, str)
 _ENUM: Final = "Invalid enum value "
 # By msgspec's name of a type: the beginning of its text about a wrong text, and what it expects.
 _FORMATS: Final = {
@@ -44,13 +45,23 @@ _DATES: Final = {"date_type": "date", "datetime_type": "datetime", "time_type": 
 _MAX_ERRORS: Final = 10  # as many as a model can use; a list can have one for each item
 
 
-def shown(value: Any) -> str:
+def _shown(value: Any) -> str:
     """Return a value as JSON, cut to what an error text has room for."""
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return shorten_text(text, _MAX_SHOWN)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Return True for a value that may be repeated: an object or array may have a secret in it."""
+    return value is None or isinstance(value, _SCALARS)
+
+
+def add_scalar(text: str, value: Any) -> str:
+    """Return a text about an invalid value with the value, if it is neither object nor array."""
+    return f"{text}, not {_shown(value)}" if _is_scalar(value) else text
 
 
 def add_allowed(reason: str, path: str, values: Any, schema: Mapping[str, Any]) -> str:
@@ -64,11 +75,12 @@ def add_allowed(reason: str, path: str, values: Any, schema: Mapping[str, Any]) 
     """
     steps = [found[1] or found[2] for found in _STEP.finditer(path)]
     value = _find(values, steps)
-    given = "the value" if value is _MISSING else shown(value)
-    if reason.startswith((_ENUM, "Expected")):
-        allowed = _allowed(schema, steps)
+    is_enum = reason.startswith(_ENUM)
+    given = _shown(value) if _is_scalar(value) else "the value"
+    if is_enum or reason.startswith("Expected"):
+        allowed = _allowed(schema, steps, with_types=is_enum)
         if allowed:
-            if value is _MISSING and reason.startswith(_ENUM):
+            if value is _MISSING and is_enum:
                 given = reason.removeprefix(_ENUM)
             return f"{given} is not {'one of ' * (len(allowed) > 1)}{', '.join(allowed)}"
     for text, format in _FORMATS.values():
@@ -79,7 +91,7 @@ def add_allowed(reason: str, path: str, values: Any, schema: Mapping[str, Any]) 
     if _FORMATS.keys() & kinds:
         names = [_FORMATS[kind][1] if kind in _FORMATS else f"`{kind}`" for kind in kinds]
         return f"{given} is not {' or '.join(names)}"
-    if "|" in reason and value is not _MISSING:
+    if len(kinds) > 1 and _is_scalar(value):
         return f"{reason}: {given}"
     return reason
 
@@ -96,8 +108,12 @@ def _find(value: Any, steps: Iterable[Any]) -> Any:
     return value
 
 
-def _allowed(schema: Mapping[str, Any], steps: list[str]) -> list[str]:
-    """Return the values that an enum at that place allows, as JSON; [] if there are others."""
+def _allowed(schema: Mapping[str, Any], steps: list[str], *, with_types: bool) -> list[str]:
+    """Return the values that an enum at that place allows, as JSON.
+
+    If others are allowed too, return the names of their types after them, or nothing at all if
+    `with_types` is False.
+    """
     nodes = list(_alternatives(schema, schema))
     for step in steps:
         nodes = [
@@ -107,17 +123,21 @@ def _allowed(schema: Mapping[str, Any], steps: list[str]) -> list[str]:
             for found in _alternatives(child, schema)
         ]
     allowed: dict[str, None] = {}
+    kinds: dict[str, None] = {}
     for node in nodes:
         values = node.get("enum", [node["const"]] if "const" in node else None)
         if values is None:
             if node.get("type") == "null":
                 values = [None]
+            elif with_types and isinstance(node.get("type"), str):
+                kinds[f"`{node['type']}`"] = None
             else:
                 return []
-        allowed.update(dict.fromkeys(map(shown, values)))
-    if len(allowed) > _MAX_ALLOWED:
-        return [*list(allowed)[:_MAX_ALLOWED], "..."]
-    return list(allowed) if len(allowed) > ("null" in allowed) else []
+        allowed.update(dict.fromkeys(map(_shown, values or ())))
+    found = list(allowed) if len(allowed) > ("null" in allowed) else []
+    if len(found) > _MAX_ALLOWED:
+        found[_MAX_ALLOWED:] = ["..."]
+    return found and [*found, *kinds]
 
 
 def _alternatives(
@@ -146,14 +166,17 @@ def _children(node: Mapping[str, Any], step: str) -> Iterator[Any]:
         yield first[int(step)] if int(step) < len(first) else node.get("items")
 
 
-def describe_errors(exc: Any, value: Any) -> tuple[str, str]:
+def describe_errors(
+    exc: Any, value: Any = _MISSING, *, has_secrets: bool = False
+) -> tuple[str, str]:
     """Return the text of pydantic's `ValidationError` for the model, and one without values.
 
     A value is repeated only where it may help to choose another one: it could be a secret.
 
     Args:
         exc: the error, or the `ValueError` of an author's code.
-        value: the value of JSON that was validated, or None.
+        value: the value of JSON that was validated. Without one, the texts don't tell unions.
+        has_secrets: True if a part of the type may be a secret, so that no value is repeated.
     """
     if not hasattr(exc, "errors"):
         return str(exc), str(exc)
@@ -164,8 +187,8 @@ def describe_errors(exc: Any, value: Any) -> tuple[str, str]:
     described = [_describe(place, group, value) for place, group in places.items()]
     if len(errors) > _MAX_ERRORS:
         described.append((f"and {len(errors) - _MAX_ERRORS} more errors",) * 2)
-    with_values, without = zip(*described, strict=True)
-    return "; ".join(with_values), "; ".join(without)
+    with_values, without = map("; ".join, zip(*described, strict=True))
+    return (without if has_secrets else with_values), without
 
 
 def _union_of(error: Any, value: Any) -> tuple[Any, ...]:
@@ -174,9 +197,14 @@ def _union_of(error: Any, value: Any) -> tuple[Any, ...]:
     In a union, pydantic puts the member's name into the path, where the value has no such part.
     """
     place: tuple[Any, ...] = error["loc"]
+    if value is _MISSING:
+        return place
     for number, step in enumerate(place):
         inner = _find(value, [step])
         if inner is _MISSING:
+            # A number is of an item, in what a function of the author's made of the value.
+            if not isinstance(step, str):
+                return place
             for later in place[number + 1 :]:
                 found = _find(value, [later])
                 value = value if found is _MISSING else found
@@ -196,18 +224,16 @@ def _describe(place: tuple[Any, ...], errors: list[Any], value: Any) -> tuple[st
         path = ".".join(map(str, error["loc"][len(place) if is_union else 0 :]))
         kind = _DATES.get(error["type"])
         text = f"Input should be {_FORMATS[kind][1]}" if kind else error["msg"]
-        text = f"{path}: {text}" if path else text
-        is_choice = error["type"].startswith(_CHOICES)
-        given = f", not {shown(error['input'])}" if is_choice else ""
+        without = text
         if error["type"] == "union_tag_invalid":  # its text repeats the tag
             without = f"Input tag should be one of {error['ctx']['expected_tags']}"
-            texts.append((text + given, f"{path}: {without}" if path else without))
-        else:
-            texts.append((text + given, text))
+        if error["type"].startswith(_CHOICES):
+            text = add_scalar(text, error["input"])
+        texts.append(tuple(f"{path}: {each}" if path else each for each in (text, without)))
     with_values, without = ("; ".join(each) for each in zip(*texts, strict=True))
     if not is_union:
         return with_values, without
     path = f"{'.'.join(map(str, place))}: " if place else ""
     expected = f"{path}Expected one of {', '.join(members)}"
-    given = shown(_find(value, place))
-    return f"{expected}, not {given} ({with_values})", f"{expected} ({without})"
+    given = add_scalar(expected, _find(value, place))
+    return f"{given} ({with_values})", f"{expected} ({without})"

@@ -134,7 +134,7 @@ class PydanticType:
         DeclarationError: pydantic isn't installed, or cannot read the annotation.
     """
 
-    __slots__ = ("_adapter", "_dump_mode")
+    __slots__ = ("_adapter", "_dump_mode", "_has_secrets")
 
     def __init__(self, annotation: Any, location: str) -> None:
         try:
@@ -148,9 +148,10 @@ class PydanticType:
                 # A parameter's name is read from its `Field(alias=...)` by us.
                 warnings.filterwarnings("ignore", r"The '(validation_)?alias' attribute")
                 self._adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-            self._dump_mode: _Mode = (
-                "json" if _WRITER in repr(self._adapter.core_schema) else "python"
-            )
+            parts = repr(self._adapter.core_schema)
+            self._dump_mode: _Mode = "json" if _WRITER in parts else "python"
+            # The classes and functions of pydantic's secrets, and fields with such a name.
+            self._has_secrets = "secret" in parts.lower()
             self.schema("validation")
         except Exception as exc:  # building a schema runs the code of the author's types
             reason = str(exc).partition(". ")[0].strip() or type(exc).__name__
@@ -176,9 +177,11 @@ class PydanticType:
         try:
             return self._adapter.validate_json(msgspec.json.encode(value))
         except ValueError as exc:  # pydantic's ValidationError is one
-            from ._explanation import describe_errors
+            error = exc
+        # Outside of the handler: a log shows the handled error of another one, with its values.
+        from ._explanation import describe_errors
 
-            raise InvalidValue(*describe_errors(exc, value)) from None
+        raise InvalidValue(*describe_errors(error, value, has_secrets=self._has_secrets))
 
     def write(self, value: Any) -> bytes:
         """Return the JSON of an object.
@@ -190,9 +193,15 @@ class PydanticType:
         try:
             validated = self._adapter.validate_python(value)
         except ValueError as exc:
-            from ._explanation import describe_errors
+            error = exc
+        else:
+            return self._dump_json(validated)
+        from ._explanation import describe_errors
 
-            raise InvalidValue(*describe_errors(exc, None)) from None
+        raise InvalidValue(*describe_errors(error))
+
+    def _dump_json(self, validated: Any) -> bytes:
+        """Return the JSON of a validated object, as `write`."""
         try:
             data = self._adapter.dump_json(validated, by_alias=True)
         except ValueError:  # half of a surrogate pair, or an exception of the author's serializer

@@ -280,11 +280,12 @@ def _union_of(members: list[Any]) -> type[StandIn]:
             except msgspec.ValidationError as exc:
                 reasons.append(f"{_name_of(member)}: {exc}")
                 others.append(f"{_name_of(member)}: {text_without_value(exc)}")
-        from ._explanation import shown
+        from ._explanation import add_scalar
 
+        expected = f"Expected one of {names}"
         raise InvalidValue(
-            f"Expected one of {names}, not {shown(value)} ({'; '.join(reasons)})",
-            f"Expected one of {names} ({'; '.join(others)})",
+            f"{add_scalar(expected, value)} ({'; '.join(reasons)})",
+            f"{expected} ({'; '.join(others)})",
         )
 
     schemas, definitions = msgspec.json.schema_components(

@@ -164,6 +164,11 @@ def test_argument_reader_schema_accepts_the_same_values(
         (list[int], '[1,"b"]', "Invalid argument `x[1]`: expected `int`, got `str`"),
         (Literal["a"], '"b"', 'Invalid argument `x`: "b" is not "a"'),
         (Color, '"green"', 'Invalid argument `x`: "green" is not one of "blue", "red"'),
+        (
+            Literal["a", "b"] | int | None,
+            '"z"',
+            'Invalid argument `x`: "z" is not one of "a", "b", null, `integer`',
+        ),
         (Place, '{"lon":1}', "Invalid argument `x`: object missing required field `lat`"),
         (Strict, '{"x":-1}', "Invalid argument `x`: x is negative"),
         (Strict, '{"x":1,"y":2}', "Invalid argument `x`: object contains unknown field `y`"),
@@ -181,7 +186,7 @@ def test_argument_reader_schema_accepts_the_same_values(
             "true",
             "Invalid argument `x`: true is not `int` or a date such as 2026-01-31",
         ),
-        (bytes, "{}", "Invalid argument `x`: {} is not base64 such as aGVsbG8="),
+        (bytes, "{}", "Invalid argument `x`: the value is not base64 such as aGVsbG8="),
     ],
 )
 def test_argument_reader_invalid_argument_has_a_reason(

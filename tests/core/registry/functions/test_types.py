@@ -102,8 +102,7 @@ def test_argument_reader_path_or_union_is_converted(
             Circle | Box,
             '{"width":1}',
             (
-                "Invalid argument `x`: expected one of Circle, Box, not "
-                '{"width":1} '
+                "Invalid argument `x`: expected one of Circle, Box "
                 "(Circle: Object missing required field `radius`; "
                 "Box: Object missing required field `height`)"
             ),
