@@ -7,7 +7,8 @@
 3. A table leads from a merged name back to its server. Merged names aren't parsed: `mcp__a__b__c`
    can be the tool `b__c` of `a` or the tool `c` of `a__b`.
 
-Sources: the names of Claude Code; RFC 3986, section 2.1 for the URIs.
+Sources: the names of Claude Code; gemini-cli `packages/core/src/tools/mcp-tool.ts` for written
+names; RFC 3986, section 2.1 for the URIs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ __all__ = [
     "merged_prefix",
     "plain_name",
     "read_resource_label",
+    "replace_unwritten",
     "resource_label",
+    "written_names",
 ]
 
 # What the APIs of common models accept as a tool's name.
@@ -47,6 +50,11 @@ _UNFITTING: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_LENGTH: Final = 8  # hex digits
 # Characters kept of a name that doesn't fit, before an underscore and the digest.
 _KEPT_LENGTH: Final = MAX_NAME_LENGTH - 1 - _DIGEST_LENGTH
+
+# What Gemini CLI doesn't write in a name, its longest name, and what it keeps of a longer one.
+_UNWRITTEN: Final = re.compile(r"[^a-zA-Z0-9_.-]")
+_MAX_WRITTEN: Final = 63
+_KEPT_BEGINNING, _KEPT_END = 28, 32
 
 _GATEWAY: Final = "mcp-gateway://"
 _GATEWAY_SCHEME: Final = "mcp-gateway:"
@@ -129,6 +137,23 @@ def fit_name(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     return f"{_UNFITTING.sub('_', text[:_KEPT_LENGTH])}_{digest}"
+
+
+def replace_unwritten(text: str) -> str:
+    """Return a name with the underscores that Gemini CLI writes, one for each unit of UTF-16."""
+    return _UNWRITTEN.sub(lambda match: "_" * (1 + (match[0] > "\uffff")), text)
+
+
+def written_names(server: str, tool: str) -> set[str]:
+    """Return the names that Gemini CLI may write for a tool, alone and with the server's name.
+
+    A long name lacks its middle.
+    """
+    names = (tool, f"mcp_{server}_{tool}", f"mcp__{server}__{tool}", f"{server}__{tool}")
+    return {
+        name if len(name) <= _MAX_WRITTEN else f"{name[:_KEPT_BEGINNING]}___{name[-_KEPT_END:]}"
+        for name in map(replace_unwritten, names)
+    }
 
 
 class _ServerNames(abc.ABC):

@@ -4,7 +4,8 @@ What may restrict a server does. A rule that isn't understood leaves out the ser
 concern. Settings that loosen, such as lists of servers that need no question, are ignored: the host
 asks its own questions. opencode's rules are in `_opencode`.
 
-Sources: zed `docs/src/ai/tool-permissions.md` and `docs/src/ai/mcp.md`; gemini-cli
+Sources: zed `docs/src/ai/tool-permissions.md`, `docs/src/ai/mcp.md`, `assets/settings/default.json`
+(the profiles write, ask and minimal) and `crates/agent_settings/src/agent_profile.rs`; gemini-cli
 `docs/reference/configuration.md` and `packages/core/src/policy/config.ts` (tools.exclude,
 admin.mcp.enabled); VS Code, settings `chat.mcp.access` and, up to 1.103, `chat.mcp.enabled`; Claude
 Code, `disabledMcpServers` in `~/.claude.json`, anthropics/claude-code issues 44845 and 78314.
@@ -15,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from mcp_core.host._names import replace_unwritten
 
 from ._shapes import member_at
 from ._tree import ConfigTree, MemberPath
@@ -32,6 +35,8 @@ _DENYING_NAME: Final = re.compile(
 _SHELL: Final = re.compile(r"(?:run_shell_command|ShellTool)\(.*\)", re.DOTALL)
 _WILD: Final = re.compile(r"[*?(){}\[\]|^$\s]")
 _MAX_COMPARED: Final = 30_000  # entries, times servers: a fraction of a second
+_MAX_ENTRY: Final = 300  # characters of a tool's name with its server's
+_WRITTEN_START: Final = 28  # characters of a long name that Gemini CLI keeps at its beginning
 # The settings of each format, for what is there twice.
 _SETTINGS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "gemini": (("tools", "exclude"), ("excludeTools",), ("admin", "mcp")),
@@ -42,6 +47,7 @@ _SETTINGS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
         ("agent", "default_profile"),
     ),
 }
+_ZED_PROFILES: Final = ("write", "ask", "minimal")  # which Zed has without a file
 _ZED_MODES: Final = ("allow", "confirm", "deny", None)
 
 
@@ -100,17 +106,12 @@ def _find_repeated(tree: ConfigTree, settings: Iterable[tuple[str, ...]]) -> Ite
 
 
 def find_other_projects(root: Mapping[str, Any], servers: Iterable[str]) -> Iterator[MemberPath]:
-    """Yield the lists by which `~/.claude.json` turns off servers of the file in one project."""
-    names = frozenset(servers)
+    """Yield the lists by which `~/.claude.json` may turn off servers of the file in one project."""
+    names = [*servers]
     projects = root.get("projects")
     for project, settings in projects.items() if isinstance(projects, dict) else ():
         for member in settings if isinstance(settings, dict) else ():
-            listed = settings[member]
-            if (
-                _DENYING_NAME.fullmatch(member)
-                and isinstance(listed, list)
-                and names.intersection(each for each in listed if isinstance(each, str))
-            ):
+            if _DENYING_NAME.fullmatch(member) and any(_of_list(settings[member], (), names)):
                 yield ("projects", project, member)
 
 
@@ -128,52 +129,88 @@ def _of_list(listed: Any, path: MemberPath, names: list[str]) -> Iterator[Restri
     yield from _for_all(set(listed).intersection(names), "off", *path)
 
 
+def _setting(root: dict[str, Any], path: tuple[str, ...]) -> tuple[Any, MemberPath]:
+    """Return the value at a path, None without one, and the path of what isn't an object, or ()."""
+    value: Any = root
+    for depth, member in enumerate(path):
+        if value is None:
+            break
+        if not isinstance(value, dict):
+            return None, path[:depth]
+        value = value.get(member)
+    return value, ()
+
+
 def _of_gemini(root: dict[str, Any], names: list[str]) -> Iterator[Restriction]:
-    if member_at(root, ("admin", "mcp", "enabled")) is False:
-        yield from _for_all(names, "off", "admin", "mcp", "enabled")
+    path: tuple[str, ...] = ("admin", "mcp", "enabled")
+    is_on, wrong = _setting(root, path)
+    if is_on is False:
+        yield from _for_all(names, "off", *path)
+    elif wrong or not (is_on is None or is_on is True):
+        yield from _for_all(names, "unclear", *(wrong or path))
+    prefixes = {name: _gemini_prefixes(name) for name in names}
     for path in ("tools", "exclude"), ("excludeTools",):  # the second one up to version 0.3
-        listed = member_at(root, path)
-        if listed is None:
-            continue
-        if not isinstance(listed, list) or len(listed) * len(names) > _MAX_COMPARED:
+        listed, wrong = _setting(root, path)
+        if wrong or not (listed is None or isinstance(listed, list)):
+            yield from _for_all(names, "unclear", *(wrong or path))
+        elif listed is not None and len(listed) * len(names) > _MAX_COMPARED:
             yield from _for_all(names, "unclear", *path)
-            continue
-        for number, tool in enumerate(listed):
-            for name in names:
-                yield from _of_excluded(tool, name, (*path, number))
+        else:
+            for number, tool in enumerate(listed or ()):
+                yield from _of_excluded(tool, prefixes, (*path, number))
 
 
-def _of_excluded(tool: Any, server: str, path: MemberPath) -> Iterator[Restriction]:
-    """Yield what an entry of Gemini CLI's list of tools does with a server.
+def _gemini_prefixes(server: str) -> tuple[str, ...]:
+    """Return what may be before the name of a server's tool in Gemini CLI's list.
 
-    A server's tool is `mcp_SERVER_TOOL` there, in older versions `SERVER__TOOL`, or plain.
+    It is `mcp_SERVER_` there, in older versions `SERVER__`. The first three are as the file has the
+    name, the others as the program writes it.
     """
-    if not isinstance(tool, str):
-        yield Restriction(server, "unclear", path)
-        return
-    if _SHELL.fullmatch(tool):
-        return
     prefixes = (f"mcp_{server}_", f"mcp__{server}__", f"{server}__")
-    if tool in ("*", "mcp_*", "*__*", *(f"{prefix}*" for prefix in prefixes)):
-        yield Restriction(server, "off", path)
-    elif tool and not _WILD.search(tool):
-        inner = [tool.removeprefix(each) for each in prefixes if tool.startswith(each)]
-        yield Restriction(server, "denies", path, (tool, *inner))
-    else:
-        head = _WILD.split(tool, maxsplit=1)[0]
-        is_qualified = head.startswith("mcp_") or "__" in head  # else it may be a plain name
-        if not is_qualified or any(
-            prefix.startswith(head) or head.startswith(prefix) for prefix in prefixes
-        ):
+    return (*prefixes, *(replace_unwritten(prefix) for prefix in prefixes))
+
+
+def _of_excluded(
+    tool: Any, prefixes: Mapping[str, tuple[str, ...]], path: MemberPath
+) -> Iterator[Restriction]:
+    """Yield what an entry of Gemini CLI's list of tools does with the servers."""
+    if isinstance(tool, str) and _SHELL.fullmatch(tool):
+        return
+    if not isinstance(tool, str) or len(tool) > _MAX_ENTRY:
+        yield from _for_all(prefixes, "unclear", *path)
+        return
+    if tool in ("*", "mcp_*", "*__*"):
+        yield from _for_all(prefixes, "off", *path)
+        return
+    head = _WILD.split(tool, maxsplit=1)[0]
+    is_whole = bool(tool) and len(head) == len(tool)
+    is_qualified = head.startswith("mcp_") or "__" in head  # else it may be a plain name
+    for server, own in prefixes.items():
+        if tool.endswith("*") and tool[:-1] in own:
+            yield Restriction(server, "off", path)
+        elif is_whole:
+            inner = (tool[len(each) :] for each in own if tool.startswith(each))
+            yield Restriction(server, "denies", path, (tool, *inner))
+        elif not is_qualified or any(_may_begin(each, head) for each in own):
             yield Restriction(server, "unclear", path)
+
+
+def _may_begin(prefix: str, head: str) -> bool:
+    """Return True if a name with this prefix may match a pattern with this beginning.
+
+    A long name is shortened behind its first characters.
+    """
+    prefix, head = prefix[:_WRITTEN_START], head[:_WRITTEN_START]
+    return prefix.startswith(head) or head.startswith(prefix)
 
 
 def _of_vscode(root: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:
     for member in "chat.mcp.access", "chat.mcp.enabled":
         access = root.get(member)
-        if access in ("none", False):
+        if access == "none" or access is False:
             yield from _for_all(names, "off", member)
-        elif access not in (None, "all", True):  # "registry": only servers of a registry
+        # "registry": only servers of a registry
+        elif access is not True and access not in (None, "all"):
             yield from _for_all(names, "unclear", member)
 
 
@@ -182,6 +219,8 @@ def _of_zed(root: Mapping[str, Any], names: list[str]) -> Iterator[Restriction]:
     if isinstance(agent, dict):
         yield from _of_zed_permissions(agent.get("tool_permissions"), names)
         yield from _of_zed_profile(agent, names)
+    elif agent is not None:
+        yield from _for_all(names, "unclear", "agent")
 
 
 def _of_zed_permissions(permissions: Any, names: list[str]) -> Iterator[Restriction]:
@@ -189,9 +228,9 @@ def _of_zed_permissions(permissions: Any, names: list[str]) -> Iterator[Restrict
     path = ("agent", "tool_permissions")
     if permissions is None:
         return
-    rules = permissions.get("tools", {}) if isinstance(permissions, dict) else None
+    rules = _object(permissions.get("tools")) if isinstance(permissions, dict) else None
     if (
-        not isinstance(rules, dict)
+        rules is None
         or permissions.get("default") not in _ZED_MODES
         or len(rules) * len(names) > _MAX_COMPARED
     ):
@@ -225,24 +264,53 @@ def _zed_effect(rule: Any) -> BesideEffect | None:
     return "asks" if rule.get("default") == "confirm" or rule.get("always_confirm") else None
 
 
+def _object(value: Any) -> dict[str, Any] | None:
+    """Return an object of the file, {} in the place of null, and None for anything else."""
+    return {} if value is None else value if isinstance(value, dict) else None
+
+
 def _of_zed_profile(agent: dict[str, Any], names: list[str]) -> Iterator[Restriction]:
-    """Yield what the profile does that Zed begins with, if the file has it."""
-    profile_name = agent.get("default_profile", "write")
-    if not isinstance(profile_name, str):
-        yield from _for_all(names, "unclear", "agent", "default_profile")
+    """Yield what the profile does that Zed begins with.
+
+    A server's tools are on by `enable_all_context_servers`, which only the profile `write` of Zed's
+    own has, or by their names.
+    """
+    at: tuple[str, ...] = ("agent", "default_profile")
+    profile_name = agent.get("default_profile")
+    profile_name = "write" if profile_name is None else profile_name
+    profiles = _object(agent.get("profiles"))
+    if not isinstance(profile_name, str) or profiles is None:
+        at = at if profiles is not None else ("agent", "profiles")
+        yield from _for_all(names, "unclear", *at)
         return
-    profile = member_at(agent, ("profiles", profile_name))
-    if not isinstance(profile, dict):
+    if profiles.get(profile_name) is not None:
+        at = ("agent", "profiles", profile_name)
+    elif profile_name not in _ZED_PROFILES:  # of another file, or none
+        yield from _for_all(names, "unclear", *at)
         return
-    path = ("agent", "profiles", profile_name)
-    is_closed = profile.get("enable_all_context_servers") is False
+    profile = _object(profiles.get(profile_name))
+    servers = _object(profile.get("context_servers")) if profile is not None else None
+    if profile is None or servers is None:
+        yield from _for_all(names, "unclear", *at, *(("context_servers",) if profile else ()))
+        return
+    is_open = profile.get("enable_all_context_servers")
+    if is_open is not None:
+        flag_at: tuple[str, ...] = (*at, "enable_all_context_servers")
+    else:
+        flag_at, is_open = at, profile_name == "write"
+    if not isinstance(is_open, bool) and profile_name in ("write", "ask"):
+        yield from _for_all(names, "unclear", *flag_at)
+        return
     for name in names:
-        tools = member_at(profile, ("context_servers", name, "tools"))
-        listed = tools if isinstance(tools, dict) else {}
-        if is_closed:
+        preset = _object(servers.get(name))
+        listed = _object(preset.get("tools")) if preset is not None else None
+        if preset is None or listed is None:
+            tools = ("tools",) if preset else ()
+            yield Restriction(name, "unclear", (*at, "context_servers", name, *tools))
+            continue
+        if is_open is not True:
             allowed = tuple(tool for tool, is_on in listed.items() if is_on is True)
-            yield Restriction(name, "allows", (*path, "enable_all_context_servers"), allowed)
+            yield Restriction(name, "allows", flag_at, allowed)
         denied = tuple(tool for tool, is_on in listed.items() if is_on is not True)
         if denied:
-            at = (*path, "context_servers", name, "tools")
-            yield Restriction(name, "denies", at, denied)
+            yield Restriction(name, "denies", (*at, "context_servers", name, "tools"), denied)

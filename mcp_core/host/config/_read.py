@@ -97,6 +97,7 @@ _HARMLESS_IN_ENTRY: Final = frozenset(
 _MAX_NAMED: Final = 5  # members that a problem names
 _MAX_COMPARED: Final = 50  # characters of a name that is compared with others
 _INHERITED: Final = frozenset((*INHERITED_VARIABLES, *WINDOWS_VARIABLES))
+_GEMINI_CURE: Final = "name servers in `mcp.excluded`, and single tools here"
 
 
 class _Dialect(NamedTuple):
@@ -722,7 +723,10 @@ class _FileReader:
         for name, restrictions in found.items():
             unclear = [each.path for each in restrictions if each.effect == "unclear"]
             for path in unclear[:1]:
-                problem = "restricts this server in a way that is not understood: remove it"
+                # Removed, an entry would no longer restrict the servers that it is meant for.
+                is_entry = self._client.name == "gemini" and isinstance(path[-1], int)
+                cure = _GEMINI_CURE if is_entry else "remove it"
+                problem = f"restricts this server in a way that is not understood: {cure}"
                 place = self._tree.place(path)
                 self._problems.append(ConfigProblem(place, problem, name, restricts=True))
                 del servers[name]

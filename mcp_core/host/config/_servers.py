@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from mcp_core.host._names import written_names
 from mcp_core.host.edit._clients import ServerTransport
 
 from ._problems import ConfigPlace, ConfigProblem
@@ -115,7 +116,9 @@ class ServerConfig:
         Args:
             tool: the tool's name at the server.
         """
-        if tool in self.denied_tools:
+        denied = self.denied_tools
+        # A list may have a name as a program writes it, which is for a tool of any such name.
+        if tool in denied or (denied and not written_names(self.name, tool).isdisjoint(denied)):
             return f"its file denies it ({self.place_of('denied_tools')})"
         if self.allowed_tools is not None and tool not in self.allowed_tools:
             return f"its file allows other tools only ({self.place_of('allowed_tools')})"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.host import ConfigFile, InvalidConfig, merge_servers, read_config, read_entry
+from mcp_core.host.config import _beside
 from tests.core.host.config.examples import TIMEOUTS
 
 # A file of each format by its path, and the member with its servers.
@@ -73,7 +74,10 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "zed",
-        profile_of(context_servers={"x": {"tools": {"write": False, "read": True}}}),
+        profile_of(
+            enable_all_context_servers=True,
+            context_servers={"x": {"tools": {"write": False, "read": True}}},
+        ),
         {"denied_tools": {"write"}},
     ),
     (
@@ -85,6 +89,26 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"allowed_tools": {"read"}, "denied_tools": {"write"}},
     ),
     ("zed", profile_of(enable_all_context_servers=False), {"allowed_tools": set()}),
+    ("zed", profile_of(), {"allowed_tools": set()}),
+    ("zed", profile_of(enable_all_context_servers=None), {"allowed_tools": set()}),
+    ("zed", profile_of(enable_all_context_servers="yes"), {"allowed_tools": set()}),
+    (
+        "zed",
+        profile_of(context_servers={"x": {"tools": {"read": True}}}),
+        {"allowed_tools": {"read"}},
+    ),
+    ("zed", {"agent": {"default_profile": "minimal"}}, {"allowed_tools": set()}),
+    ("zed", {"agent": {"default_profile": "ask"}}, {"allowed_tools": set()}),
+    (
+        "zed",
+        {"agent": {"default_profile": "minimal", "profiles": {"minimal": {"name": "m"}}}},
+        {"allowed_tools": set()},
+    ),
+    (
+        "zed",
+        {"agent": {"profiles": {"write": {"enable_all_context_servers": False}}}},
+        {"allowed_tools": set()},
+    ),
 ]
 
 
@@ -116,7 +140,12 @@ def test_setting_beside_the_servers_restricts_them(
         ("mcp.json", {"disabledMcpServers": {"x": True}}),
         ("vscode", {"chat.mcp.access": "registry"}),
         ("gemini", {"tools": {"exclude": "x__write"}}),
+        ("gemini", {"tools": ["x"]}),
+        ("gemini", {"admin": {"mcp": {"enabled": "false"}}}),
+        ("gemini", {"admin": {"mcp": {"enabled": 0}}}),
+        ("gemini", {"admin": {"mcp": []}}),
         ("gemini", {"tools": {"exclude": [1]}}),
+        ("gemini", {"tools": {"exclude": ["mcp_x_" + "a" * 300]}}),
         ("gemini", {"tools": {"exclude": ["mcp_x_wr*"]}}),
         ("gemini", {"tools": {"exclude": ["mcp_*_write"]}}),
         ("gemini", {"tools": {"exclude": ["write(a)"]}}),
@@ -124,6 +153,16 @@ def test_setting_beside_the_servers_restricts_them(
         ("zed", {"agent": {"tool_permissions": {"default": "never"}}}),
         ("zed", {"agent": {"tool_permissions": {"tools": []}}}),
         ("zed", {"agent": {"default_profile": {}}}),
+        ("zed", {"agent": {"default_profile": "of another file"}}),
+        ("zed", {"agent": []}),
+        ("zed", {"agent": "x"}),
+        ("zed", {"agent": {"profiles": []}}),
+        ("zed", {"agent": {"profiles": {"write": []}}}),
+        ("zed", {"agent": {"profiles": {"write": {"enable_all_context_servers": "no"}}}}),
+        ("zed", {"agent": {"profiles": {"write": {"context_servers": []}}}}),
+        ("zed", {"agent": {"profiles": {"write": {"context_servers": {"x": []}}}}}),
+        ("zed", {"agent": {"profiles": {"write": {"context_servers": {"x": {"tools": [1]}}}}}}),
+        ("zed", {"agent": {"tool_permissions": []}}),
         ("zed", tools_of("mcp:x:*", default="deny")),
         ("zed", tools_of("mcp:x:write", default="never")),
     ],
@@ -136,7 +175,10 @@ def test_setting_beside_the_servers_that_is_not_understood_leaves_them_out(
     assert "x" in found.broken
     problem = next(each for each in found.problems if each.server == "x")
     assert problem.restricts
-    assert problem.problem == ("restricts this server in a way that is not understood: remove it")
+    cure = "remove it"
+    if str(problem.place.member).endswith("]"):
+        cure = "name servers in `mcp.excluded`, and single tools here"
+    assert problem.problem == f"restricts this server in a way that is not understood: {cure}"
     assert problem.place.member
 
 
@@ -182,13 +224,18 @@ def test_setting_that_is_there_twice_leaves_the_servers_out(
         ("vscode", {"remote.disabledServers": ["x"]}),
         ("gemini", {"tools": {"exclude": ["run_shell_command(rm -rf)", "mcp_y_write"]}}),
         ("gemini", {"tools": {"core": ["read_file"], "allowed": ["write"]}}),
-        ("gemini", {"tools": []}),
+        ("gemini", {"tools": None, "admin": {"mcp": None}}),
+        ("gemini", {"admin": {"mcp": {"enabled": True}}}),
+        ("gemini", {"tools": {"exclude": [f"run_shell_command({'a' * 400})"]}}),
         ("zed", tools_of("terminal", default="deny")),
         ("zed", tools_of("mcp:other:write", default="deny")),
         ("zed", tools_of("mcp:x:write", default="allow", always_allow=[{"pattern": "a"}])),
         ("zed", {"agent": {"tool_permissions": {"default": "allow"}}}),
         ("zed", {"agent": {"profiles": {"other": {"enable_all_context_servers": False}}}}),
-        ("zed", {"agent": []}),
+        ("zed", {"agent": None}),
+        ("zed", {"agent": {"profiles": None, "tool_permissions": {"tools": None}}}),
+        ("zed", profile_of(enable_all_context_servers=True)),
+        ("zed", {"agent": {"profiles": {"write": {"context_servers": {"x": None}}}}}),
     ],
 )
 def test_setting_beside_the_servers_that_restricts_nothing_is_left_alone(
@@ -202,6 +249,75 @@ def test_setting_beside_the_servers_that_restricts_nothing_is_left_alone(
     assert server.find_tool_denial("write") is None
 
 
+@pytest.mark.parametrize(
+    ("server", "entry", "tools"),
+    [
+        ("git", "mcp_git_repo_push", ["repo/push", "repo_push"]),
+        ("git", "repo_push", ["repo/push"]),
+        ("git", "git__repo_push", ["repo push"]),
+        ("my server", "mcp_my_server_push", ["push"]),
+        ("my server", "mcp__my_server__repo_push", ["repo/push"]),
+        ("git", "mcp_git_a__b", ["a\N{GRINNING FACE}b"]),
+        (
+            "git",
+            f"mcp_git_{'a' * 20}___{'a' * 28}_bbb",
+            [f"{'a' * 60}/bbb"],
+        ),
+        ("git", f"{'a' * 28}___{'a' * 32}", ["a" * 64]),
+    ],
+)
+def test_tool_that_gemini_cli_excludes_is_denied_by_the_name_that_it_writes(
+    server: str, entry: str, tools: list[str]
+) -> None:
+    text = json.dumps(
+        {"tools": {"exclude": [entry]}, "mcpServers": {server: {"command": "c"}, "b": {"url": ""}}}
+    )
+    found = read_config(text, file=".gemini/settings.json").servers[server]
+    assert [found.find_tool_denial(tool) is not None for tool in tools] == [True] * len(tools)
+    assert found.find_tool_denial("pushed") is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "off", "broken"),
+    [
+        ("mcp_my_server_*", {"my server"}, set()),
+        ("mcp_my server_*", {"my server"}, set()),
+        ("my_server__*", {"my server"}, set()),
+        # It matches tools of `git_hub`, too, or not, by the version.
+        ("mcp_git_*", {"git"}, {"git_hub"}),
+        (f"mcp_{'s' * 24}___*", set(), {"s" * 30}),
+        ("mcp_my_server_re*", set(), {"my server"}),
+        ("mcp_my server_re*", set(), {"my server"}),
+    ],
+)
+def test_server_that_gemini_cli_excludes_is_off_by_the_name_that_it_writes(
+    entry: str, off: set[str], broken: set[str]
+) -> None:
+    names = ("my server", "git", "git_hub", "s" * 30)
+    text = json.dumps(
+        {"tools": {"exclude": [entry]}, "mcpServers": {name: {"command": "c"} for name in names}}
+    )
+    found = read_config(text, file=".gemini/settings.json")
+    assert {name for name, server in found.servers.items() if server.disabled} == off
+    assert found.broken == broken
+    for problem in found.problems:
+        assert problem.problem.endswith(": name servers in `mcp.excluded`, and single tools here")
+
+
+def test_long_entries_are_compared_with_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each one was searched for each server: 30 of 100 KB with 1,000 servers took 24 s."""
+    compared = []
+    monkeypatch.setattr(_beside, "_may_begin", lambda *names: compared.append(names))
+    text = json.dumps(
+        {
+            "tools": {"exclude": ["mcp_" + "a" * 1000 + "*", "mcp_" + "a" * 100 + "*"]},
+            "mcpServers": {f"s{n}": {"command": "c"} for n in range(10)},
+        }
+    )
+    assert len(read_config(text, file=".gemini/settings.json").broken) == 10
+    assert len(compared) == 10 * 6
+
+
 def test_long_list_beside_many_servers_leaves_them_out() -> None:
     """The comparison of each entry with each server would take long."""
     text = json.dumps(
@@ -211,6 +327,13 @@ def test_long_list_beside_many_servers_leaves_them_out() -> None:
         }
     )
     assert len(read_config(text, file=".gemini/settings.json").broken) == 100
+
+
+@pytest.mark.parametrize("listed", ["x", {"x": True}, ["y", 1], ["x"]])
+def test_list_of_one_project_that_is_not_understood_is_named(listed: Any) -> None:
+    found = read("claude", {"projects": {"/p": {"disabledMcpServers": listed}}})
+    assert [each.ignored for each in found.problems] == [True]
+    assert read("claude", {"projects": {"/p": {"disabledMcpServers": None}}}).problems == ()
 
 
 def test_list_of_one_project_in_claudes_own_file_is_named() -> None:
