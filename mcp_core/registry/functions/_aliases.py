@@ -151,7 +151,10 @@ def _expand(
     expanded = tuple(_expand(each, evaluate, opened, inside) for each in args)
     if all(new is old for new, old in zip(expanded, args, strict=True)):
         return part
-    return typing.Union[expanded] if origin in _UNIONS else origin[expanded]  # noqa: UP007
+    if origin in _UNIONS:
+        return typing.Union[expanded]  # noqa: UP007 - computed
+    # Special forms such as `NotRequired` take no tuple.
+    return origin[expanded[0] if len(expanded) == 1 else expanded]
 
 
 def _is_alias(part: Any) -> bool:

@@ -462,7 +462,8 @@ def readable_type(annotation: Any, location: str) -> Any:
     except Exception as exc:  # inspecting a type runs annotations, which may raise anything
         lines = str(exc).strip().splitlines() or [type(exc).__name__]
         field = unreadable_field(annotation)
-        reason = lines[-1] if not field or field in lines[-1] else f"{field}: {lines[-1]}"
+        is_named = not field or lines[-1].startswith("field ")
+        reason = lines[-1] if is_named else f"{field}: {lines[-1]}"
         cure = f"; {_UNION_CURE}" if field and "union" in reason else ""
         raise DeclarationError(
             f"{location} cannot be described by a JSON Schema: {reason}{cure}"

@@ -7,12 +7,13 @@ that it doesn't know to `decode_hook`, which is why this package's decoders have
 from __future__ import annotations
 
 import functools
+import re
 import types
 import typing
 from collections import abc
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -75,6 +76,10 @@ _FIELDS: Final = (
 )
 
 
+# What completes the stand-ins of aliases.
+_Pending: TypeAlias = list[Callable[[], None]]
+
+
 class _AnyInstance(type):
     """The metaclass of stand-ins: msgspec checks that `decode_hook` returned an instance."""
 
@@ -86,11 +91,11 @@ class StandIn(metaclass=_AnyInstance):
     """The base of classes that stand in for a type in annotations for msgspec. No instances.
 
     Attributes:
-        schema: the type's JSON Schema.
+        describe: returns the type's JSON Schema, or raises `TypeError`.
         read: returns the object for a value of JSON, or raises `ValueError`.
     """
 
-    schema: ClassVar[dict[str, Any]]
+    describe: ClassVar[Callable[[], dict[str, Any]]]
     read: ClassVar[Callable[[Any], Any]]
 
 
@@ -103,23 +108,40 @@ def prepare_type(annotation: Any, location: str) -> Any:
     Raises:
         DeclarationError: a part cannot be read.
     """
+    pending: _Pending = []
+    prepared = _prepare(annotation, location, pending)
+    _complete(pending)
+    return prepared
+
+
+def _complete(pending: _Pending) -> None:
+    for complete in pending:  # which grows
+        complete()
+
+
+def _prepare(annotation: Any, location: str, pending: _Pending) -> Any:
+    """Do what `prepare_type` does. What completes the stand-ins of aliases is added to `pending`.
+
+    Until then, classes whose fields have such an alias may wait for their stand-ins, too.
+    """
     if uses_pydantic(annotation):
         pydantic_type = PydanticType(annotation, location)
-        return _stand_in(pydantic_type.read, pydantic_type.schema("validation"))
+        schema = pydantic_type.schema("validation")
+        return _stand_in(pydantic_type.read, lambda: schema)
     if isinstance(annotation, Alias):
-        return _stand_in_of_alias(annotation, location)
+        return _stand_in_of_alias(annotation, location, pending)
     origin = typing.get_origin(annotation)
     parts = typing.get_args(annotation)
     if abc.Iterable in (annotation, origin):
         annotation, origin = list[parts or (Any,)], list  # type: ignore[misc]
     if origin is Annotated:
-        inner = prepare_type(annotation.__origin__, location)
+        inner = _prepare(annotation.__origin__, location, pending)
         same = inner is annotation.__origin__
         return annotation if same else Annotated[inner, *annotation.__metadata__]
     if origin in (typing.Union, types.UnionType):
-        return _prepare_union(annotation, parts, location)
+        return _prepare_union(annotation, parts, location, pending)
     if origin in _GENERICS:
-        prepared = tuple(prepare_type(part, location) for part in parts)
+        prepared = tuple(_prepare(part, location, pending) for part in parts)
         return annotation if all(map(_same, prepared, parts)) else origin[prepared]
     return annotation
 
@@ -137,19 +159,38 @@ def prepare_fields(annotation: Any, location: str) -> None:
     if _is_readable(annotation):
         return
     found = list(_fields_with_aliases(annotation))
+    before = {owner: owner.__annotations__ for _, owner, _ in found}
+    try:
+        _replace_fields(found, location)
+    except BaseException:
+        for owner, annotations in before.items():
+            owner.__annotations__ = annotations
+        raise
+
+
+def _replace_fields(found: list[tuple[str, type[Any], Any]], location: str) -> None:
     for name, owner, expanded in found:
         if not contains_alias(expanded):
-            owner.__annotations__ = {**owner.__annotations__, name: expanded}
-    # A reader is made of classes whose other fields msgspec can read by now.
-    for name, owner, expanded in found:
-        if not contains_alias(expanded):
-            continue
-        field = f"field {name!r} of {owner.__name__}"
+            _annotate(owner, name, expanded)
+    # Every class has its readers before they are completed: one may read the others.
+    pending: _Pending = []
+    readers = []
+    for name, owner, expanded in reversed(found):  # the inner classes first
+        if contains_alias(expanded):
+            field = f"field {name!r} of {owner.__name__}"
+            reader = _prepare(expanded, f"{location}: {field}", pending)
+            _annotate(owner, name, reader)
+            readers.append((field, reader))
+    _complete(pending)
+    for field, reader in readers:
         try:
-            reader = prepare_type(expanded, f"{location}: {field}")
+            _components([reader])
         except TypeError as exc:
             raise TypeError(f"{field}: {exc}") from exc
-        owner.__annotations__ = {**owner.__annotations__, name: reader}
+
+
+def _annotate(owner: type[Any], name: str, annotation: Any) -> None:
+    owner.__annotations__ = {**owner.__annotations__, name: annotation}
 
 
 def _fields_with_aliases(annotation: Any) -> Iterator[tuple[str, type[Any], Any]]:
@@ -179,8 +220,14 @@ def _classes(waiting: list[Any]) -> Iterator[type[Any]]:
 
 
 def _hints(cls: type[Any]) -> dict[str, Any]:
+    """Return the types of a class's fields, {} if they cannot be evaluated."""
     try:
-        return typing.get_type_hints(cls, include_extras=True)
+        hints = typing.get_type_hints(cls, include_extras=True)
+        return {
+            name: hint
+            for name, hint in hints.items()
+            if ClassVar not in (hint, typing.get_origin(hint))
+        }
     except Exception:  # noqa: BLE001 - annotations are code, whose errors msgspec reports
         return {}
 
@@ -211,42 +258,85 @@ def _same(left: Any, right: Any) -> bool:
     return left is right
 
 
-def _stand_in_of_alias(alias: Alias, location: str) -> type[StandIn]:
+def _stand_in_of_alias(alias: Alias, location: str, pending: _Pending) -> type[StandIn]:
     """Return a stand-in that reads a value as what the alias stands for, which contains it."""
     if alias.stand_in is not None:
         found: type[StandIn] = alias.stand_in
         return found
-    # Where the value contains the alias, it gets this stand-in, which is completed below.
-    stand_in = alias.stand_in = _stand_in(_convert, {"$ref": REFERENCE.format(name=alias.name)})
-    prepared = prepare_type(alias.value, location)
 
-    def read(value: Any) -> Any:
-        try:
-            return _convert(value, prepared)
-        except msgspec.ValidationError as exc:
-            texts = [
-                text.replace(" - at `$", " in `$") for text in (str(exc), text_without_value(exc))
-            ]
-            raise InvalidValue(*texts) from None
+    def refuse(*_: Any) -> Any:
+        raise TypeError(f"the alias {alias.name} cannot be read")
 
-    (schema,), definitions = msgspec.json.schema_components(
-        [prepared], schema_hook=schema_hook, ref_template=REFERENCE
-    )
-    stand_in.read = staticmethod(read)
-    stand_in.schema = {**stand_in.schema, "$defs": {alias.name: schema, **definitions}}
+    # Where the value contains the alias, it gets this stand-in, too.
+    stand_in = alias.stand_in = _stand_in(refuse, refuse)
+
+    def complete() -> None:
+        prepared = _prepare(alias.value, location, pending)
+
+        def read(value: Any) -> Any:
+            try:
+                return _convert(value, prepared)
+            except msgspec.ValidationError as exc:
+                texts = [
+                    text.replace(" - at `$", " in `$")
+                    for text in (str(exc), text_without_value(exc))
+                ]
+                raise InvalidValue(*texts) from None
+
+        stand_in.read = staticmethod(read)
+        stand_in.describe = staticmethod(_Description(alias.name, [prepared]))
+
+    pending.append(complete)
     return stand_in
+
+
+class _Description:
+    """The JSON Schema of several types, made when it is called: they may contain themselves.
+
+    Args:
+        name: for a definition, where they do.
+        types: of which a value has one.
+    """
+
+    __slots__ = ("_contains_itself", "_is_open", "_name", "_types")
+
+    def __init__(self, name: str, types: list[Any]) -> None:
+        self._name = re.sub(r"\W+", "_", name).strip("_")
+        self._types = types
+        self._is_open = self._contains_itself = False
+
+    def __call__(self) -> dict[str, Any]:
+        reference = {"$ref": REFERENCE.format(name=self._name)}
+        if self._is_open:
+            self._contains_itself = True
+            return reference
+        self._is_open = True
+        try:
+            schemas, definitions = _components(self._types)
+        finally:
+            self._is_open = False
+        schema = {"anyOf": list(schemas)} if len(schemas) > 1 else schemas[0]
+        if not self._contains_itself:
+            return {**schema, "$defs": definitions}
+        return {**reference, "$defs": {self._name: schema, **definitions}}
+
+
+def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    return msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=REFERENCE)
 
 
 def _convert(value: Any, annotation: Any = Any) -> Any:
     return msgspec.convert(value, annotation, dec_hook=decode_hook)
 
 
-def _prepare_union(annotation: Any, parts: tuple[Any, ...], location: str) -> Any:
+def _prepare_union(
+    annotation: Any, parts: tuple[Any, ...], location: str, pending: _Pending
+) -> Any:
     """Return a union as it is if msgspec can tell its members apart, otherwise a stand-in."""
     if _is_readable(annotation):
         return annotation
     none = type(None)
-    members = [prepare_type(part, location) for part in parts if part is not none]
+    members = [_prepare(part, location, pending) for part in parts if part is not none]
     optional = len(members) < len(parts)
     prepared: Any = typing.Union[tuple(members)]  # noqa: UP007 - computed
     if _is_readable(prepared):
@@ -288,19 +378,18 @@ def _union_of(members: list[Any]) -> type[StandIn]:
             f"{expected} ({'; '.join(others)})",
         )
 
-    schemas, definitions = msgspec.json.schema_components(
-        members, schema_hook=schema_hook, ref_template=REFERENCE
-    )
-    return _stand_in(read, {"anyOf": list(schemas), "$defs": definitions})
+    return _stand_in(read, _Description("_or_".join(map(_name_of, members)), members))
 
 
 def _name_of(member: Any) -> str:
     return getattr(member, "__name__", str(member))
 
 
-def _stand_in(reader: Callable[[Any], Any], description: dict[str, Any]) -> type[StandIn]:
+def _stand_in(
+    reader: Callable[[Any], Any], description: Callable[[], dict[str, Any]]
+) -> type[StandIn]:
     class Reader(StandIn):
-        schema = description
+        describe = staticmethod(description)
         read = staticmethod(reader)  # type: ignore[assignment]  # mypy binds it
 
     return Reader
@@ -358,7 +447,7 @@ def schema_hook(cls: type[Any]) -> dict[str, Any]:
     if cls is object:
         return {ANYTHING: True}
     if issubclass(cls, StandIn):
-        return deepcopy(cls.schema)  # the caller moves definitions
+        return deepcopy(cls.describe())  # the caller moves definitions
     if _is_path(cls):
         return {"type": "string", "format": "path"}
     if is_model(cls):

@@ -11,12 +11,15 @@ from typing import (
     ClassVar,
     Generic,
     NamedTuple,
+    NotRequired,
+    Required,
     TypedDict,
     TypeVar,
     Union,
     get_type_hints,
 )
 
+import jsonschema
 import msgspec
 import pydantic
 import pytest
@@ -38,6 +41,10 @@ class Point(msgspec.Struct):
 Rows = TypeAliasType("Rows", "list[list[int]]")
 Maybe = TypeAliasType("Maybe", T | None, type_params=(T,))
 Points = TypeAliasType("Points", list[Point])
+Forest = TypeAliasType("Forest", "dict[str, Forest] | list[Leaf] | int")
+Outer = TypeAliasType("Outer", "list[Outer] | Second")
+Inner = TypeAliasType("Inner", "list[Inner] | First | int")
+Mixed = TypeAliasType("Mixed", "list[Mixed] | Third | Point")
 Json = TypeAliasType("Json", "None | bool | int | float | str | list[Json] | dict[str, Json]")
 Tree = TypeAliasType("Tree", "dict[str, Tree[T]] | T", type_params=(T,))
 Even = TypeAliasType("Even", "list[Odd]")
@@ -175,6 +182,35 @@ class Box(msgspec.Struct, Generic[T]):
     rows: Rows
 
 
+class Leaf(msgspec.Struct):
+    forest: Forest
+
+
+class Second(msgspec.Struct):
+    inner: Inner
+
+
+class First(msgspec.Struct):
+    outer: Outer
+
+
+class Third(msgspec.Struct, tag=True):
+    mixed: Mixed
+    both: Mixed | Third | int = 0
+
+
+class Loose(TypedDict):
+    rows: NotRequired[Rows]
+    best: Required[Maybe[int]]
+
+
+@dataclasses.dataclass
+class Constants:
+    rows: Rows
+    known: ClassVar[Rows] = []
+    nested: ClassVar[Nested] = 0
+
+
 @dataclasses.dataclass
 class Sheet:
     rows: Rows
@@ -200,6 +236,9 @@ class Line(NamedTuple):
         (list[Sheet], '[{"rows":[[1]],"cells":{"a":[null]}}]', [Sheet([[1]], {"a": [None]})]),
         (Row, '{"points":[{"x":1}]}', {"points": [Point(1)]}),
         (Line, '[[{"x":1}]]', Line([Point(1)])),
+        (Loose, '{"best":1}', {"best": 1}),
+        (Loose, '{"best":null,"rows":[[1]]}', {"best": None, "rows": [[1]]}),
+        (Constants, '{"rows":[[1]]}', Constants([[1]])),
         (dict[str, Points | Table], '{"a":{"rows":[]}}', {"a": Table([])}),
     ],
 )
@@ -219,6 +258,48 @@ def test_alias_in_a_field_is_read_as_what_it_stands_for(
         reader.read(f'{{"x":{data.replace("1", "{}").replace("[]", "7")}}}'.encode())
 
 
+def test_alias_that_contains_itself_through_structs_is_described() -> None:
+    """The schema allows exactly what is read, and each reference leads somewhere."""
+    third = {"type": "Third", "mixed": []}
+    for annotation, good, bad, value in (
+        (Forest, {"a": [{"forest": {"b": 1}}]}, {"a": ["c"]}, {"a": [Leaf({"b": 1})]}),
+        (Leaf, {"forest": [{"forest": 1}]}, {"forest": [{"forest": "a"}]}, Leaf([Leaf(1)])),
+        (
+            First,
+            {"outer": [{"inner": [{"outer": []}]}]},
+            {"outer": [{"inner": [{"outer": [1]}]}]},
+            First([Second([First([])])]),
+        ),
+        (Second, {"inner": {"outer": []}}, {"inner": {"outer": 1}}, Second(First([]))),
+        (Third, {**third, "both": [third]}, {**third, "both": [{"x": "a"}]}, None),
+    ):
+        reader = reader_of(annotation)
+        schema = jsonschema.Draft202012Validator(
+            msgspec.json.decode(msgspec.json.encode(reader.schema))
+        )
+        schema.validate({"x": good})
+        read = reader.read(msgspec.json.encode({"x": good}))["x"]
+        assert read == (value or Third([], [Third([])]))
+        assert not schema.is_valid({"x": bad})
+        with pytest.raises(InvalidArguments):
+            reader.read(msgspec.json.encode({"x": bad}))
+
+
+def test_class_that_cannot_be_declared_keeps_its_annotations() -> None:
+    """An incomplete reader in them would let another function be declared."""
+
+    class Never(msgspec.Struct):
+        json: Json
+        rows: Rows
+        bad: Bad
+
+    before = dict(Never.__annotations__)
+    for _ in range(2):
+        with pytest.raises(DeclarationError, match="Opaque"):
+            reader_of(Never)
+        assert Never.__annotations__ == before
+
+
 def test_alias_in_a_field_is_replaced_by_an_equal_type_in_annotations() -> None:
     """Other code that looks at the class finds a type that it knows. What msgspec reads stays."""
 
@@ -233,6 +314,11 @@ def test_alias_in_a_field_is_replaced_by_an_equal_type_in_annotations() -> None:
     assert Kept.__annotations__ == before
 
 
+class Opaque:
+    pass
+
+
+Bad = TypeAliasType("Bad", "list[Bad] | Opaque")
 Size = TypeAliasType("Size", Annotated[int, msgspec.Meta(ge=1)])
 
 
@@ -242,6 +328,11 @@ class Order(msgspec.Struct):
 
 class Circle(msgspec.Struct):
     same: Same
+
+
+class Circles(msgspec.Struct):
+    same: Same
+    shape: Table | Sheet
 
 
 @dataclasses.dataclass
@@ -273,7 +364,8 @@ def test_form_and_typed_result_with_aliases() -> None:
 @pytest.mark.parametrize(
     ("annotation", "text"),
     [
-        (Circle, "field 'same' of Circle: the alias Same stands for itself"),
+        (Circle, "Schema: field 'same' of Circle: the alias Same stands for itself"),
+        (Circles, "Schema: field 'same' of Circles: the alias Same stands for itself"),
         (Document, "field 'content' of Document: an alias that contains itself is read only in a"),
         (
             Branch[int],
