@@ -271,7 +271,8 @@ def _without_input_required(returns: Any) -> Any:
 def _described(returns: Any, label: str) -> Any:
     """Return the data's type: `Model` in the place of `Annotated[CallToolResult, Model]`.
 
-    A text or other metadata isn't a type.
+    A text or other metadata isn't a type. Beside a `CallToolResult` without a model, or with `Any`,
+    there is no schema.
 
     Raises:
         DeclarationError: content in a union with it would leave the tool without a schema.
@@ -282,10 +283,12 @@ def _described(returns: Any, label: str) -> Any:
         members = tuple(_described(part, label) for part in parts)
         if all(new is old for new, old in zip(members, parts, strict=True)):
             return returns
-        union: Any = typing.Union[members]  # noqa: UP007 - computed
-        if _kinds(union) & {"open", "content"}:
+        pairs = list(zip(members, parts, strict=True))
+        has_schema = any(new is not old and not _is_free(new) for new, old in pairs)
+        others = [old for new, old in pairs if new is old is not CallToolResult]
+        if has_schema and any(map(_is_free, others)):
             raise DeclarationError(f"{label} {_NO_SCHEMA}")
-        return union
+        return typing.Union[members]  # noqa: UP007 - computed
     if origin is typing.Annotated and returns.__origin__ is CallToolResult:
         for extra in returns.__metadata__:
             try:
@@ -303,6 +306,11 @@ def _is_data(kinds: set[str], label: str) -> bool:
             f"{label} returns bytes, which have no MIME type: return Image, Audio or File"
         )
     return "data" in kinds and not kinds & {"open", "content"}
+
+
+def _is_free(annotation: Any) -> bool:
+    """Return True for a type whose values only decide what is sent, so that it has no schema."""
+    return not _kinds(annotation).isdisjoint({"open", "content"})
 
 
 def _kinds(annotation: Any) -> set[str]:

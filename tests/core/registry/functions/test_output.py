@@ -303,7 +303,8 @@ Made = Annotated[CallToolResult, Point]
         (CreateTaskResult, A_TASK),
         (str | CreateTaskResult, A_TASK),
         (Made | Image, NO_SCHEMA),
-        (Made | CallToolResult, NO_SCHEMA),
+        (Made | CallToolResult | Image, NO_SCHEMA),
+        (Made | Any, NO_SCHEMA),
         (Made | list[Any], NO_SCHEMA),
         (Annotated[CallToolResult, TypeAliasType("Lost", "Nothing")], "'Nothing' is not defined"),  # noqa: F821
     ],
@@ -323,6 +324,10 @@ def test_output_annotation_that_cannot_be_sent_raises(returns: Any, error: str) 
         (Made | InputRequiredResult, Point),
         (Annotated[Made | None, "perhaps"], Point | None),
         (Made | Annotated[CallToolResult, list[int]], Point | list[int]),
+        (Made | CallToolResult, CallToolResult),
+        (Optional[Annotated[CallToolResult, Any]], CallToolResult),  # noqa: UP045
+        (Annotated[CallToolResult, Any] | Image, CallToolResult),
+        (Made | Annotated[CallToolResult, Any], CallToolResult),
         (Annotated[CallToolResult, "a text"] | None, CallToolResult | None),
         (Annotated[CallToolResult, TypeAliasType("Points", "list[int]")], list[int]),
     ],
