@@ -10,7 +10,7 @@ import functools
 import re
 import types
 import typing
-from collections import abc
+from collections import abc, deque
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
@@ -65,6 +65,7 @@ _GENERICS: Final = (
 )
 # What the schema of any value has, as msgspec takes no empty one from a hook.
 ANYTHING: Final = "x-anything"
+_LISTED: Final = (abc.Iterator, abc.Reversible, abc.KeysView, abc.ValuesView, deque)
 _OBJECTS: Final = "a dataclass, a msgspec.Struct or a pydantic model"
 # Attributes of Structs, dataclasses, classes of attrs, TypedDicts and named tuples.
 _FIELDS: Final = (
@@ -397,7 +398,7 @@ def _stand_in(
 
 def unsupported(cls: type[Any]) -> TypeError:
     """Return the error for a class that cannot be decoded from JSON."""
-    cure = "list" if cls.__module__ == "collections.abc" else _OBJECTS
+    cure = "list" if (typing.get_origin(cls) or cls) in _LISTED else _OBJECTS
     return TypeError(f"type {cls.__name__} is not supported; use {cure}")
 
 

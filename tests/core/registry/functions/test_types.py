@@ -5,6 +5,7 @@
 import dataclasses
 import enum
 import json
+from collections import abc, deque
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -120,6 +121,27 @@ def test_argument_reader_invalid_path_or_union_has_a_reason(
 @pytest.mark.parametrize("annotation", [Opaque, list[Opaque], Circle | Opaque])
 def test_argument_reader_unknown_class_raises_with_cure(annotation: Any) -> None:
     with pytest.raises(DeclarationError, match=r"Opaque.*use a dataclass, a msgspec\.Struct or a"):
+        reader_of(annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "cure"),
+    [
+        (abc.Iterator[int], "use list"),
+        (abc.Reversible[int], "use list"),
+        (deque[int], "use list"),
+        (deque, "use list"),
+        (abc.Hashable, "use a dataclass"),
+        (abc.Container[int], "use a dataclass"),
+        (abc.ItemsView[str, int], "use a dataclass"),
+        (abc.Awaitable[int], "use a dataclass"),
+        (abc.Generator[int, None, None], "use a dataclass"),
+    ],
+)
+def test_argument_reader_list_is_the_cure_for_what_a_list_replaces(
+    annotation: Any, cure: str
+) -> None:
+    with pytest.raises(DeclarationError, match=cure):
         reader_of(annotation)
 
 
