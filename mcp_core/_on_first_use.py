@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Union
+from typing import Any, TypeVar, Union, get_origin
 
 __all__ = ["names_on_first_use", "type_on_first_use"]
 
@@ -62,6 +62,8 @@ class _Reference(str):
 
     def __getitem__(self, index: Any) -> Any:
         """Return the generic type with a type or variable that the annotation's module names."""
-        if hasattr(index, "__name__"):
+        if isinstance(index, TypeVar) or (isinstance(index, type) and get_origin(index) is None):
             return _Reference(f"{self}[{index.__name__}]")
-        return super().__getitem__(index)
+        if isinstance(index, int | slice):  # `typing` looks at the text
+            return super().__getitem__(index)
+        raise TypeError(f"{self}[...] takes a class or a type variable here, not {index!r}")

@@ -50,3 +50,11 @@ def test_type_that_is_not_evaluated_is_not_imported(monkeypatch: pytest.MonkeyPa
     stand_in = type_on_first_use("graphlib", "TopologicalSorter")
     assert [stand_in | None, str | stand_in, stand_in[T]]
     assert "graphlib" not in sys.modules
+
+
+@pytest.mark.parametrize("index", [list[int], Sequence[int], int | None, "T", (T, T), None])
+def test_type_with_an_index_that_the_reference_would_lose_is_refused(index: Any) -> None:
+    """`list[int]` has the name `list`."""
+    stand_in = type_on_first_use("graphlib", "TopologicalSorter")
+    with pytest.raises(TypeError, match="takes a class or a type variable"):
+        stand_in[index]
