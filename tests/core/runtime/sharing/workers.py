@@ -36,7 +36,7 @@ class FaultySessionStore(MemoryStore):
         calls: the names of all methods that were called.
     """
 
-    hang = object()
+    hang = "hang"
 
     def __init__(self) -> None:
         super().__init__()
