@@ -5,7 +5,8 @@
    published again, together with later ones, and may be heard twice.
 3. Nothing is heard late without being noticed. A gap, or a store that has lost what it had, makes
    the worker ask what was missed. What the store doesn't know may be anything: then everything
-   counts as changed.
+   counts as changed. One loss isn't noticed: a store that has lost messages and has given their
+   numbers to as many others before the next heartbeat.
 4. A worker doesn't hear itself. It knows its own messages by its number and by what they say, since
    after an outage another worker may have got the same number.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
-from ._messages import ChangesPublished, TaskChanged, merged
+from ._messages import ChangesPublished, WorkerMessage, is_well_formed, merged
 from ._store import Position, WorkerBatch, WorkerPlace
 
 __all__ = ["SharedChanges"]
@@ -52,11 +53,12 @@ class SharedChanges:
 
     # -- Membership ------------------------------------------------------------------------------
 
-    def join(self, place: WorkerPlace) -> None:
+    def join(self, place: WorkerPlace, sent_at: Position) -> None:
         """Take the number of `place`, which the store has given, and hear of what comes after it.
 
         A worker that has heard of messages of this epoch goes on where it was. For any other
-        everything counts as changed.
+        everything counts as changed, and also if the store has lost messages since: if `place` is
+        before `sent_at`, which is `position` when the join was sent.
 
         Raises:
             TypeError, ValueError: the store has given something else.
@@ -64,10 +66,8 @@ class SharedChanges:
         number, position = place
         if type(number) is not int or number < 1:
             raise ValueError(f"a worker's number is 1 or more, not {number!r}")
-        if _checked(position).epoch != self.position.epoch:
-            self.position = position
-            self.missed_since = None
-            self._hear(self._everything())
+        if _checked(position).epoch != self.position.epoch or position < sent_at:
+            self._begin_at(position)
         self.number = number
         self._unheard.clear()
 
@@ -86,9 +86,7 @@ class SharedChanges:
             TypeError: it isn't a position.
         """
         if _checked(last) < sent_at:
-            self.position = last
-            self.missed_since = None
-            self._hear(self._everything())
+            self._begin_at(last)
 
     # -- Local changes, to publish ---------------------------------------------------------------
 
@@ -119,6 +117,15 @@ class SharedChanges:
         """Take note that the store has the message that was under way."""
         self._under_way = self._nothing
 
+    def publishing_refused(self) -> None:
+        """Give up the message that was under way, which can't be sent: all counts as changed.
+
+        If that can't be sent either, nothing is left to publish of it.
+        """
+        refused, self._under_way = self._under_way, self._nothing
+        if refused != self._everything():
+            self.add(self._everything())
+
     def publishing_failed(self) -> None:
         """Publish the message that was under way again, with what has changed meanwhile."""
         self._unpublished = merged((self._under_way, self._unpublished), self._server)
@@ -126,25 +133,29 @@ class SharedChanges:
 
     # -- Changes at other workers, to deliver ----------------------------------------------------
 
-    def receive(self, batch: WorkerBatch) -> bool:
+    def receive(self, batch: WorkerBatch, asked: Position) -> bool:
         """Take `batch`, the response to a read. Return True if it has brought anything.
 
-        One that isn't after `position` brings nothing: it was on its way during a `join`.
+        `asked` is `position` when the read began. If that has moved meanwhile, such as by a `join`,
+        the batch brings nothing, and neither does one that isn't after `position`.
 
         Raises:
             TypeError, ValueError: it isn't a batch.
         """
         if not isinstance(batch, WorkerBatch):
             raise TypeError(f"a read gives a WorkerBatch, not {type(batch).__name__}")
-        position, messages = _checked(batch.position), list(batch.messages)
-        if position <= self.position:
+        messages: list[Any] = list(batch.messages)
+        position = _checked(batch.position)
+        if asked != self.position or position <= self.position:
             return False
+        heard: list[ChangesPublished] = []
         for entry in messages:
             message = self._message_of(entry)
             if message is None:
                 self._miss()
-            else:
-                self._receive(*message)
+            elif isinstance(message, ChangesPublished) and self._is_from_others(entry[0], message):
+                heard.append(message)
+        self._hear(*heard)
         if position.epoch != self.position.epoch:
             self._miss()  # also if the store has noticed no gap
         self.position = position
@@ -158,8 +169,8 @@ class SharedChanges:
         """
         if message is None:
             message = self._everything()
-        elif not isinstance(message, ChangesPublished):
-            raise TypeError(f"what was missed is ChangesPublished, not {type(message).__name__}")
+        elif type(message) is not ChangesPublished or not is_well_formed(message):
+            raise TypeError(f"what was missed is ChangesPublished, not {message!r:.200}")
         self._hear(message)
         self.missed_since = None
 
@@ -170,31 +181,42 @@ class SharedChanges:
         heard, self._heard = self._heard, self._nothing
         return heard
 
-    def _message_of(self, entry: Any) -> tuple[int, ChangesPublished | TaskChanged] | None:
-        """Return an entry of a batch, None for a gap.
+    def _message_of(self, entry: Any) -> WorkerMessage | None:
+        """Return the message of an entry of a batch, None for a gap.
 
         What a store gives in place of a message may have been one, so it counts as a gap.
         """
         if not isinstance(entry, tuple) or len(entry) != 2 or type(entry[0]) is not int:
             return None
-        return entry if isinstance(entry[1], ChangesPublished | TaskChanged) else None
+        message: Any = entry[1]
+        return message if is_well_formed(message) else None
 
-    def _receive(self, worker: int, message: ChangesPublished | TaskChanged) -> None:
-        if not isinstance(message, ChangesPublished) or message.server != self._server:
-            return
-        if worker == self.number and message in self._unheard:
-            # Those before it were never stored: messages keep their order.
-            while self._unheard.popleft() != message:
-                pass
-            return
-        self._hear(message)
+    def _is_from_others(self, worker: int, message: ChangesPublished) -> bool:
+        if message.server != self._server:
+            return False
+        if worker != self.number or message not in self._unheard:
+            return True
+        # Those before it were never stored: messages keep their order.
+        while self._unheard.popleft() != message:
+            pass
+        return False
+
+    def _begin_at(self, position: Position) -> None:
+        self.position = position
+        self.missed_since = None
+        self.miss_all()
+
+    def miss_all(self) -> None:
+        """Count everything as changed."""
+        self._hear(self._everything())
 
     def _miss(self) -> None:
         if self.missed_since is None:
             self.missed_since = self.position
 
-    def _hear(self, message: ChangesPublished) -> None:
-        self._heard = merged((self._heard, message), self._server)
+    def _hear(self, *messages: ChangesPublished) -> None:
+        if messages:
+            self._heard = merged((self._heard, *messages), self._server)
 
     def _everything(self) -> ChangesPublished:
         return ChangesPublished(

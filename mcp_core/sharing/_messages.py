@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeGuard
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from mcp_core.protocol.input_requests._request_state import SigningKeys
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
@@ -25,15 +26,18 @@ __all__ = [
     "MessageCodec",
     "TaskChanged",
     "WorkerMessage",
+    "is_well_formed",
     "merged",
 ]
 
 _FORM: Final = 1
 _SIGNATURE_SIZE: Final = 32  # bytes
-# Of a whole message. Ours have some KiB: see `MAX_URIS`.
+# Of a whole message. `merged` keeps below it: in JSON a character has up to 6 bytes.
 _MAX_SIZE: Final = 1024 * 1024
-# URIs, and ids of elicitations, of one message. Above that all resources count as changed.
+# URIs of one message, and their characters. Above that all resources count as changed. Of ids of
+# elicitations there are as many.
 MAX_URIS: Final = 1_000
+_MAX_CHARACTERS: Final = 64 * 1024
 
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
 
@@ -82,7 +86,10 @@ _read_body = reader(_Body)
 
 
 class InvalidWorkerMessage(Exception):
-    """Bytes in the store that aren't a message for this worker. The text says why, for the log."""
+    """Bytes in the store that aren't a message for this worker, or a message that can't be encoded.
+
+    The text says why, for the log.
+    """
 
 
 class MessageCodec:
@@ -107,9 +114,18 @@ class MessageCodec:
             message: what to say.
             worker: the number of the sender, 0 for one without a number.
             receiver: the place in the store that is to have it, such as a stream's name.
+
+        Raises:
+            InvalidWorkerMessage: a text has a surrogate, or it would be too long for `decode`.
         """
-        body = encode(_Body(_FORM, worker, message))
-        return self._keys.sign(self._signed(body, receiver)) + body
+        try:
+            body = encode(_Body(_FORM, worker, message))
+        except UnicodeEncodeError as exc:
+            raise InvalidWorkerMessage(f"it can't be encoded: {exc}") from None
+        data = self._keys.sign(self._signed(body, receiver)) + body
+        if len(data) > _MAX_SIZE:
+            raise InvalidWorkerMessage(f"it has {len(data)} bytes, more than {_MAX_SIZE}")
+        return data
 
     def decode(self, data: bytes, receiver: str) -> tuple[int, WorkerMessage]:
         """Return the sender's number and the message of `data`, which was read at `receiver`.
@@ -145,8 +161,9 @@ class MessageCodec:
 def merged(messages: Iterable[ChangesPublished], server: str) -> ChangesPublished:
     """Return one message that says what all of `messages` say, as one of `server`.
 
-    Of more than 1,000 resources all count as changed; of as many elicitations the last ones are
-    kept.
+    Of more than 1,000 resources, or 65,536 characters of URIs, all count as changed; of as many
+    elicitations the last ones are kept. Texts with surrogates, which no client can name, are left
+    out.
     """
     lists: dict[ListName, None] = {}
     uris: dict[str, None] = {}
@@ -154,15 +171,50 @@ def merged(messages: Iterable[ChangesPublished], server: str) -> ChangesPublishe
     all_uris = False
     for message in messages:
         lists |= dict.fromkeys(message.lists)
-        uris |= dict.fromkeys(message.uris)
+        all_uris |= message.all_uris
+        if not all_uris:
+            uris |= dict.fromkeys(message.uris)
+            all_uris = len(uris) > MAX_URIS
         elicitations |= dict.fromkeys(message.elicitations)
-        all_uris |= message.all_uris or len(uris) > MAX_URIS
-        if all_uris:
-            uris.clear()
+    sent_uris = () if all_uris else tuple(uri for uri in uris if _can_be_sent(uri))
+    if sum(map(len, sent_uris)) > _MAX_CHARACTERS:
+        all_uris, sent_uris = True, ()
     return ChangesPublished(
         server,
         lists=tuple(lists),
-        uris=tuple(uris),
+        uris=sent_uris,
         all_uris=all_uris,
-        elicitations=tuple(elicitations)[-MAX_URIS:],
+        elicitations=_last_ones(elicitations),
     )
+
+
+def _last_ones(elicitations: Iterable[str]) -> tuple[str, ...]:
+    kept = [each for each in elicitations if _can_be_sent(each)][-MAX_URIS:]
+    size = sum(map(len, kept))
+    for index, each in enumerate(kept):
+        if size <= _MAX_CHARACTERS:
+            return tuple(kept[index:])
+        size -= len(each)
+    return ()
+
+
+def _can_be_sent(text: str) -> bool:
+    """Return False if `text` has a surrogate, as file names that aren't UTF-8 have."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_well_formed(message: object) -> TypeGuard[WorkerMessage]:
+    """Return True for a message whose members have the right types. A `Struct` checks none."""
+    if not isinstance(message, ChangesPublished | TaskChanged):
+        return False
+    try:
+        convert(asdict(message), type(message))
+    except ValidationError:
+        return False
+    return True

@@ -6,6 +6,9 @@
    join once for each; a store in memory may be entered by several workers of one process.
 3. A message that was published is kept for a while, and not forever. Who reads too late, or
    after the store was emptied, gets a gap and not silence.
+4. A store that is replicated asynchronously may lose its last messages in a failover, and give
+   their numbers to others. A worker notices that at its next heartbeat, if the numbers haven't
+   caught up by then. Otherwise it misses what was published before it has read on.
 """
 
 from __future__ import annotations
@@ -95,7 +98,11 @@ class SessionStore(Protocol):
         """Give the number `worker` back: that worker isn't alive any more."""
 
     def publish(self, worker: int, message: ChangesPublished, /) -> Awaitable[Position]:
-        """Send `message` from `worker` to all workers, itself too. Return its position."""
+        """Send `message` from `worker` to all workers, itself too. Return its position.
+
+        Raises:
+            InvalidWorkerMessage: it can't be encoded. Then it is not published again.
+        """
 
     def missed(self, server: str, since: Position, /) -> Awaitable[ChangesPublished | None]:
         """Return, as one message, what was published about `server` after `since`.

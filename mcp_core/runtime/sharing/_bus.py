@@ -26,6 +26,7 @@ from mcp_core.runtime.tasks._runtime import TaskRuntime
 from mcp_core.runtime.tasks._wakeup import Wakeup
 from mcp_core.sharing import (
     ChangesPublished,
+    InvalidWorkerMessage,
     SessionStore,
     SessionStoreError,
     SharedChanges,
@@ -199,9 +200,11 @@ class WorkerBus:
             elif change.uri is not None:
                 uris[change.uri] = None
         while self._elicitations:
-            elicitations[self._elicitations.popitem()[0]] = None
+            elicitations[self._elicitations.popitem()[0]] = None  # the newest first
         self._changes.add(
-            ChangesPublished(self._name, tuple(lists), tuple(uris), False, tuple(elicitations))
+            ChangesPublished(
+                self._name, tuple(lists), tuple(uris), False, tuple(elicitations)[::-1]
+            )
         )
         self._may_publish.set()
 
@@ -210,8 +213,7 @@ class WorkerBus:
     async def _join_before_serving(self) -> None:
         """Join, and let hooks read what has changed during the lifespan."""
         try:
-            place = await self._runtime.within(_START_TIME, partial(self._store.join, self._name))
-            self._changes.join(place)
+            await self._runtime.within(_START_TIME, self._join)
         except Exception as exc:  # noqa: BLE001 - it is tried again while the server is served
             self._failed("join", exc)
             return
@@ -232,7 +234,8 @@ class WorkerBus:
             await self._command("heartbeat", self._send_heartbeat)
 
     async def _join(self) -> None:
-        self._changes.join(await self._store.join(self._name))
+        sent_at = self._changes.position
+        self._changes.join(await self._store.join(self._name), sent_at)
 
     async def _send_heartbeat(self) -> None:
         sent_at = self._changes.position
@@ -262,7 +265,8 @@ class WorkerBus:
             self._may_deliver.set()
 
     async def _read_once(self) -> bool:
-        return self._changes.receive(await self._store.read(self._changes.position))
+        asked = self._changes.position
+        return self._changes.receive(await self._store.read(asked), asked)
 
     async def _read_missed(self) -> None:
         since = self._changes.missed_since
@@ -281,6 +285,10 @@ class WorkerBus:
             return
         try:
             await self._store.publish(self._changes.number, message)
+        except InvalidWorkerMessage as exc:  # no outage: it would be refused each time
+            self._changes.publishing_refused()
+            self._reports.warn(f"a message to other workers is left out: {exc}")
+            return
         except BaseException:
             self._changes.publishing_failed()
             raise

@@ -33,13 +33,68 @@ def uris(*names: str) -> ChangesPublished:
 
 def joined(number: int = 0) -> SharedChanges:
     changes = SharedChanges("s")
-    changes.join(WorkerPlace(ME, Position(1, number)))
+    changes.join(WorkerPlace(ME, Position(1, number)), changes.position)
     assert changes.take_heard() == EVERYTHING
     return changes
 
 
 def batch(number: int, *entries: Any, epoch: int = 1) -> WorkerBatch:
     return WorkerBatch(Position(epoch, number), entries)
+
+
+def test_batch_asked_for_before_the_worker_went_back_brings_nothing() -> None:
+    """The store has lost messages, and gives their numbers to others while a read is under way."""
+    changes = joined(10)
+    asked = changes.position
+    changes.receive_heartbeat(Position(1, 7), asked)
+    assert changes.take_heard() == EVERYTHING
+    assert not changes.receive(batch(11, (OTHER, uris("11"))), asked)
+    assert changes.position == Position(1, 7)
+    changes.receive(batch(8, (OTHER, TOOLS)), changes.position)
+    assert changes.take_heard() == TOOLS
+
+
+def test_worker_that_joins_a_store_that_has_lost_messages_goes_back() -> None:
+    """But it isn't before a message that was published while the join was under way."""
+    changes = joined(10)
+    sent_at = changes.position
+    changes.receive(batch(11, (OTHER, TOOLS)), changes.position)
+    assert changes.take_heard() == TOOLS
+    changes.join(WorkerPlace(9, Position(1, 10)), sent_at)
+    assert (changes.take_heard(), changes.position) == (None, Position(1, 11))
+    changes.join(WorkerPlace(9, Position(1, 7)), changes.position)
+    assert (changes.take_heard(), changes.position) == (EVERYTHING, Position(1, 7))
+
+
+def test_message_that_cannot_be_sent_is_replaced_once() -> None:
+    changes = joined()
+    changes.add(TOOLS)
+    changes.start_publishing()
+    changes.publishing_refused()
+    assert changes.start_publishing() == EVERYTHING
+    changes.publishing_refused()
+    assert not changes.has_unpublished
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        ChangesPublished("s", uris=5),  # type: ignore[arg-type]
+        ChangesPublished("s", uris=(5,)),  # type: ignore[arg-type]
+        ChangesPublished("s", lists=("files",)),  # type: ignore[arg-type]
+        ChangesPublished("s", elicitations=None),  # type: ignore[arg-type]
+        ChangesPublished("s", all_uris="no"),  # type: ignore[arg-type]
+        ChangesPublished(5),  # type: ignore[arg-type]
+        TaskChanged("o", 5),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_garbled_member_of_a_message_is_a_gap(garbled: Any) -> None:
+    changes = joined()
+    changes.receive(batch(2, (OTHER, garbled), (OTHER, TOOLS)), changes.position)
+    assert (changes.missed_since, changes.take_heard()) == (Position(1, 0), TOOLS)
+    with pytest.raises(TypeError):
+        changes.receive_missed(garbled)
 
 
 # -- Publishing ------------------------------------------------------------------------------------
@@ -74,7 +129,7 @@ def test_changes_before_joining_are_published_after_it() -> None:
     changes = SharedChanges("s")
     changes.add(TOOLS)
     assert changes.start_publishing() is None
-    changes.join(WorkerPlace(ME, Position(1, 0)))
+    changes.join(WorkerPlace(ME, Position(1, 0)), changes.position)
     assert changes.start_publishing() == TOOLS
     changes.publishing_failed()
     changes.lose_number()
@@ -87,7 +142,7 @@ def test_flood_of_uris_becomes_all_of_them() -> None:
     changes = SharedChanges("s")
     for number in range(3000):
         changes.add(uris(f"u:{number}"))
-    changes.join(WorkerPlace(ME, Position(1, 0)))
+    changes.join(WorkerPlace(ME, Position(1, 0)), changes.position)
     published = changes.start_publishing()
     assert published is not None
     assert published.all_uris
@@ -111,7 +166,7 @@ def test_flood_of_uris_becomes_all_of_them() -> None:
 )
 def test_batch_is_heard_merged(entries: Sequence[Any], heard: ChangesPublished | None) -> None:
     changes = joined()
-    assert changes.receive(batch(len(entries), *entries))
+    assert changes.receive(batch(len(entries), *entries), changes.position)
     if entries[0][1] == ChangesPublished("s", elicitations=("e",)):
         heard = entries[0][1]
     assert changes.take_heard() == heard
@@ -125,10 +180,12 @@ def test_own_messages_are_skipped_each_once() -> None:
     changes = joined()
     changes.add(TOOLS)
     changes.start_publishing()
-    changes.receive(batch(1, (ME, TOOLS)))  # read before the store has confirmed it
+    changes.receive(
+        batch(1, (ME, TOOLS)), changes.position
+    )  # read before the store has confirmed it
     assert changes.take_heard() is None
     changes.published()
-    changes.receive(batch(2, (ME, TOOLS)))
+    changes.receive(batch(2, (ME, TOOLS)), changes.position)
     assert changes.take_heard() == TOOLS
 
 
@@ -139,7 +196,7 @@ def test_message_whose_publish_failed_is_skipped_if_it_was_stored() -> None:
     changes.publishing_failed()
     changes.start_publishing()
     changes.published()
-    changes.receive(batch(2, (ME, TOOLS), (ME, TOOLS)))
+    changes.receive(batch(2, (ME, TOOLS), (ME, TOOLS)), changes.position)
     assert changes.take_heard() is None
 
 
@@ -151,9 +208,9 @@ def test_message_that_was_never_stored_is_not_waited_for() -> None:
     changes.add(PROMPTS)
     message = changes.start_publishing()
     changes.published()
-    changes.receive(batch(1, (ME, message)))
+    changes.receive(batch(1, (ME, message)), changes.position)
     assert changes.take_heard() is None
-    changes.receive(batch(2, (ME, TOOLS)))
+    changes.receive(batch(2, (ME, TOOLS)), changes.position)
     assert changes.take_heard() == TOOLS
 
 
@@ -165,10 +222,10 @@ def test_message_that_was_never_stored_is_not_waited_for() -> None:
 def test_gap_or_garbage_is_asked_for(entry: Any) -> None:
     """The store is asked from before the batch on, and the rest is heard."""
     changes = joined(5)
-    changes.receive(batch(8, (OTHER, TOOLS), entry, (OTHER, PROMPTS)))
+    changes.receive(batch(8, (OTHER, TOOLS), entry, (OTHER, PROMPTS)), changes.position)
     assert changes.missed_since == Position(1, 5)
     assert changes.position == Position(1, 8)
-    changes.receive(batch(9, None))  # the earlier gap counts
+    changes.receive(batch(9, None), changes.position)  # the earlier gap counts
     waiting = [changes.missed_since]
     changes.receive_missed(uris("a"))
     assert [*waiting, changes.missed_since] == [Position(1, 5), None]
@@ -177,14 +234,14 @@ def test_gap_or_garbage_is_asked_for(entry: Any) -> None:
 
 def test_unknown_gap_counts_as_everything() -> None:
     changes = joined(5)
-    changes.receive(batch(8, None))
+    changes.receive(batch(8, None), changes.position)
     changes.receive_missed(None)
     assert changes.take_heard() == EVERYTHING
 
 
 def test_later_epoch_is_a_gap_even_if_the_store_says_nothing() -> None:
     changes = joined(5)
-    changes.receive(batch(1, (OTHER, TOOLS), epoch=2))
+    changes.receive(batch(1, (OTHER, TOOLS), epoch=2), changes.position)
     assert changes.missed_since == Position(1, 5)
     assert changes.position == Position(2, 1)
 
@@ -192,7 +249,7 @@ def test_later_epoch_is_a_gap_even_if_the_store_says_nothing() -> None:
 @pytest.mark.parametrize("number", [4, 5])
 def test_batch_from_before_a_join_brings_nothing(number: int) -> None:
     changes = joined(5)
-    assert not changes.receive(batch(number, (OTHER, TOOLS)))
+    assert not changes.receive(batch(number, (OTHER, TOOLS)), changes.position)
     assert changes.take_heard() is None
     assert changes.position == Position(1, 5)
 
@@ -200,13 +257,13 @@ def test_batch_from_before_a_join_brings_nothing(number: int) -> None:
 def test_joining_a_store_that_was_emptied_counts_as_everything() -> None:
     """Once: a read that was on its way notices nothing more."""
     changes = joined(5)
-    changes.receive(batch(8, None))
+    changes.receive(batch(8, None), changes.position)
     changes.lose_number()
-    changes.join(WorkerPlace(9, Position(2, 3)))
+    changes.join(WorkerPlace(9, Position(2, 3)), changes.position)
     assert (changes.number, changes.position) == (9, Position(2, 3))
     assert changes.missed_since is None
     assert changes.take_heard() == EVERYTHING
-    assert not changes.receive(batch(3, None, (OTHER, TOOLS), epoch=2))
+    assert not changes.receive(batch(3, None, (OTHER, TOOLS), epoch=2), changes.position)
     assert changes.take_heard() is None
 
 
@@ -217,12 +274,12 @@ def test_joining_again_goes_on_where_it_was() -> None:
     changes.start_publishing()
     changes.publishing_failed()
     changes.lose_number()
-    changes.join(WorkerPlace(9, Position(1, 8)))
+    changes.join(WorkerPlace(9, Position(1, 8)), changes.position)
     assert (changes.number, changes.position) == (9, Position(1, 5))
     assert changes.take_heard() is None
     assert changes.start_publishing() == TOOLS
     changes.published()
-    changes.receive(batch(7, (9, TOOLS), (9, TOOLS)))
+    changes.receive(batch(7, (9, TOOLS), (9, TOOLS)), changes.position)
     assert changes.take_heard() == TOOLS
 
 
@@ -268,7 +325,7 @@ def test_store_that_has_lost_its_last_messages_is_noticed(
 )
 def test_garbage_of_a_store_is_refused_without_effect(method: str, garbage: Any) -> None:
     changes = joined(5)
-    changes.receive(batch(6, None))
+    changes.receive(batch(6, None), changes.position)
     with pytest.raises((TypeError, ValueError)):
         getattr(changes, method)(garbage)
     assert (changes.number, changes.position) == (ME, Position(1, 6))
@@ -299,7 +356,7 @@ class ModelledStore:
     def join(self, worker: int, number: int) -> None:
         self.workers[worker].lose_number()
         assert self.workers[worker].start_publishing() is None
-        self.workers[worker].join(WorkerPlace(number, self.last))
+        self.workers[worker].join(WorkerPlace(number, self.last), self.workers[worker].position)
 
     def change(self, worker: int, name: str) -> None:
         self.workers[worker].add(uris(name))
@@ -329,7 +386,7 @@ class ModelledStore:
         else:
             entries = [*self.messages[number - self.first :][:size]]
             position = Position(epoch, number + len(entries))
-        changes.receive(WorkerBatch(position, entries))
+        changes.receive(WorkerBatch(position, entries), changes.position)
         since = changes.missed_since
         if since is not None:
             known = since.epoch == self.epoch and since.number >= self.first

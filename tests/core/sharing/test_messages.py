@@ -104,9 +104,31 @@ def test_member_of_a_later_version_is_ignored() -> None:
 
 
 def test_message_above_its_size_is_refused_before_its_signature() -> None:
-    data = CODEC.encode(ChangesPublished("shop", uris=("u" * 1024 * 1024,)), 7, "bus")
     with pytest.raises(InvalidWorkerMessage, match="more than 1048576"):
-        CODEC.decode(data, "bus")
+        CODEC.decode(b"x" * (1024 * 1024 + 1), "bus")
+
+
+@pytest.mark.parametrize("uri", ["u" * 1024 * 1024, "file:///\udcff"])
+def test_message_that_no_receiver_would_read_is_refused_before_it_is_sent(uri: str) -> None:
+    with pytest.raises(InvalidWorkerMessage):
+        CODEC.encode(ChangesPublished("shop", uris=(uri,)), 7, "bus")
+
+
+@given(st.lists(st.text(max_size=5_000)), st.lists(st.text(max_size=5_000)))
+def test_merged_message_fits_whatever_its_texts_are(uris: list[str], ids: list[str]) -> None:
+    longest = [10 * text for text in uris], [10 * text for text in ids]
+    message = merged(
+        [ChangesPublished("s", uris=tuple(longest[0]), elicitations=tuple(longest[1]))], "s"
+    )
+    assert CODEC.decode(CODEC.encode(message, 7, "bus"), "bus") == (7, message)
+
+
+def test_merged_message_of_the_longest_texts_fits() -> None:
+    """A control character has six bytes in JSON."""
+    texts = tuple("\0" * 64 + chr(1 + n) for n in range(1_000))
+    message = merged([ChangesPublished("s", uris=texts, elicitations=texts)], "s")
+    assert len(message.uris) == len(message.elicitations) == 1_000
+    assert len(CODEC.encode(message, 7, "bus")) < 1024 * 1024
 
 
 @pytest.mark.parametrize(
@@ -144,6 +166,24 @@ def test_message_above_its_size_is_refused_before_its_signature() -> None:
             [ChangesPublished("a", elicitations=tuple(f"{n}" for n in range(1_001)))],
             ChangesPublished("b", elicitations=tuple(f"{n}" for n in range(1, 1_001))),
             id="last-elicitations",
+        ),
+        pytest.param(
+            [ChangesPublished("a", uris=("u:1", "file:///\udcff"), elicitations=("e", "\ud800"))],
+            ChangesPublished("b", uris=("u:1",), elicitations=("e",)),
+            id="surrogates",
+        ),
+        pytest.param(
+            [
+                ChangesPublished("a", uris=("u" * 40_000,)),
+                ChangesPublished("a", uris=(40_000 * "v",)),
+            ],
+            ChangesPublished("b", all_uris=True),
+            id="too-long-uris",
+        ),
+        pytest.param(
+            [ChangesPublished("a", elicitations=("e" * 40_000, "f" * 40_000, "g"))],
+            ChangesPublished("b", elicitations=("f" * 40_000, "g")),
+            id="last-elicitations-that-fit",
         ),
     ],
 )

@@ -10,7 +10,13 @@ import pytest
 
 from mcp_core.registry import DeclarationError, Server
 from mcp_core.runtime.sharing import MemoryStore, WorkerBus, check_sharing
-from mcp_core.sharing import ChangesPublished, Position, SessionStoreError, WorkerBatch
+from mcp_core.sharing import (
+    ChangesPublished,
+    InvalidWorkerMessage,
+    Position,
+    SessionStoreError,
+    WorkerBatch,
+)
 from tests.core.runtime.sharing.workers import (
     REFUSED,
     URI,
@@ -57,6 +63,51 @@ async def test_clients_of_every_worker_hear_of_a_change_once(version: str) -> No
         for worker in workers:
             await worker.is_silent()
     assert len(store.published) == 6
+
+
+@both_eras
+async def test_text_that_cannot_be_encoded_silences_no_worker(version: str) -> None:
+    """Names of files and ids may have surrogates. No client can name them."""
+    store = FaultySessionStore()
+    async with open_workers([version] * 2, store) as (a, b):
+        a.server.changed(resource=[URI, "file:///\udcff"])
+        a.server.elicitation_complete("\ud800")
+        await a.hears(UPDATED)
+        await b.hears(UPDATED)
+    assert store.published == [ChangesPublished("shop", uris=(URI,))]
+
+
+@pytest.mark.parametrize("refuses_all", [False, True])
+async def test_message_that_the_store_cannot_encode_is_not_an_outage(
+    refuses_all: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Everything counts as changed, in place of it, and later changes are published."""
+
+    class Strict(FaultySessionStore):
+        async def publish(self, worker: int, message: ChangesPublished, /) -> Any:
+            if URI in message.uris or (message.all_uris and refuses_all):
+                raise InvalidWorkerMessage("it is too long")
+            return await super().publish(worker, message)
+
+    async with open_workers([E] * 2, Strict()) as (a, b):
+        a.server.changed(resource=URI)
+        await a.hears(UPDATED)
+        await b.hears(*(() if refuses_all else ALL))
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+    assert caplog.text.count("it is too long") == 1
+    caplog.clear()
+
+
+async def test_last_completed_elicitations_are_published() -> None:
+    """Of more than a message may have, the newest ones."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (a,):
+        for number in range(1_001):
+            a.server.elicitation_complete(f"e{number}")
+        await a.is_silent()
+    (message,) = store.published
+    assert message.elicitations == tuple(f"e{number}" for number in range(1, 1_001))
 
 
 @both_eras
@@ -538,7 +589,9 @@ async def test_server_starts_without_its_store(
         ("read", WorkerBatch(Position(1, 10**9), ["x", (1, "x")])),  # type: ignore[list-item]
         ("read", WorkerBatch(("1", 2), [])),  # type: ignore[arg-type]
         ("read", WorkerBatch(Position(1, 0), [])),
+        ("read", WorkerBatch(Position(1, 10**9), [(1, ChangesPublished("shop", uris=5))])),  # type: ignore[arg-type]
         ("missed", "x"),
+        ("missed", ChangesPublished("shop", uris=5)),  # type: ignore[arg-type]
         ("join", ("x", "y")),
         ("publish", "x"),
         ("heartbeat", "x"),
