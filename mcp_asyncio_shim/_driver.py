@@ -129,7 +129,8 @@ class JobTasks:
     def start_job(self, job: Job) -> None:
         """Run `job` in a task."""
         task = self._loop.create_task(run_job(job))
-        job.stop = self.keep(task)
+        cancel = self.keep(task)
+        job.stop = task.cancel if job.stops_again else cancel
         # A callback, as in `ConnectionDriver.start_job`.
         task.add_done_callback(lambda _: job.dropped())
 

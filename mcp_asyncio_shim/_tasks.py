@@ -52,7 +52,14 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
 
     async def within(self, seconds: float, function: Callable[[], Awaitable[T]]) -> T:
         with move_on_after(seconds):
-            return await function()
+            try:
+                return await function()
+            except asyncio.CancelledError as exc:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # Nobody has cancelled this task: as in `run_job`, it has failed.
+                raise RuntimeError(f"it was cancelled from inside: {exc!r}") from exc
         raise TimeoutError(f"no response within {seconds:g} s")
 
     def in_store_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:

@@ -104,6 +104,14 @@ class ChangeBus(Protocol):
     Both methods may be called from any thread.
     """
 
+    @property
+    def store(self) -> object:
+        """What the workers share."""
+
+    @property
+    def has_joined(self) -> bool:
+        """True once it hears of changes at other workers."""
+
     def changed(self, changes: Iterable[Change], /) -> bool:
         """Share `changes` with other workers. Return True to notify this worker's clients itself.
 
@@ -595,7 +603,8 @@ class Server:
         The hook also runs before the server begins to serve, since a change during the lifespan
         wasn't heard, and whenever changes were missed. It is an `async def`, or a function that
         doesn't block. Of several hooks each is called, in the order of declaration. They run once
-        at a time: any number of changes meanwhile lead to one more run. After 10 s it is cancelled.
+        at a time: any number of changes meanwhile lead to one more run. After 10 s it is cancelled, and
+        runs again only when it has ended.
         What it raises is written to the log. Clients are notified in either case. Return
         `function` itself.
 
@@ -692,7 +701,7 @@ class Server:
         )
 
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
-        if changed and not any(bus.changed(changed) for bus in self._first_bus()):
+        if changed and not (self._buses and any(bus.changed(changed) for bus in self._first_bus())):
             # A copy: another thread may attach or detach a listener meanwhile.
             for listener in list(self._listeners):
                 listener.changed(changed)
@@ -743,9 +752,17 @@ class Server:
     def attach_bus(self, bus: ChangeBus) -> None:
         """Pass local changes on to `bus`, which shares them with other workers, until `detach_bus`.
 
-        A server that is served several times at once has several buses. Only the first one shares
-        changes, or each would share them.
+        A server that is served several times at once has several buses. Only the first one that
+        has joined shares changes, or each would share them.
+
+        Raises:
+            ValueError: another bus has another store, whose workers would hear of nothing.
         """
+        if any(other.store is not bus.store for other in list(self._buses)):
+            raise ValueError(
+                f"server {self.info.name!r} is served with another store already: pass the same"
+                " store= object at each of its addresses"
+            )
         self._buses[bus] = None
 
     def detach_bus(self, bus: ChangeBus) -> None:
@@ -757,7 +774,8 @@ class Server:
         return bus in self._first_bus()
 
     def _first_bus(self) -> list[ChangeBus]:
-        return list(self._buses)[:1]
+        buses = list(self._buses)
+        return ([bus for bus in buses if bus.has_joined] or buses)[:1]
 
     def deliver_changes(
         self,

@@ -37,9 +37,13 @@ class Job(abc.ABC):
         stop: cancels the task: the driver sets it, and anyone may call it.
         shutting_down: set by the driver if the task starts although the conversation is already
             cancelled; then the job must not wait for a user.
+        stops_again: True if each call of `stop` is to cancel the task once more, as what it runs
+            may swallow a cancellation. Otherwise further calls do nothing.
     """
 
     __slots__ = ("shutting_down", "stop")
+
+    stops_again = False
 
     def __init__(self) -> None:
         self.stop: Callable[[], object] = _nothing

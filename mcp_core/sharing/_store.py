@@ -74,7 +74,8 @@ class SessionStore(Protocol):
         them have left it. Until it is entered it has no connection, thread or number.
 
         Entering raises what only its user can mend, and not that the store can't be reached: a
-        server is served without it. Then `join` is tried again.
+        server is served without it. Then `join` is tried again. Entering and leaving take some
+        seconds at most, also if the store doesn't respond.
         """
 
     def join(self, server: str, /) -> Awaitable[WorkerPlace]:

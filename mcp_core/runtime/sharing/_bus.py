@@ -6,7 +6,8 @@
    on remote changes declares, once the hooks have run: each worker runs its own.
 3. Each part has one loop: reading, publishing, the worker's number, and delivery, which may have to
    wait for hooks. `SharedChanges` decides what each of them does.
-4. No failure of a store ends a loop before the bus ends.
+4. No failure of a store ends a loop before the bus ends. Nothing that swallows its cancellation,
+   a store or a hook, keeps the bus from ending.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mcp_core.sharing import (
     SessionStoreError,
     SharedChanges,
     StoreBreaker,
+    merged,
 )
 
 from ._remote_change import RemoteChange
@@ -47,7 +49,9 @@ _START_TIME: Final = 5.0
 # Seconds for a last publish, and to give the number back, at the end.
 _END_TIME: Final = 1.0
 _HOOK_TIME: Final = 10.0  # seconds for one hook
+_BUS: Final = "the bus between the workers"  # in the log
 _HOOK: Final = "a hook on remote changes"  # in the log
+_LOOP_PAUSE: Final = 1.0  # seconds after which a loop that has failed is started again
 # A read that brings nothing waits for some seconds. One that returns within so many seconds is
 # tried again after as many: a store may be broken.
 _READ_PAUSE: Final = 0.1
@@ -109,12 +113,28 @@ class WorkerBus:
         self._elicitations: dict[str, None] = {}
         # Changes that hooks have made, and this worker's clients aren't notified of yet.
         self._from_hooks: dict[Change, None] = {}
+        # By index of the hook: its last run, and what it is to be told when that has ended.
+        self._hook_runs: dict[int, _HookJob] = {}
+        self._hooks_due: dict[int, ChangesPublished] = {}
         self._never = runtime.new_event()
         self._may_read = Wakeup(runtime)
         self._may_publish = Wakeup(runtime)
         self._may_deliver = Wakeup(runtime)
         self._jobs: list[_BusJob] = []
         self._told_outage = False  # to the log
+        self._was_first = False  # and has told all clients of the server what it has heard
+        self._has_joined = False
+        self._is_closing = False
+
+    @property
+    def store(self) -> SessionStore:
+        """What the workers share."""
+        return self._store
+
+    @property
+    def has_joined(self) -> bool:
+        """True once it has a place among the workers, and hears of their changes."""
+        return self._has_joined
 
     def __repr__(self) -> str:
         return f"<WorkerBus of {self._server!r}, {self._changes!r}>"
@@ -126,18 +146,20 @@ class WorkerBus:
         A store that doesn't respond doesn't keep the server from being served.
 
         Raises:
+            ValueError: the server is served with another store already.
             BaseException: any exception that the store raises while it is opened.
         """
         # Before it joins, which takes time: a task of the lifespan may change something meanwhile.
         self._server.attach_bus(self)
+        self._was_first = self._server.is_first_bus(self)
         try:
             async with self._store.opened(self._runtime):
-                await self._join_before_serving()
-                loops = (self._keep_number, self._read, self._publish, self._deliver)
-                self._jobs = [_BusJob(loop, self._runtime) for loop in loops]
-                for job in self._jobs:
-                    self._runtime.start_job(job)
                 try:
+                    await self._join_before_serving()
+                    for loop in (self._keep_number, self._read, self._publish, self._deliver):
+                        job = _BusJob(partial(self._keep_running, loop), self._runtime)
+                        self._jobs.append(job)
+                        self._runtime.start_job(job)
                     yield self
                 finally:
                     self._server.detach_bus(self)
@@ -147,16 +169,21 @@ class WorkerBus:
 
     async def _close(self) -> None:
         """End the loops, publish what is left, and give the number back, within some seconds."""
+        self._is_closing = True
         self._collect()
-        for job in self._jobs:
+        jobs = [*self._jobs, *self._hook_runs.values()]
+        for job in jobs:
             job.stop()
-        for job in self._jobs:
-            await self._runtime.wait(job.ended, _END_TIME)
+        end = self._runtime.monotonic() + _END_TIME
+        for job in jobs:
+            if not await self._runtime.wait(job.ended, max(0.0, end - self._runtime.monotonic())):
+                job.stop()  # it may have swallowed its cancellation
         if not self._changes.number:
             return
-        with suppress(Exception):  # the others hear nothing, or forget the number later
-            await self._runtime.within(_END_TIME, self._publish_once)
-            await self._runtime.within(_END_TIME, partial(self._store.leave, self._changes.number))
+        # If these fail, the others hear nothing, or forget the number later.
+        for step in self._publish_once, partial(self._store.leave, self._changes.number):
+            with suppress(Exception):
+                await self._runtime.within(_END_TIME, step)
 
     # -- Local changes. Any thread may call these ------------------------------------------------
 
@@ -184,9 +211,14 @@ class WorkerBus:
 
     def _is_in_hook(self) -> bool:
         hook = _calling_hook.get()
-        # A task that a hook has started has a copy of its context, and may run for long. A hook of
-        # one server may also change another one.
-        return hook is not None and not hook.has_ended and hook.server is self._server
+        # A task that a hook has started has a copy of its context, and may run for long. So may a
+        # thread of a hook that was stopped: each worker has one, and would hear of the others'. A
+        # hook of one server may also change another one.
+        return (
+            hook is not None
+            and (hook.was_stopped or not hook.has_ended)
+            and hook.server is self._server
+        )
 
     def _collect(self) -> None:
         # Other threads may add changes meanwhile, so each step here has to be atomic.
@@ -210,6 +242,14 @@ class WorkerBus:
 
     # -- The loops -------------------------------------------------------------------------------
 
+    async def _keep_running(self, loop: Callable[[], Awaitable[None]]) -> None:
+        while not self._is_closing:
+            try:
+                await loop()
+            except Exception as exc:  # noqa: BLE001 - of a service, or of a store's garbage
+                self._reports.failed(_BUS, exc)
+                await self._runtime.wait(self._never, _LOOP_PAUSE)
+
     async def _join_before_serving(self) -> None:
         """Join, and let hooks read what has changed during the lifespan."""
         try:
@@ -220,11 +260,12 @@ class WorkerBus:
         heard = self._changes.take_heard()
         if heard is not None:
             await self._run_hooks(heard)
-            self._from_hooks.clear()  # no client is connected yet
+            # The server may be served at another address already.
+            self._server.deliver_changes(self._take_from_hooks())
 
     async def _keep_number(self) -> None:
         """Join, if that isn't done or the number is lost, and keep the number."""
-        while True:
+        while not self._is_closing:
             if not self._changes.number:
                 await self._command("join", self._join)
                 self._may_read.set()
@@ -236,6 +277,7 @@ class WorkerBus:
     async def _join(self) -> None:
         sent_at = self._changes.position
         self._changes.join(await self._store.join(self._name), sent_at)
+        self._has_joined = True
 
     async def _send_heartbeat(self) -> None:
         sent_at = self._changes.position
@@ -251,7 +293,7 @@ class WorkerBus:
             )
 
     async def _read(self) -> None:
-        while True:
+        while not self._is_closing:
             if not self._changes.number:
                 await self._may_read.wait()
             elif self._changes.missed_since is not None:
@@ -274,9 +316,9 @@ class WorkerBus:
             self._changes.receive_missed(await self._store.missed(self._name, since))
 
     async def _publish(self) -> None:
-        while True:
+        while not self._is_closing:
             await self._may_publish.wait()
-            while self._changes.number and self._changes.has_unpublished:
+            while self._changes.number and self._changes.has_unpublished and not self._is_closing:
                 await self._command("publish", self._publish_once)
 
     async def _publish_once(self) -> None:
@@ -295,45 +337,78 @@ class WorkerBus:
         self._changes.published()
 
     async def _deliver(self) -> None:
-        while True:
+        while not self._is_closing:
+            is_first = self._server.is_first_bus(self)
+            if is_first and not self._was_first:
+                # The bus that was the first one may have ended before it had told clients of all.
+                self._changes.miss_all()
+            self._was_first = is_first
             heard = self._changes.take_heard()
-            if heard is None and not self._from_hooks:
+            if heard is None and not self._from_hooks and not self._is_hook_due():
                 await self._may_deliver.wait()
                 continue
             changed: list[Change] = []
             all_resources = False
-            if heard is not None and self._server.is_first_bus(self):
+            if heard is not None and is_first:
                 # Nothing that a hook could declare anew delays these.
                 self._server.deliver_changes((), elicitation_ids=heard.elicitations)
                 changed = [*map(Change, heard.lists), *(Change(uri=uri) for uri in heard.uris)]
                 all_resources = heard.all_uris
-                if changed or all_resources:
-                    await self._run_hooks(heard)
-            while self._from_hooks:
-                changed.append(self._from_hooks.popitem()[0])
+            await self._run_hooks(heard if changed or all_resources else None)
+            changed += self._take_from_hooks()
             self._server.deliver_changes(changed, all_resources=all_resources)
 
-    async def _run_hooks(self, heard: ChangesPublished) -> None:
+    def _take_from_hooks(self) -> list[Change]:
+        changed = []
+        while self._from_hooks:
+            changed.append(self._from_hooks.popitem()[0])
+        return changed
+
+    def _is_hook_due(self) -> bool:
+        return any(self._hook_runs[index].has_ended for index in self._hooks_due)
+
+    async def _run_hooks(self, heard: ChangesPublished | None) -> None:
         """Run the hooks, one after the other. Stop one that takes too long, and go on without it.
 
-        It isn't waited for: it may be in a thread, which can't be stopped.
+        It isn't waited for: it may be in a thread, which can't be stopped. Until it has ended it
+        doesn't run again, and then once for all that was heard meanwhile.
         """
-        for hook in list(self._server.remote_change_hooks):
-            change = RemoteChange(self._server, self._lifespan, heard)
-            job = _HookJob(partial(hook, change), self._runtime, self._server)
-            self._runtime.start_job(job)
-            if not await self._runtime.wait(job.ended, _HOOK_TIME):
-                job.stop()
-                self._runtime.warn(
-                    f"{_HOOK} took more than {_HOOK_TIME:g} s and is cancelled: clients are"
-                    " notified without it"
-                )
+        for index, hook in enumerate(list(self._server.remote_change_hooks)):
+            if heard is not None:
+                due = self._hooks_due.get(index, heard)
+                self._hooks_due[index] = merged((due, heard), self._name)
+            last = self._hook_runs.get(index)
+            if last is not None and not last.has_ended:
+                if heard is not None:
+                    self._reports.warn(
+                        f"{_HOOK} was cancelled and still runs: clients are notified without it"
+                    )
+            elif index in self._hooks_due:
+                await self._run_hook(index, hook, self._hooks_due.pop(index))
+
+    async def _run_hook(
+        self, index: int, hook: Callable[[Any], Any], due: ChangesPublished
+    ) -> None:
+        change = RemoteChange(self._server, self._lifespan, due)
+        job = _HookJob(partial(hook, change), self._runtime, self._server, self._may_deliver.set)
+        self._hook_runs[index] = job
+        self._runtime.start_job(job)
+        if not await self._runtime.wait(job.ended, _HOOK_TIME):
+            job.was_stopped = True
+            job.stop()
+            self._reports.warn(
+                f"{_HOOK} took more than {_HOOK_TIME:g} s and is cancelled: clients are"
+                " notified without it"
+            )
 
     # -- Commands --------------------------------------------------------------------------------
 
-    async def _command(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
-        """Await `function()`, which uses the store, again and again until it has not failed."""
-        while True:
+    async def _command(self, name: str, function: Callable[[], Awaitable[T]]) -> T | None:
+        """Await `function()`, which uses the store, again and again until it has not failed.
+
+        Return None if the bus ends meanwhile.
+        """
+        while not self._is_closing:
             while pause := self._breaker.pause(name, self._runtime.monotonic()):
                 await self._runtime.wait(self._never, pause)
             try:
@@ -346,6 +421,7 @@ class WorkerBus:
                     self._told_outage = False
                     self._runtime.warn("the store of sessions responds again")
                 return result
+        return None
 
     def _failed(self, name: str, exc: Exception) -> None:
         self._reports.failed(f"{name} of the store of sessions", exc)
@@ -361,7 +437,8 @@ class _BusJob(Job):
 
     __slots__ = ("_runtime", "ended", "function", "has_ended")
 
-    name = "the bus between the workers"
+    name = _BUS
+    stops_again = True
 
     def __init__(self, function: Callable[[], Any], runtime: TaskRuntime) -> None:
         super().__init__()
@@ -379,6 +456,8 @@ class _BusJob(Job):
         """Do nothing: nothing waits for a result."""
 
     def failed(self, exc: BaseException) -> None:
+        if isinstance(exc, KeyboardInterrupt):
+            raise exc  # it is meant for more than this task
         self._runtime.report_hook(self.name, exc)
 
     def dropped(self) -> None:
@@ -387,16 +466,31 @@ class _BusJob(Job):
 
 
 class _HookJob(_BusJob):
-    """One run of a hook of `server`. Its own changes of that server aren't published."""
+    """One run of a hook of `server`. Its own changes of that server aren't published.
 
-    __slots__ = ("server",)
+    `on_end` is called when it has ended. `was_stopped` is True if it took too long.
+    """
+
+    __slots__ = ("_on_end", "server", "was_stopped")
 
     name = _HOOK
 
-    def __init__(self, function: Callable[[], Any], runtime: TaskRuntime, server: Server) -> None:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        runtime: TaskRuntime,
+        server: Server,
+        on_end: Callable[[], object],
+    ) -> None:
         super().__init__(function, runtime)
         self.server = server
+        self.was_stopped = False
+        self._on_end = on_end
 
     async def run(self) -> None:
         _calling_hook.set(self)  # this task's context ends with it
         await super().run()
+
+    def dropped(self) -> None:
+        super().dropped()
+        self._on_end()

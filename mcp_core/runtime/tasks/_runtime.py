@@ -42,6 +42,8 @@ class TaskRuntime(Runtime):
 
         Raises:
             TimeoutError: it was cancelled.
+            Exception: any exception of `function`. A cancellation that it raises by itself isn't
+                one of the caller: on asyncio it is a `RuntimeError`.
         """
         missing("limit the time of a call")
 

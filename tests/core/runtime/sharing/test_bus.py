@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from mcp_core.registry import DeclarationError, Server
 from mcp_core.runtime.sharing import MemoryStore, WorkerBus, check_sharing
+from mcp_core.runtime.sharing._bus import _HookJob
 from mcp_core.sharing import (
     ChangesPublished,
     InvalidWorkerMessage,
@@ -259,6 +262,90 @@ async def test_second_bus_takes_over_when_the_first_has_ended() -> None:
     assert len(store.published) == 1
 
 
+@both_eras
+async def test_second_bus_counts_everything_as_changed_when_it_takes_over(version: str) -> None:
+    """The first one ends while a hook runs, so it hasn't told clients of what it has heard."""
+    store = FaultySessionStore()
+    is_slow = False
+
+    def prepare(worker: Worker) -> None:
+        @worker.server.on_remote_change
+        async def slow(change: RemoteChange[Any]) -> None:
+            if is_slow and worker.index == 1:
+                await either.sleep(5)
+
+    async with open_workers([version] * 2, store, prepare) as (a, b):
+        opened, end = either.Event(), either.Event()
+        server = b.server
+        c = Worker(2, version)
+        c.server = server
+
+        async def serve_first() -> None:
+            async with either.open_server(c.server, store):
+                opened.set()
+                await end.wait()
+
+        server.detach_bus(next(iter(server._buses)))  # the other one is the first
+        async with either.open_quiet_nursery() as nursery:
+            nursery.start_soon(serve_first)
+            await opened.wait()
+            async with serve_worker(c, store):
+                is_slow = True
+                a.server.changed(tools=True)
+                await a.hears(TOOLS)
+                await either.sleep(1)
+                await c.is_silent()
+                end.set()
+                is_slow = False
+                await either.sleep(5)
+                await c.hears(*ALL)
+
+
+async def test_second_bus_shares_while_the_first_cannot_join() -> None:
+    """The store hangs for the first address alone."""
+    store = FaultySessionStore()
+    async with open_workers([E], store) as (b,), either.open_quiet_nursery() as nursery:
+        store.faults["join"] = store.hang
+        c = Worker(1, E)
+
+        async def serve_first() -> None:
+            async with either.open_server(c.server, store):
+                await either.sleep_forever()
+
+        nursery.start_soon(serve_first)
+        await either.sleep(1)
+        store.faults.clear()
+        async with serve_worker(c, store):
+            await c.is_silent()
+            b.server.changed(tools=True)
+            await b.hears(TOOLS)
+            await c.hears(TOOLS)
+        nursery.cancel_scope.cancel()
+
+
+async def test_second_store_of_a_served_server_is_refused() -> None:
+    """Only one bus shares changes, so the workers of the other store would hear of nothing."""
+    async with open_workers([E], FaultySessionStore()) as (a,):
+        with pytest.raises(ValueError, match="served with another store already"):
+            async with either.open_server(a.server, FaultySessionStore()):
+                raise AssertionError
+        a.server.changed(tools=True)
+        await a.hears(TOOLS)
+
+
+async def test_clients_at_an_address_without_store_hear_of_what_a_hook_declares_at_the_start() -> (
+    None
+):
+    a = Worker(0, E)
+
+    @a.server.on_remote_change
+    def declare(change: RemoteChange[Any]) -> None:
+        a.server.add_tool(lambda: "done", name="late", description="A plugin.")
+
+    async with serve_worker(a, None), either.open_server(a.server, FaultySessionStore()):
+        await a.hears(TOOLS)
+
+
 # -- Hooks -----------------------------------------------------------------------------------------
 
 
@@ -371,6 +458,82 @@ async def test_clients_are_notified_although_a_hook_fails(
             await b.hears("resources/list_changed")
         await a.hears(TOOLS, "prompts/list_changed")
     caplog.clear()
+
+
+async def test_hook_that_does_not_end_runs_once_more_when_it_has_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It isn't started beside itself, clients don't wait for it, and a minute has few lines."""
+    go = either.Event()
+    running = False
+    most: list[int] = []
+    under_way: set[int] = set()
+
+    def prepare(worker: Worker) -> None:
+        @worker.server.on_remote_change
+        async def stuck(change: RemoteChange[Any]) -> None:
+            worker.hooked.append(change)
+            if running and worker.index:
+                under_way.add(len(worker.hooked))
+                most.append(len(under_way))
+                await either.shielded(go.wait())
+                under_way.clear()
+
+    async with open_workers([E] * 2, FaultySessionStore(), prepare) as (a, b):
+        running = True
+        for number in range(5):
+            a.server.changed(resource=[URI, f"y:{number}"])
+            await either.sleep(11)
+            await b.hears(UPDATED)
+        assert most == [1]
+        assert len(caplog.records) == 2
+        go.set()
+        await either.sleep(1)
+        assert [sorted(change.uris) for change in b.hooked[1:]] == [
+            [URI, "y:0"],
+            [URI, "y:1", "y:2", "y:3", "y:4"],
+        ]
+        await b.is_silent()
+    caplog.clear()
+
+
+async def test_what_a_stopped_hook_declares_late_is_not_published(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its thread goes on. If each worker published that, they would never come to an end."""
+    store = FaultySessionStore()
+    running = False
+    async with either.open_quiet_nursery() as nursery:
+
+        def prepare(worker: Worker) -> None:
+            async def late() -> None:  # as a thread that the hook has left behind
+                await either.sleep(11)
+                worker.server.changed(prompts=True)
+
+            @worker.server.on_remote_change
+            async def hook(change: RemoteChange[Any]) -> None:
+                if running and change.tools:
+                    nursery.start_soon(late)
+                    await either.sleep_forever()
+
+        async with open_workers([E] * 2, store, prepare) as (a, b):
+            running = True
+            a.server.changed(tools=True)
+            await a.hears(TOOLS)
+            await either.sleep(12)
+            await b.hears(TOOLS, "prompts/list_changed")
+            await either.sleep(30)
+            await a.is_silent()
+    assert len(store.published) == 1
+    caplog.clear()
+
+
+async def test_interrupt_in_a_hook_is_not_kept_for_the_log() -> None:
+    """It is meant for the program."""
+    async with either.open_task_runtime() as runtime:
+        job = _HookJob(print, runtime, Server("s"), print)
+        with pytest.raises(KeyboardInterrupt):
+            job.failed(KeyboardInterrupt())
 
 
 async def test_changes_during_a_slow_hook_lead_to_one_more_run() -> None:
@@ -715,6 +878,111 @@ async def test_slow_store_delays_other_workers_only(version: str) -> None:
         await a.hears(UPDATED)
         await either.sleep(1)
         await b.hears(UPDATED)
+
+
+async def test_store_that_cancels_itself_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """On asyncio a pool of connections may do that. The worker isn't cancelled, and goes on."""
+    store = FaultySessionStore()
+    async with open_workers([E] * 2, store) as (a, b):
+        store.faults["read"] = RuntimeError() if either.on_trio() else asyncio.CancelledError()
+        await either.sleep(6)
+        store.faults.clear()
+        await either.sleep(2)
+        a.server.changed(tools=True)
+        await a.hears(TOOLS)
+        await b.hears(TOOLS)
+    caplog.clear()
+
+
+@pytest.mark.parametrize("swallows", ["store", "hook"])
+async def test_swallowed_cancellation_does_not_keep_the_server_from_ending(
+    swallows: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One, by a read, or by a hook that was stopped at its time limit."""
+    swallowed: list[str] = []
+
+    async def swallow(name: str) -> None:
+        try:
+            await either.sleep_forever()
+        except (trio.Cancelled, asyncio.CancelledError):
+            swallowed.append(name)
+
+    class Stubborn(FaultySessionStore):
+        async def read(self, position: Position, /) -> Any:
+            if swallows == "store":
+                await swallow("read")
+                return WorkerBatch(position, [])
+            return await super().read(position)
+
+    running = False
+
+    def prepare(worker: Worker) -> None:
+        @worker.server.on_remote_change
+        async def hook(change: RemoteChange[Any]) -> None:
+            if running and worker.index:
+                await swallow("hook")
+                await either.sleep_forever()
+
+    start = 0.0
+    async with open_workers([E] * 2, Stubborn(), prepare) as (a, _):
+        running = swallows == "hook"
+        a.server.changed(tools=True)
+        await either.sleep(12)
+        start = either.current_time()
+    assert either.current_time() - start <= 4.2
+    assert swallowed
+    caplog.clear()
+
+
+async def test_loop_that_fails_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
+    """A client's service may fail while it is notified."""
+    async with open_workers([E] * 2, FaultySessionStore()) as (a, b):
+
+        class Broken:
+            def changed(self, changes: object, /, *, all_resources: bool = False) -> None:
+                b.server.detach(self)
+                raise LookupError("of a service")
+
+        b.server.attach(Broken())
+        a.server.changed(tools=True)
+        await a.hears(TOOLS)
+        await either.sleep(3)
+        await b.drain()
+        a.server.changed(tools=True)
+        await b.hears(TOOLS)
+    assert "LookupError: of a service" in caplog.text
+    caplog.clear()
+
+
+async def test_start_that_is_cancelled_gives_its_number_back() -> None:
+    store = FaultySessionStore()
+    server = Server("shop")
+
+    @server.on_remote_change
+    async def slow(change: RemoteChange[Any]) -> None:
+        await either.sleep(5)
+
+    with either.CancelScope() as scope:
+        async with either.open_quiet_nursery() as nursery:
+
+            async def serve() -> None:
+                async with either.open_server(server, store):
+                    raise AssertionError
+
+            nursery.start_soon(serve)
+            await either.sleep(1)
+            assert len(store._heartbeats) == 1
+            scope.cancel()
+            await either.sleep(1)
+    assert not store._heartbeats
+
+
+async def test_number_is_given_back_although_the_last_publish_fails() -> None:
+    store = FaultySessionStore()
+    async with either.open_server(Server("shop"), store) as served:
+        store.faults["publish"] = REFUSED
+        served.server.changed(tools=True)
+    assert not store._heartbeats
 
 
 async def test_last_change_is_published_and_the_number_given_back() -> None:
