@@ -603,9 +603,9 @@ class Server:
         The hook also runs before the server begins to serve, since a change during the lifespan
         wasn't heard, and whenever changes were missed. It is an `async def`, or a function that
         doesn't block. Of several hooks each is called, in the order of declaration. They run once
-        at a time: any number of changes meanwhile lead to one more run. After 10 s it is cancelled, and
-        runs again only when it has ended.
-        What it raises is written to the log. Clients are notified in either case. Return
+        at a time: any number of changes meanwhile lead to one more run. After 10 s a hook is
+        cancelled, and runs again when it has ended. What it raises is written to the log. Clients
+        are notified in either case. Return
         `function` itself.
 
         Raises:
@@ -753,7 +753,8 @@ class Server:
         """Pass local changes on to `bus`, which shares them with other workers, until `detach_bus`.
 
         A server that is served several times at once has several buses. Only the first one that
-        has joined shares changes, or each would share them.
+        has joined shares changes, or each would share them. A bus that has joined attaches itself
+        again, and so is behind those that have joined before it.
 
         Raises:
             ValueError: another bus has another store, whose workers would hear of nothing.
@@ -763,7 +764,8 @@ class Server:
                 f"server {self.info.name!r} is served with another store already: pass the same"
                 " store= object at each of its addresses"
             )
-        self._buses[bus] = None
+        others = {other: None for other in list(self._buses) if other is not bus}
+        self._buses = {**others, bus: None}  # in one step: a thread may change something
 
     def detach_bus(self, bus: ChangeBus) -> None:
         """Stop passing changes on to `bus`. Do nothing if it isn't attached."""

@@ -162,6 +162,7 @@ class WorkerBus:
                         self._runtime.start_job(job)
                     yield self
                 finally:
+                    self._is_closing = True
                     self._server.detach_bus(self)
                     await self._runtime.shielded(self._close)
         finally:
@@ -169,7 +170,6 @@ class WorkerBus:
 
     async def _close(self) -> None:
         """End the loops, publish what is left, and give the number back, within some seconds."""
-        self._is_closing = True
         self._collect()
         jobs = [*self._jobs, *self._hook_runs.values()]
         for job in jobs:
@@ -277,7 +277,9 @@ class WorkerBus:
     async def _join(self) -> None:
         sent_at = self._changes.position
         self._changes.join(await self._store.join(self._name), sent_at)
-        self._has_joined = True
+        if not self._has_joined and not self._is_closing:
+            self._has_joined = True
+            self._server.attach_bus(self)
 
     async def _send_heartbeat(self) -> None:
         sent_at = self._changes.position
