@@ -43,6 +43,7 @@ async def check_session_store(make: Callable[[], SessionStore], runtime: TaskRun
         Exception: any exception that the store raises.
     """
     await _check_closed(make(), runtime)
+    await _check_opens_soon(make(), runtime)
     for check in (
         _check_numbers,
         _check_messages,
@@ -121,6 +122,21 @@ async def _check_closed(store: SessionStore, runtime: TaskRuntime) -> None:
         except RuntimeError:
             continue
         raise AssertionError(f"{name} of a store that isn't open has to raise RuntimeError")
+
+
+async def _check_opens_soon(store: SessionStore, runtime: TaskRuntime) -> None:
+    """A server that is started doesn't wait for its store."""
+
+    async def open_once() -> None:
+        async with store.opened(runtime):
+            pass
+
+    try:
+        await runtime.within(_PATIENCE, open_once)
+    except TimeoutError:
+        raise AssertionError(
+            f"not a SessionStore: to enter and leave it takes more than {_PATIENCE:g} s"
+        ) from None
 
 
 async def _check_numbers(stores: _Stores) -> None:

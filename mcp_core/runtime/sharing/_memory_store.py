@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from itertools import islice
+from threading import get_ident
 from typing import Final
 
 from mcp_core.runtime.tasks import TaskRuntime
@@ -20,7 +21,13 @@ _NOT_OPEN: Final = (
     "the store of sessions is not open; pass it to a server, which opens it while it is served,"
     " or use it inside `async with store.opened(runtime)`"
 )
-_HISTORY: Final = 10_000  # messages; a worker that is further behind is told of a gap
+# Messages, and characters of their texts. A worker that is further behind is told of a gap.
+_HISTORY: Final = 10_000
+_HISTORY_SIZE: Final = 4 * 1024 * 1024
+_OTHER_LOOP: Final = (
+    "this MemoryStore is in use in another thread, and serves workers of one event loop only; use a"
+    " RedisStore for workers in several"
+)
 _READ_TIME: Final = 5.0  # seconds that a read waits
 _ALIVE: Final = 10.0  # seconds after a heartbeat
 _NUMBER_KEPT: Final = 3600.0  # seconds after the last heartbeat: a worker may only be suspended
@@ -31,8 +38,9 @@ _MAX_NUMBER: Final = 2**21 - 1
 class MemoryStore:
     """A `SessionStore` in the process's memory.
 
-    It serves several workers of one process, which share one event loop. Other processes don't
-    see it, so it needs no `state_keys`.
+    It serves several workers of one process, which share one event loop: in another one at the same
+    time it isn't opened, with a `RuntimeError`. Other processes don't see it, so it needs no
+    `state_keys`. It has the last 10,000 messages, or 4 MiB.
     """
 
     needs_keys = False
@@ -41,7 +49,8 @@ class MemoryStore:
         self._runtimes: list[TaskRuntime] = []
         self._epoch = 1
         self._count = 0  # of all messages
-        self._messages: deque[tuple[int, ChangesPublished]] = deque(maxlen=_HISTORY)
+        self._messages: deque[tuple[int, ChangesPublished]] = deque()
+        self._size = 0  # of the texts of `_messages`, in characters
         self._heartbeats: dict[int, float] = {}  # by number: the time of the last one
 
     def __repr__(self) -> str:
@@ -51,6 +60,9 @@ class MemoryStore:
     async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[MemoryStore]:
         if not self._runtimes:
             self._published = runtime.new_event()
+            self._thread = get_ident()
+        elif self._thread != get_ident():
+            raise RuntimeError(_OTHER_LOOP)
         self._runtimes.append(runtime)
         try:
             yield self
@@ -89,6 +101,12 @@ class MemoryStore:
         runtime = self._open_runtime()
         self._count += 1
         self._messages.append((worker, message))
+        self._size += _size_of(message)
+        # The last one stays: those who wait for it read it now.
+        while len(self._messages) > _HISTORY or (
+            self._size > _HISTORY_SIZE and len(self._messages) > 1
+        ):
+            self._size -= _size_of(self._messages.popleft()[1])
         self._published.set()
         self._published = runtime.new_event()
         return self._last()
@@ -126,3 +144,7 @@ class MemoryStore:
         if not self._runtimes:
             raise RuntimeError(_NOT_OPEN)
         return self._runtimes[-1]
+
+
+def _size_of(message: ChangesPublished) -> int:
+    return sum(map(len, message.uris)) + sum(map(len, message.elicitations))

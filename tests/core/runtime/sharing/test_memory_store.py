@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,6 +11,9 @@ from mcp_core.runtime.sharing import MemoryStore, check_session_store
 from mcp_core.sharing import ChangesPublished, Position, WorkerBatch
 from mcp_trio import testing
 from tests.harness import either
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 
@@ -60,6 +64,12 @@ async def _repeats_position(self: Any, worker: int, message: Any) -> Position:
     return Position(1, 1)
 
 
+@asynccontextmanager
+async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
+    await either.sleep_forever()
+    yield
+
+
 @pytest.mark.parametrize(
     ("method", "fault", "text"),
     [
@@ -70,6 +80,7 @@ async def _repeats_position(self: Any, worker: int, message: Any) -> Position:
         ("alive", _lives_on, "alive"),
         ("heartbeat", _never_beats, "heartbeat returns"),
         ("publish", _repeats_position, "isn't after"),
+        ("opened", _waits_to_open, "enter"),
     ],
 )
 async def test_contract_finds_the_fault(method: str, fault: Any, text: str) -> None:
@@ -94,6 +105,40 @@ async def test_reader_that_is_too_far_behind_gets_a_gap() -> None:
         assert batch.messages[0] is None
         assert (len(batch.messages), batch.position) == (10_001, last)
         assert await store.missed("s", place.position) is None
+
+
+async def test_history_of_long_messages_is_short() -> None:
+    """It has as many as have 4 Mi characters, and one that has more by itself."""
+    store = MemoryStore()
+    async with either.open_task_runtime() as runtime, store.opened(runtime):
+        place = await store.join("s")
+        long = ChangesPublished("s", uris=("u" * 1024 * 1024,), elicitations=("e",))
+        for _ in range(10):
+            await store.publish(place.number, long)
+        batch = await store.read(place.position)
+        assert batch.messages == [None, *3 * [(place.number, long)]]
+        huge = ChangesPublished("s", uris=("u" * 5 * 1024 * 1024,))
+        await store.publish(place.number, huge)
+        batch = await store.read(place.position)
+        assert batch.messages == [None, (place.number, huge)]
+        await store.publish(place.number, TOOLS)
+        batch = await store.read(place.position)
+        assert batch.messages == [None, (place.number, TOOLS)]
+
+
+async def test_second_event_loop_is_refused() -> None:
+    """Its workers would wait for events of the first one, which belong to another thread."""
+    store = MemoryStore()
+
+    async def open_elsewhere() -> None:
+        async with store.opened(runtime):
+            raise AssertionError
+
+    async with either.open_task_runtime() as runtime, store.opened(runtime):
+        with pytest.raises(RuntimeError, match="in use in another thread"):
+            await either.in_thread(lambda: open_elsewhere().send(None))
+    async with either.open_task_runtime() as runtime, store.opened(runtime):
+        await store.join("s")
 
 
 async def test_number_is_kept_for_an_hour_and_alive_for_ten_seconds() -> None:

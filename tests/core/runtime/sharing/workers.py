@@ -49,6 +49,7 @@ class FaultySessionStore(MemoryStore):
         self._epoch += 1
         self._count = 0
         self._messages.clear()
+        self._size = 0
         self._heartbeats.clear()
         self._published.set()
         self._published = self._open_runtime().new_event()
