@@ -241,6 +241,7 @@ class Server:
         # What several processes share is signed with these: all of them have the same.
         self.shared_keys: KeyRing | None = self._key_ring
         self._lifespan = lifespan
+        self._was_served = False
         self.middlewares: list[Middleware] = []
         self.roots_hooks: list[RootsHook] = []
         self.remote_change_hooks: list[Callable[[Any], Awaitable[object] | object]] = []
@@ -877,8 +878,14 @@ class Server:
         For who serves a server that is declared elsewhere, such as the command `mcp-trio run`.
 
         Raises:
-            ValueError: it was declared with other keys, a key is too short, or a name is invalid.
+            ValueError: it was declared with other keys, it is or was served, a key is too short, or
+                a name is invalid.
         """
+        if self._was_served:
+            raise ValueError(
+                f"server {self.info.name!r} is served already, and has signed with other keys: give"
+                " it state_keys before"
+            )
         if self.shared_keys is not None:
             raise ValueError(
                 f"server {self.info.name!r} is declared with state_keys= already: use one or the"
@@ -891,6 +898,7 @@ class Server:
 
         Its value is None if the server was declared without one.
         """
+        self._was_served = True
         return self._lifespan(self) if self._lifespan is not None else nullcontext()
 
     def param_headers(self, name: str) -> ParamHeaders | None:

@@ -85,3 +85,11 @@ def test_keys_are_given_to_a_declared_server_once() -> None:
             declared.use_state_keys({"1": TWO})
     with pytest.raises(ValueError, match="32 are the least"):
         Server("s").use_state_keys({"1": b"short"})
+
+
+async def test_keys_of_a_served_server_stay() -> None:
+    """It may have signed something with a key of its own."""
+    async with (served := Server("s")).lifespan():
+        pass
+    with pytest.raises(ValueError, match="'s' is served already"):
+        served.use_state_keys({"1": ONE})
