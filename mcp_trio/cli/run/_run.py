@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import re
 import socket
 import sys
 import traceback
@@ -57,6 +58,9 @@ __all__ = [
     "run",
     "run_http",
 ]
+
+# A name that may be shown: a key has 43 characters or more.
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 # Not `__main__`: code under `if __name__ == "__main__"` is for `python FILE`. Nor the name of the
 # file: a module that imports the file by name gets a second copy, as with Python's `__main__`.
@@ -119,6 +123,12 @@ def load(target: str, keys_variable: str | None = None) -> Server:
 def _use_state_keys(server: Server, variable: str) -> None:
     from mcp_core.sharing import read_state_keys  # on first use: most servers share no keys
 
+    if variable not in os.environ and not _VARIABLE.fullmatch(variable):
+        # It may be the variable's value, so it isn't shown.
+        raise CliError(
+            "--state-keys-env: this isn't the name of a variable: pass NOTES_KEYS, for example, and"
+            " not $NOTES_KEYS"
+        )
     try:
         if variable not in os.environ:
             raise ValueError("the variable isn't set")

@@ -334,6 +334,16 @@ def test_run_without_keys_in_its_variable_is_explained(
     assert value is None or len(value) < 9 or value not in result.stderr
 
 
+@pytest.mark.parametrize("given", ["a" * 43, "2026=" + "a" * 43, "", "a-b"])
+def test_run_shows_nothing_that_is_no_name_of_a_variable(tmp_path: Path, given: str) -> None:
+    """`--state-keys-env $SHOP_KEYS` passes the secret itself."""
+    (tmp_path / "s.py").write_text("import mcp_trio\ns = mcp_trio.Server('s')\n")
+    result = run("run", "s.py", f"--state-keys-env={given}", cwd=tmp_path, env={})
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "pass NOTES_KEYS, for example, and not $NOTES_KEYS" in result.stderr.replace("\n", " ")
+    assert not given or given not in result.stderr
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("reload", [(), ("--reload",)], ids=["plain", "reload"])
 def test_run_over_stdio_takes_the_keys_too(server: ServerFile, reload: tuple[str, ...]) -> None:
