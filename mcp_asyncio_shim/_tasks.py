@@ -58,7 +58,7 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                # Nobody has cancelled this task: as in `run_job`, it has failed.
+                # This task wasn't cancelled: as in `run_job`, the function has failed.
                 raise RuntimeError(f"it was cancelled from inside: {exc!r}") from exc
         raise TimeoutError(f"no response within {seconds:g} s")
 

@@ -106,7 +106,7 @@ class ChangeBus(Protocol):
 
     @property
     def store(self) -> object:
-        """What the workers share."""
+        """The store that the workers share."""
 
     @property
     def has_joined(self) -> bool:

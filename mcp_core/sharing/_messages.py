@@ -12,10 +12,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias, TypeGuard
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
 
-from msgspec import Struct, ValidationError, convert
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from mcp_core.protocol.input_requests._request_state import SigningKeys
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
@@ -40,6 +39,7 @@ MAX_URIS: Final = 1_000
 _MAX_CHARACTERS: Final = 64 * 1024
 
 ListName: TypeAlias = Literal["tools", "prompts", "resources"]
+_LISTS: Final = frozenset(get_args(ListName))
 
 
 class ChangesPublished(Struct, frozen=True, tag_field="kind", tag="changes", omit_defaults=True):
@@ -211,10 +211,18 @@ def _can_be_sent(text: str) -> bool:
 
 def is_well_formed(message: object) -> TypeGuard[WorkerMessage]:
     """Return True for a message whose members have the right types. A `Struct` checks none."""
-    if not isinstance(message, ChangesPublished | TaskChanged):
+    if isinstance(message, TaskChanged):
+        return _are_texts((message.owner, message.id))
+    if not isinstance(message, ChangesPublished):
         return False
-    try:
-        convert(asdict(message), type(message))
-    except ValidationError:
-        return False
-    return True
+    all_uris: Any = message.all_uris
+    return (
+        type(all_uris) is bool
+        and _are_texts((message.server,))
+        and all(map(_are_texts, (message.lists, message.uris, message.elicitations)))
+        and _LISTS.issuperset(message.lists)
+    )
+
+
+def _are_texts(members: object) -> bool:
+    return isinstance(members, tuple) and all(isinstance(each, str) for each in members)

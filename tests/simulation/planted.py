@@ -85,10 +85,10 @@ def _wake_lost(method: Method) -> Method:
 
 
 def _own_message_heard(method: Method) -> Method:
-    def receive(self: SharedChanges, worker: int, message: Any) -> None:
-        self._hear(message)
+    def is_from_others(self: SharedChanges, worker: int, message: Any) -> bool:
+        return True
 
-    return receive
+    return is_from_others
 
 
 def _not_checked(method: Method) -> Method:
@@ -153,7 +153,7 @@ PLANTED: Final[dict[str, tuple[Planted, ...]]] = {
     "reused number": (Planted(MemoryStore, "join", _reused_number),),
     "publish retried twice": (Planted(WorkerBus, "_publish_once", _publish_twice),),
     "wake lost when the reader restarts": (Planted(TaskRecords, "watch_store", _wake_lost),),
-    "own message not skipped": (Planted(SharedChanges, "_receive", _own_message_heard),),
+    "own message not skipped": (Planted(SharedChanges, "_is_from_others", _own_message_heard),),
     # A worker that goes on as if it had kept its lease. Three places notice that it has not.
     "lease renewed after its loss": (
         Planted(TaskService, "_check_running", _not_checked),

@@ -128,7 +128,7 @@ class WorkerBus:
 
     @property
     def store(self) -> SessionStore:
-        """What the workers share."""
+        """The store that the workers share."""
         return self._store
 
     @property

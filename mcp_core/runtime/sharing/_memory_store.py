@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from itertools import islice
-from threading import get_ident
 from typing import Final
 
 from mcp_core.runtime.tasks import TaskRuntime
@@ -24,10 +23,6 @@ _NOT_OPEN: Final = (
 # Messages, and characters of their texts. A worker that is further behind is told of a gap.
 _HISTORY: Final = 10_000
 _HISTORY_SIZE: Final = 4 * 1024 * 1024
-_OTHER_LOOP: Final = (
-    "this MemoryStore is in use in another thread, and serves workers of one event loop only; use a"
-    " RedisStore for workers in several"
-)
 _READ_TIME: Final = 5.0  # seconds that a read waits
 _ALIVE: Final = 10.0  # seconds after a heartbeat
 _NUMBER_KEPT: Final = 3600.0  # seconds after the last heartbeat: a worker may only be suspended
@@ -38,9 +33,9 @@ _MAX_NUMBER: Final = 2**21 - 1
 class MemoryStore:
     """A `SessionStore` in the process's memory.
 
-    It serves several workers of one process, which share one event loop: in another one at the same
-    time it isn't opened, with a `RuntimeError`. Other processes don't see it, so it needs no
-    `state_keys`. It has the last 10,000 messages, or 4 MiB.
+    It serves several workers of one process, which share one event loop: never open it in two at
+    once. Other processes don't see it, so it needs no `state_keys`. It has the last 10,000
+    messages, or 4 Mi characters of them.
     """
 
     needs_keys = False
@@ -60,9 +55,6 @@ class MemoryStore:
     async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[MemoryStore]:
         if not self._runtimes:
             self._published = runtime.new_event()
-            self._thread = get_ident()
-        elif self._thread != get_ident():
-            raise RuntimeError(_OTHER_LOOP)
         self._runtimes.append(runtime)
         try:
             yield self

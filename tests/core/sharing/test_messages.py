@@ -115,7 +115,7 @@ def test_message_that_no_receiver_would_read_is_refused_before_it_is_sent(uri: s
 
 
 @given(st.lists(st.text(max_size=5_000)), st.lists(st.text(max_size=5_000)))
-def test_merged_message_fits_whatever_its_texts_are(uris: list[str], ids: list[str]) -> None:
+def test_merged_message_fits_with_any_texts(uris: list[str], ids: list[str]) -> None:
     longest = [10 * text for text in uris], [10 * text for text in ids]
     message = merged(
         [ChangesPublished("s", uris=tuple(longest[0]), elicitations=tuple(longest[1]))], "s"

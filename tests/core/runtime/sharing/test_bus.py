@@ -103,7 +103,7 @@ async def test_message_that_the_store_cannot_encode_is_not_an_outage(
 
 
 async def test_last_completed_elicitations_are_published() -> None:
-    """Of more than a message may have, the newest ones."""
+    """The newest ones, if there are more than a message may have."""
     store = FaultySessionStore()
     async with open_workers([E], store) as (a,):
         for number in range(1_001):
@@ -501,7 +501,7 @@ async def test_hook_that_does_not_end_runs_once_more_when_it_has_ended(
     caplog.clear()
 
 
-async def test_what_a_stopped_hook_declares_late_is_not_published(
+async def test_late_declaration_of_a_stopped_hook_is_not_published(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Its thread goes on. If each worker published that, they would never come to an end."""
@@ -962,6 +962,7 @@ async def test_loop_that_fails_is_started_again(caplog: pytest.LogCaptureFixture
 
 
 async def test_start_that_is_cancelled_gives_its_number_back() -> None:
+    """It has joined, and a hook is running."""
     store = FaultySessionStore()
     server = Server("shop")
 

@@ -126,21 +126,6 @@ async def test_history_of_long_messages_is_short() -> None:
         assert batch.messages == [None, (place.number, TOOLS)]
 
 
-async def test_second_event_loop_is_refused() -> None:
-    """Its workers would wait for events of the first one, which belong to another thread."""
-    store = MemoryStore()
-
-    async def open_elsewhere() -> None:
-        async with store.opened(runtime):
-            raise AssertionError
-
-    async with either.open_task_runtime() as runtime, store.opened(runtime):
-        with pytest.raises(RuntimeError, match="in use in another thread"):
-            await either.in_thread(lambda: open_elsewhere().send(None))
-    async with either.open_task_runtime() as runtime, store.opened(runtime):
-        await store.join("s")
-
-
 async def test_number_is_kept_for_an_hour_and_alive_for_ten_seconds() -> None:
     """A worker that was suspended keeps its number, and gets None when it is lost."""
     store = MemoryStore()
