@@ -162,8 +162,8 @@ def merged(messages: Iterable[ChangesPublished], server: str) -> ChangesPublishe
     """Return one message that says what all of `messages` say, as one of `server`.
 
     Of more than 1,000 resources, or 65,536 characters of URIs, all count as changed; of as many
-    elicitations the last ones are kept. Texts with surrogates, which no client can name, are left
-    out.
+    elicitations the last ones are kept. Texts with surrogates, and anything that isn't a text, are
+    left out: no client can name them.
     """
     lists: dict[ListName, None] = {}
     uris: dict[str, None] = {}
@@ -198,8 +198,13 @@ def _last_ones(elicitations: Iterable[str]) -> tuple[str, ...]:
     return ()
 
 
-def _can_be_sent(text: str) -> bool:
-    """Return False if `text` has a surrogate, as file names that aren't UTF-8 have."""
+def _can_be_sent(text: object) -> bool:
+    """Return False if `text` isn't one, or has a surrogate, as file names that aren't UTF-8 have.
+
+    Callers pass what a program has named, such as a `Path`.
+    """
+    if not isinstance(text, str):
+        return False
     if text.isascii():
         return True
     try:

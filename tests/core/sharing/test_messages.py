@@ -173,6 +173,11 @@ def test_merged_message_of_the_longest_texts_fits() -> None:
             id="surrogates",
         ),
         pytest.param(
+            [ChangesPublished("a", uris=("u:1", 5), elicitations=(None, "e"))],  # type: ignore[arg-type]
+            ChangesPublished("b", uris=("u:1",), elicitations=("e",)),
+            id="no-texts",
+        ),
+        pytest.param(
             [
                 ChangesPublished("a", uris=("u" * 40_000,)),
                 ChangesPublished("a", uris=(40_000 * "v",)),
