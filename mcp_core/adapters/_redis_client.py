@@ -8,7 +8,10 @@
 3. Every command has a deadline: a server that hangs, or a network that drops everything, looks like
    one that is slow. After it the connection is given up, because its responses may never come.
 4. No command is sent twice. Who gets an error doesn't know whether the command had its effect.
-5. After three failures in a row commands fail at once, but for one each second.
+5. After three failures in a row commands fail at once, but for one each second. What fails together,
+   such as all that was under way on one connection, is one failure.
+6. A connection runs in a task of one runtime. When that leaves, others may still use it: new
+   commands get another one, and it is closed when those under way have ended. That is no failure.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from ._redis_errors import ACL_CURE, Explanation, RedisFailure, explained
 from ._redis_url import RedisUrl
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+    from ssl import SSLContext
 
     from anyio.abc import ByteStream
     from coredis import Redis
@@ -42,15 +46,18 @@ __all__ = ["NOT_OPEN", "RedisClient"]
 Argument: TypeAlias = str | bytes | int
 
 _DEADLINE: Final = 2.0  # seconds for a command, with the connection and the log-in if need be
+_RATE: Final = 1_000_000  # bytes a second that the network carries: a large result gets more time
+_END_TIME: Final = 2.0  # seconds that others' commands may still take on a connection to be closed
 _SHUT_RDWR: Final = 2  # of the module `socket`
 _COMMAND: Final = "command"  # all commands are one to the breaker
 NOT_OPEN: Final = (
     "the store in Redis is not open in this process; pass it to a server, which opens it while it"
     " is served, or use it inside `async with store.opened(runtime)`"
 )
-_HANGS: Final = Explanation(
-    f"it didn't respond within {_DEADLINE:g} s: it hangs, or the network to it is down",
-    is_outage=True,
+_CLOSED: Final = "the store in Redis was closed meanwhile"
+_SHARED_CLOSED: Final = (
+    "the connection to Redis was closed meanwhile, since the server that had made it has ended, or"
+    " Redis is a replica now"
 )
 
 
@@ -80,8 +87,10 @@ class RedisClient:
         self._process = 0  # that has entered it
         self._commands: _RedisConnection | None = None
         self._idle_readers: list[_RedisConnection] = []
-        self._readers: set[_RedisConnection] = set()
+        self._connections: set[_RedisConnection] = set()  # all that have not ended
+        self._tls: SSLContext | None = None
         self._breaker = StoreBreaker()
+        self._failures = 0  # that the breaker has counted
         self._cause = ""  # of the last failure
         self._checked = False  # for risks, since it was opened
         self._told_outage = False  # to the log
@@ -137,11 +146,9 @@ class RedisClient:
             yield self
         finally:
             if self._process == process == os.getpid():
-                first = self._runtimes[0] is runtime
                 self._runtimes.remove(runtime)
-                if first:
-                    # They ran in tasks of this runtime. The next command makes others.
-                    self._close_connections()
+                if runtime not in self._runtimes:
+                    await self._end_connections(runtime)
 
     async def check_server(
         self, probe: RedisCall, commands: Sequence[Sequence[Argument]] = ()
@@ -204,10 +211,12 @@ class RedisClient:
         """Run a script, and return its response. The server keeps scripts by their digests.
 
         Raises:
-            RedisFailure: it failed, or has had no response within 2 s.
+            RedisFailure: it failed, or has had no response within 2 s, and a second more for each
+                megabyte that it sends.
             RuntimeError: the client isn't open.
         """
-        return await self._guarded(partial(self._run_script, call))
+        size = sum(map(len, call.arguments))
+        return await self._guarded(partial(self._run_script, call), size)
 
     async def execute(self, name: str, *arguments: Argument) -> Any:
         """Send one command that doesn't block, and return its response, with texts as bytes.
@@ -235,7 +244,7 @@ class RedisClient:
         """
         import anyio
 
-        self._check_breaker()
+        began = self._check_breaker()
         connection = self._take_reader()
         done = False
         wait = round(seconds * 1000)
@@ -246,37 +255,48 @@ class RedisClient:
                 [reply] = await self._send([command], link)
                 done = True
         except Exception as exc:  # noqa: BLE001 - coredis and what is below it raise anything
-            raise self._failed(exc, connection) from None
+            if connection.is_retired and self.is_open:
+                return []  # another connection goes on
+            raise self._failed(exc, connection, began) from None
         finally:
-            self._readers.discard(connection)
-            if done:
+            if done and not connection.is_retired:
                 self._idle_readers.append(connection)
             else:
                 connection.close()
         if not done:
-            raise self._note(_HANGS)
+            raise self._note(_hangs(_DEADLINE), began)
         self._succeeded()
         return _entries(reply, stream)
 
     # -- Commands --------------------------------------------------------------------------------
 
-    async def _guarded(self, send: Callable[[BaseConnection], Awaitable[Any]]) -> Any:
+    async def _guarded(
+        self, send: Callable[[BaseConnection], Awaitable[Any]], size: int = 0
+    ) -> Any:
+        """Await `send` with the connection of commands. It sends about `size` bytes."""
         import anyio
 
-        self._check_breaker()
+        began = self._check_breaker()
         connection = self._commands
         if connection is None or connection.is_over:
             connection = self._commands = self._new_connection()
+        connection.start_use(size)
+        # What others send there comes first.
+        seconds = _DEADLINE + connection.sending / _RATE
         try:
-            with anyio.move_on_after(_DEADLINE):
+            with anyio.move_on_after(seconds):
                 result = await send(await connection.usable_link())
                 self._succeeded()
                 return result
         except Exception as exc:  # noqa: BLE001 - as above
-            raise self._failed(exc, connection) from None
+            raise self._failed(exc, connection, began) from None
+        finally:
+            connection.end_use(size)
         connection.hangs = True
         connection.close()
-        raise self._note(_HANGS)
+        if not self.is_open:
+            raise RedisFailure(_CLOSED)
+        raise self._note(_hangs(seconds), began)
 
     async def _run_script(self, call: RedisCall, link: BaseConnection) -> Any:
         keys: list[Argument] = [len(call.keys), *call.keys, *call.arguments]
@@ -295,36 +315,45 @@ class RedisClient:
         ]
         return [await request for request in requests]
 
-    def _check_breaker(self) -> None:
+    def _check_breaker(self) -> int:
+        """Return the number of failures before the command that begins now."""
         if not self.is_open:
             raise RuntimeError(NOT_OPEN)
         if self._breaker.is_out and self._breaker.pause(_COMMAND, self.runtime.monotonic()):
             raise RedisFailure(self._cause)
+        return self._failures
 
     def _succeeded(self) -> None:
         self._breaker.succeeded(_COMMAND)
-        if self._told_outage:
+        if self._told_outage and self.is_open:
             self._told_outage = False
             self.runtime.warn(f"Redis at {self.address} responds again")
 
-    def _failed(self, exc: Exception, connection: _RedisConnection) -> Exception:
+    def _failed(self, exc: Exception, connection: _RedisConnection, began: int) -> Exception:
         """Return what to raise for `exc`, which a command by `connection` raised."""
         if not self.is_open:
-            return RedisFailure("the store in Redis was closed meanwhile")
+            return RedisFailure(_CLOSED)
         # Another command has waited for longer than this one.
-        explanation = _HANGS if connection.hangs else explained(exc)
+        explanation = _hangs(_DEADLINE) if connection.hangs else explained(exc)
+        if connection.is_retired and connection.is_over:
+            return RedisFailure(_SHARED_CLOSED)
         if explanation.reconnects:
-            self._close_connections()
-        return self._note(explanation)
+            for each in list(self._connections):
+                self._retire(each)
+        return self._note(explanation, began)
 
-    def _note(self, explanation: Explanation) -> RedisFailure:
+    def _note(self, explanation: Explanation, began: int) -> RedisFailure:
         text = self._without_secrets(f"Redis at {self.address}: {explanation.text}")
         if not explanation.is_outage:
             self._succeeded()
         else:
             self._cause = text
-            if self._breaker.failed(_COMMAND, self.runtime.monotonic()):
-                self._told_outage |= self._reports.warn(f"{text}. It is tried again once a second")
+            # If another one has failed since it began, both have failed together.
+            if self._failures == began:
+                self._failures += 1
+                if self._breaker.failed(_COMMAND, self.runtime.monotonic()):
+                    line = f"{text}. It is tried again once a second"
+                    self._told_outage |= self._reports.warn(line)
         return RedisFailure(text, is_final=explanation.is_final)
 
     def _without_secrets(self, text: str) -> str:
@@ -333,34 +362,57 @@ class RedisClient:
 
     # -- Connections -----------------------------------------------------------------------------
 
-    def _new_connection(self) -> _RedisConnection:
-        connection = _RedisConnection(self.runtime)
-        self.runtime.start_soon(partial(connection.run, self._make_link))
+    def _new_connection(self, *, is_reader: bool = False) -> _RedisConnection:
+        connection = _RedisConnection(self.runtime, is_reader=is_reader)
+        self._connections.add(connection)
+        self.runtime.start_soon(partial(self._run_connection, connection))
         return connection
+
+    async def _run_connection(self, connection: _RedisConnection) -> None:
+        try:
+            await connection.run(self._make_link)
+        finally:
+            self._connections.discard(connection)
 
     def _take_reader(self) -> _RedisConnection:
         connection = None
         while self._idle_readers and (connection is None or connection.is_over):
             connection = self._idle_readers.pop()
         if connection is None or connection.is_over:
-            connection = self._new_connection()
-        self._readers.add(connection)
+            connection = self._new_connection(is_reader=True)
         return connection
 
-    def _close_connections(self) -> None:
-        for connection in (self._commands, *self._idle_readers, *self._readers):
-            if connection is not None:
-                connection.close()
-        self._forget_connections()
+    def _retire(self, connection: _RedisConnection) -> None:
+        """Let no new command use it. It is closed when those under way have ended.
+
+        A read isn't waited for: it goes on with another connection.
+        """
+        if connection is self._commands:
+            self._commands = None
+        if connection in self._idle_readers:
+            self._idle_readers.remove(connection)
+        connection.retire()
+
+    async def _end_connections(self, runtime: TaskRuntime) -> None:
+        """Close those that run in tasks of `runtime`, within some seconds."""
+        mine = [each for each in self._connections if each.runtime is runtime]
+        for each in mine:
+            self._retire(each)
+        if mine:
+            await runtime.shielded(partial(_wait_for, mine, runtime))
+        for each in mine:
+            each.close()
 
     def _forget_connections(self) -> None:
         self._commands = None
         self._idle_readers = []
-        self._readers = set()
+        self._connections = set()
 
     async def _make_link(self) -> BaseConnection:
         if self._url is not None:
-            return _link_of_url(self._url)
+            if self._url.tls and self._tls is None:
+                self._tls = _tls_context(self._url)  # it reads all certificates of the system
+            return _link_of_url(self._url, self._tls)
         pool = self._pool
         arguments: tuple[Any, ...]
         if hasattr(pool, "service_name"):
@@ -377,13 +429,23 @@ class RedisClient:
 class _RedisConnection:
     """A connection, and the background task that it runs in. It is used once.
 
-    `hangs` is True if it was closed because a command had no response.
+    Attributes:
+        runtime: has the task.
+        hangs: whether it was closed because a command had no response.
+        is_retired: whether no new command may use it, because it is to be closed.
+        uses: how many commands are under way.
+        sending: their bytes.
+        ended: set when its task has ended.
     """
 
-    def __init__(self, runtime: TaskRuntime) -> None:
+    def __init__(self, runtime: TaskRuntime, *, is_reader: bool = False) -> None:
         import anyio
 
-        self.hangs = False
+        self.runtime = runtime
+        self.hangs = self.is_retired = False
+        self.uses = self.sending = 0
+        self.ended = runtime.new_event()
+        self._is_reader = is_reader
         # A server that is cancelled still publishes and gives its number back. `opened` ends this.
         self._scope = anyio.CancelScope(shield=True)
         self._ready = runtime.new_event()
@@ -412,6 +474,7 @@ class _RedisConnection:
             self._is_closed = True
             self._ready.set()
             _close_buffers(self._link)
+            self.ended.set()
 
     def started(self, value: object = None) -> None:
         self._started = True
@@ -426,6 +489,27 @@ class _RedisConnection:
             raise ConnectionError("the connection was closed")
         return self._link
 
+    def start_use(self, size: int) -> None:
+        """Take note of a command of about `size` bytes. Call `end_use` with the same."""
+        self.uses += 1
+        self.sending += size
+
+    def end_use(self, size: int) -> None:
+        self.uses -= 1
+        self.sending -= size
+        self._close_if_unused()
+
+    def retire(self) -> None:
+        """Close it when no command is under way. A read doesn't count: it takes long."""
+        self.is_retired = True
+        if self._is_reader:
+            self.close()
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self.is_retired and not self.uses:
+            self.close()
+
     def close(self) -> None:
         if self._is_closed:
             return
@@ -436,6 +520,13 @@ class _RedisConnection:
         else:
             # During the log-in coredis would log a cancellation as an error, with a traceback.
             _shut_down(stream)
+
+
+async def _wait_for(connections: Iterable[_RedisConnection], runtime: TaskRuntime) -> None:
+    """Wait until all have ended, for some seconds at most."""
+    end = runtime.monotonic() + _END_TIME
+    for each in connections:
+        await runtime.wait(each.ended, max(0.0, end - runtime.monotonic()))
 
 
 def _shut_down(stream: ByteStream) -> None:
@@ -475,7 +566,24 @@ def _digest(script: str) -> str:
     return sha1(script.encode(), usedforsecurity=False).hexdigest()  # what EVALSHA names it by
 
 
-def _link_of_url(url: RedisUrl) -> BaseConnection:
+def _hangs(seconds: float) -> Explanation:
+    return Explanation(
+        f"it didn't respond within {seconds:.2g} s: it hangs, or the network to it is down",
+        is_outage=True,
+    )
+
+
+def _tls_context(url: RedisUrl) -> SSLContext:
+    import ssl
+
+    # coredis itself would not compare the name in the certificate.
+    context = ssl.create_default_context(cafile=url.ca_file)
+    if url.certificate is not None:
+        context.load_cert_chain(url.certificate, url.key)
+    return context
+
+
+def _link_of_url(url: RedisUrl, context: SSLContext | None) -> BaseConnection:
     from coredis.connection import (
         TCPConnection,
         TCPLocation,
@@ -491,13 +599,7 @@ def _link_of_url(url: RedisUrl) -> BaseConnection:
     }
     if url.path:
         return UnixDomainSocketConnection(UnixDomainSocketLocation(url.path), **settings)
-    if url.tls:
-        import ssl
-
-        # coredis itself would not compare the name in the certificate.
-        context = ssl.create_default_context(cafile=url.ca_file)
-        if url.certificate is not None:
-            context.load_cert_chain(url.certificate, url.key)
+    if context is not None:
         settings["ssl_context"] = context
     return TCPConnection(TCPLocation(url.host, url.port), **settings)
 

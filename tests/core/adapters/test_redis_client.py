@@ -390,6 +390,93 @@ def test_client_is_open_until_all_have_left(run: Any) -> None:
         run(main)
 
 
+def test_commands_of_others_survive_the_first_to_leave(run: Any) -> None:
+    """Its connection carries them to their ends, and then closes. New ones have another."""
+    held: list[threading.Event] = [threading.Event()]
+
+    def respond(command: list[bytes]) -> bytes | None:
+        if command == [b"SLOW"]:
+            held[0].wait(5)
+        return None if command[0] == b"XREAD" else b"+OK\r\n"
+
+    with RedisPeer(respond) as peer:
+        client = RedisClient(peer.url, "a")
+
+        async def main(runtime: Any) -> None:
+            first = client.opened(runtime)
+            await first.__aenter__()
+            other = type(runtime)(*_arguments(runtime))
+            async with client.opened(other):
+                slow = soon(runtime, partial(client.execute, "SLOW"))
+                read = soon(runtime, partial(client.read, "s", "0-0", seconds=5))
+                while len(peer.commands) < 2:
+                    await pause(runtime)
+                leave = soon(runtime, partial(first.__aexit__, None, None, None))
+                assert await read() == []
+                assert await client.execute("PING") == b"OK"
+                assert peer.connections == 2
+                held[0].set()
+                assert await slow() == b"OK"
+                await leave()
+                assert peer.connections == 1
+                assert client._failures == 0
+                assert runtime.warnings == []
+            if hasattr(other, "aclose"):
+                await other.aclose()
+
+        run(main)
+
+
+def _arguments(runtime: Any) -> list[Any]:
+    nursery = getattr(runtime, "_nursery", None)
+    return [] if nursery is None else [nursery]
+
+
+def test_lost_connection_is_one_failure(run: Any) -> None:
+    """However many commands were under way: the server is there, and the next one succeeds."""
+    with RedisPeer(lambda command: None) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            waiting = [soon(runtime, partial(client.execute, "GET", name)) for name in "abcde"]
+            waiting.append(soon(runtime, partial(client.read, "s", "0-0", seconds=5)))
+            while len(peer.commands) < 6:
+                await pause(runtime)
+            peer.drop()
+            for each in waiting:
+                with pytest.raises(RedisFailure, match="closed the connection"):
+                    await each()
+            peer.respond = lambda command: b"+OK\r\n"
+            assert await client.execute("PING") == b"OK"
+            assert client._failures == 1
+            assert runtime.warnings == []
+
+        with_client(run, peer, main)
+
+
+def test_large_command_has_more_time(run: Any, deadline: Callable[[float], None]) -> None:
+    """A second for each megabyte, also for what is sent behind it."""
+
+    def respond(command: list[bytes]) -> bytes:
+        threading.Event().wait(0.2)
+        return b"+OK\r\n"
+
+    with RedisPeer(respond) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            assert await client.execute("PING") == b"OK"
+            deadline(0.01)
+            large = RedisCall("return 1", (), (bytes(1_000_000),))
+            sent = soon(runtime, partial(client.run, large))
+            while len(peer.commands) < 2:
+                await pause(runtime)
+            assert await client.execute("PING") == b"OK"
+            assert await sent() == b"OK"
+            with pytest.raises(RedisFailure, match="respond within"):
+                await client.execute("PING")
+
+        with_client(run, peer, main)
+
+
 def test_closing_ends_what_waits(run: Any) -> None:
     with RedisPeer(lambda command: None) as peer:
         client = RedisClient(peer.url, "a")
@@ -577,6 +664,29 @@ def test_certificate_and_name_are_verified(
                 await client.execute("PING")
             assert caught.value.is_final
 
+        with_client(run, f"{peer.url}?ssl_ca_certs={file}", main)
+
+
+def test_certificates_are_read_once(
+    run: Any, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    file = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(file)
+    made: list[object] = []
+    make = ssl.create_default_context
+    monkeypatch.setattr(
+        ssl, "create_default_context", lambda **options: made.append(1) or make(**options)
+    )
+    with RedisPeer(context=context) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            await client.execute("PING")
+            assert await client.read("s", "0-0", seconds=0.1) == []
+            assert (len(peer.hellos), len(made)) == (2, 1)
+
+        peer.respond = lambda command: b"_\r\n"
         with_client(run, f"{peer.url}?ssl_ca_certs={file}", main)
 
 
