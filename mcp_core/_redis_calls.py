@@ -2,10 +2,13 @@
 
 1. What has to happen in one step is one script, which gets every key that it uses. All keys of a
    deployment have its name as their hash tag, so that a cluster keeps them on one node.
-2. A stream's entries have the ids `EPOCH-NUMBER`, and one field, `m`. The epoch is the time at
-   which the stream was begun, in milliseconds; the number counts from 1. So a reader sees exactly
-   whether it has missed entries, and a stream that was lost and begun again has another epoch.
-3. A stream keeps its last 10,000 entries or so, for an hour after the last one.
+2. A stream's entries have the ids `EPOCH-NUMBER`, and the fields `m`, the message, and `t`, the
+   time in microseconds. The epoch is the time at which the stream was begun, in milliseconds; the
+   number counts from 1. So a reader sees exactly whether it has missed entries, and a stream that
+   was lost and begun again has another epoch.
+3. A replica that takes over may give others the ids of entries that it has never got. So a reader
+   compares the last entry that it has read with what is there under that id.
+4. A stream keeps its last 10,000 entries or so, for an hour after the last one.
 """
 
 from __future__ import annotations
@@ -26,19 +29,27 @@ __all__ = [
     "unread",
 ]
 
-# The function `append` of scripts: it appends a message, and returns the new entry's id.
+# The function `append` of scripts: it appends a message, and returns the new entry's id. If somebody
+# has removed the last entry, or added one, Redis refuses the next id, now and for ever: then
+# another, later epoch begins, which is a gap to each reader.
 APPEND: Final = """
 local function append(stream, message)
   local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
-  local epoch, number
-  if last then
-    epoch, number = string.match(last[1], '^(%d+)%-(%d+)$')
-  else
-    local time = redis.call('TIME')
-    epoch, number = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000)), 0
-  end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local at = string.format('%d', time[1] * 1000000 + time[2])
+  local epoch, number = string.format('%d', now), 0
+  if last then epoch, number = string.match(last[1], '^(%d+)%-(%d+)$') end
   local id = epoch .. '-' .. string.format('%d', number + 1)
-  redis.call('XADD', stream, 'MAXLEN', '~', 10000, id, 'm', message)
+  local added = redis.pcall('XADD', stream, 'MAXLEN', '~', 10000, id, 'm', message, 't', at)
+  if type(added) == 'table' and added.err then
+    if string.find(added.err, 'ID specified', 1, true) then
+      if tonumber(epoch) < 2 ^ 52 then now = math.max(now, epoch + 1) end
+      id = string.format('%d-1', now)
+      redis.call('DEL', stream)
+    end
+    redis.call('XADD', stream, 'MAXLEN', '~', 10000, id, 'm', message, 't', at)
+  end
   redis.call('EXPIRE', stream, 3600)
   return id
 end

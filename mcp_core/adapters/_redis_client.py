@@ -8,8 +8,8 @@
 3. Every command has a deadline: a server that hangs, or a network that drops everything, looks like
    one that is slow. After it the connection is given up, because its responses may never come.
 4. No command is sent twice. Who gets an error doesn't know whether the command had its effect.
-5. After three failures in a row commands fail at once, but for one each second. What fails together,
-   such as all that was under way on one connection, is one failure.
+5. After three failures in a row commands fail at once, but for one each second. What fails
+   together, such as all that was under way on one connection, is one failure.
 6. A connection runs in a task of one runtime. When that leaves, others may still use it: new
    commands get another one, and it is closed when those under way have ended. That is no failure.
 """
@@ -20,7 +20,7 @@ import os
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache, partial
 from hashlib import sha1
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from mcp_core.runtime.tasks._reports import StoreReports
 from mcp_core.sharing import StoreBreaker
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     AnyRedis: TypeAlias = Redis[Any]
 
-__all__ = ["NOT_OPEN", "RedisClient"]
+__all__ = ["NOT_OPEN", "RedisClient", "StreamRead"]
 
 Argument: TypeAlias = str | bytes | int
 
@@ -59,6 +59,20 @@ _SHARED_CLOSED: Final = (
     "the connection to Redis was closed meanwhile, since the server that had made it has ended, or"
     " Redis is a replica now"
 )
+
+
+class StreamRead(NamedTuple):
+    """What a read of a stream has brought.
+
+    Attributes:
+        before: the digest of the entry after which was read, None if it isn't there.
+        last: the digest of the last of `entries`, or `before` without any.
+        entries: the id and the message of each.
+    """
+
+    before: bytes | None = None
+    last: bytes | None = None
+    entries: Sequence[tuple[bytes, bytes]] = ()
 
 
 class RedisClient:
@@ -233,10 +247,8 @@ class RedisClient:
         replies: list[Any] = await self._guarded(partial(self._send, commands))
         return replies
 
-    async def read(
-        self, stream: str, after: str, *, seconds: float, size: int = 100
-    ) -> list[tuple[bytes, bytes]]:
-        """Return the ids and messages of up to `size` entries of `stream` after the id `after`.
+    async def read(self, stream: str, after: str, *, seconds: float, size: int = 100) -> StreamRead:
+        """Return up to `size` entries of `stream` after the id `after`.
 
         Wait up to `seconds` for the first one; then there are none.
 
@@ -248,15 +260,19 @@ class RedisClient:
         connection = self._take_reader()
         done = False
         wait = round(seconds * 1000)
-        command = ("XREAD", "COUNT", size, "BLOCK", wait, "STREAMS", stream, after)
+        # By one connection, since another one may lead to another server.
+        commands: list[Sequence[Argument]] = [
+            ("XRANGE", stream, after, after),
+            ("XREAD", "COUNT", size, "BLOCK", wait, "STREAMS", stream, after),
+        ]
         try:
             with anyio.move_on_after(seconds + _DEADLINE):
                 link = await connection.usable_link()
-                [reply] = await self._send([command], link)
+                present, reply = await self._send(commands, link)
                 done = True
         except Exception as exc:  # noqa: BLE001 - coredis and what is below it raise anything
             if connection.is_retired and self.is_open:
-                return []  # another connection goes on
+                return StreamRead()  # another connection goes on
             raise self._failed(exc, connection, began) from None
         finally:
             if done and not connection.is_retired:
@@ -266,7 +282,7 @@ class RedisClient:
         if not done:
             raise self._note(_hangs(_DEADLINE), began)
         self._succeeded()
-        return _entries(reply, stream)
+        return _stream_read(present, reply, stream)
 
     # -- Commands --------------------------------------------------------------------------------
 
@@ -547,18 +563,23 @@ def _close_buffers(link: BaseConnection | None) -> None:
             each.close()
 
 
-def _entries(reply: Any, stream: str) -> list[tuple[bytes, bytes]]:
-    """Return the entries of a reply to XREAD for one stream, None if it has waited in vain.
+def _stream_read(present: Any, reply: Any, stream: str) -> StreamRead:
+    """Return what the replies to XRANGE and XREAD say. The latter is None if it waited in vain.
 
     An entry of others, without our field, has an empty message.
     """
+    before = _mark(present[-1][1]) if present else None
     if not reply:
-        return []
+        return StreamRead(before, before)
     found = []
     for id, fields in reply[stream.encode()]:
         pairs = dict(zip(fields[::2], fields[1::2], strict=False))
         found.append((id, pairs.get(b"m", b"")))
-    return found
+    return StreamRead(before, _mark(fields), found)
+
+
+def _mark(fields: Sequence[bytes]) -> bytes:
+    return sha1(b"\0".join(fields), usedforsecurity=False).digest()
 
 
 @lru_cache(64)

@@ -54,6 +54,7 @@ _OWNER_SIZE: Final = 16  # bytes
 _PAGE: Final = 256  # messages of one read
 # A reader that is further behind counts everything as changed, which costs less than to read it.
 _MAX_MISSED: Final = 10_000
+_MAX_MARKS: Final = 100  # more than servers in one process
 _MAX_SHOWN: Final = 60  # characters of a name that the store has
 
 
@@ -96,6 +97,8 @@ class RedisStore:
         self._process = 0  # that has opened it
         self._workers: dict[int, _Worker] = {}
         self._known_servers: set[str] = set()
+        # The digests of the last entries of reads, by their positions: one for each reader.
+        self._marks: dict[Position, bytes] = {}
         self._reports: StoreReports | None = None
 
     def __repr__(self) -> str:
@@ -131,7 +134,7 @@ class RedisStore:
         if self._codec is None or self._process != process:
             self._codec, self._openings, self._process = codec, 0, process
             self._reports = StoreReports(runtime, SessionStoreError)
-            self._workers, self._known_servers = {}, set()
+            self._workers, self._known_servers, self._marks = {}, set(), {}
         self._check_same_keys(codec)
         self._openings += 1
         try:
@@ -232,14 +235,26 @@ class RedisStore:
         messages: list[tuple[int, WorkerMessage] | None] = []
         while not messages and (left := end - runtime.monotonic()) > 0:
             reading = self._client.read(self._layout.stream, str(place), seconds=left, size=_PAGE)
-            entries = await _raising(reading)
+            before, last, entries = await _raising(reading)
+            if before and self._marks.setdefault(_of(place), before) != before:
+                # A replica has taken over that had not got this entry, and perhaps others.
+                await _raising(self._client.run(self._layout.overtake(_of(place), lost=True)))
+                del self._marks[_of(place)]
+                break
             if not entries:
                 await _raising(self._client.run(self._layout.overtake(_of(place))))
                 break
             place, found = unread(place, entries)
+            self._note_mark(_of(place), last)
             # What is dropped leaves no gap: who can write to the store could make any number.
             messages = [*self._decoded(codec, found)]
         return WorkerBatch(_of(place), messages)
+
+    def _note_mark(self, position: Position, mark: bytes | None) -> None:
+        if mark is not None:
+            self._marks[position] = mark
+        while len(self._marks) > _MAX_MARKS:
+            del self._marks[next(iter(self._marks))]
 
     def _changes_of(self, server: str, found: Iterable[bytes | None]) -> Iterable[ChangesPublished]:
         for entry in self._decoded(self._open_codec(), found):

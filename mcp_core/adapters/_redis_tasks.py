@@ -36,10 +36,16 @@ from ._redis_errors import RedisFailure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
 
     from mcp_core._redis_calls import RedisCall
     from mcp_core.protocol.input_requests._request_state import KeyRing
     from mcp_core.tasks._layout import StoredRecord
+
+    ReadChanges: TypeAlias = Callable[
+        [StreamPosition, bytes | None],
+        Awaitable[tuple[StreamPosition, bytes | None, list[TaskKey | None]]],
+    ]
 
 __all__ = ["RedisTaskStore"]
 
@@ -218,16 +224,12 @@ class RedisTaskStore:
         lost = set(self._observer.lost_workers((each.lease for each in leases), now))
         workers = [each for each in leases if each.lease.worker in lost]
         members = [_text(each) for each in await self._run(self._layout.lost(size, workers))]
-        records = await self._read(members)
-        # The set isn't signed: it may have tasks that have ended.
-        ended = [
-            member
-            for member, record in zip(members, records, strict=True)
-            if record is not None and record.ended
-        ]
-        if ended:
-            await self._run(self._layout.release(ended))
-        return [record for record in records if record is not None and not record.ended]
+        records = [each for each in await self._read(members) if each is not None]
+        # The set isn't signed: it may have tasks that have ended, or are a living worker's.
+        found = [each for each in records if not each.ended and each.worker in {"", *lost}]
+        if len(found) < len(records):
+            await self._run(self._layout.place(each for each in records if each not in found))
+        return found
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[TaskKey | None]]:
@@ -244,11 +246,11 @@ class RedisTaskStore:
         return StreamPosition.of(await self._run(last_entry(self._layout.changes)))
 
     async def _read_changes(
-        self, position: StreamPosition
-    ) -> tuple[StreamPosition, list[TaskKey | None]]:
-        """Wait some seconds for changes after `position`. Return the next one, and their keys.
+        self, position: StreamPosition, mark: bytes | None
+    ) -> tuple[StreamPosition, bytes | None, list[TaskKey | None]]:
+        """Wait some seconds for changes after `position`, whose entry has the digest `mark`.
 
-        None among the keys is a gap.
+        Return the next position, its mark, and the keys. None among them is a gap.
 
         Raises:
             TaskStoreError: Redis cannot be reached.
@@ -256,14 +258,18 @@ class RedisTaskStore:
         self._check_open()
         stream = self._layout.changes
         try:
-            entries = await self._client.read(stream, str(position), seconds=_WAIT, size=_AT_ONCE)
+            read = await self._client.read(stream, str(position), seconds=_WAIT, size=_AT_ONCE)
         except RedisFailure as exc:
             raise TaskStoreError(str(exc)) from exc
-        if not entries:
+        replaced = None not in (mark, read.before) and mark != read.before
+        if replaced or not read.entries:
             last = await self._last_change()
-            return (position, []) if last >= position else (last, [None])
-        position, messages = unread(position, entries)
-        return position, [key for message in messages for key in self._changed(message)]
+            if replaced or last < position:
+                return last, None, [None]
+            return position, read.last or mark, []
+        position, messages = unread(position, read.entries)
+        keys = [key for message in messages for key in self._changed(message)]
+        return position, read.last, keys
 
     def _changed(self, message: bytes | None) -> list[TaskKey | None]:
         if message is None:
@@ -356,14 +362,16 @@ class _ChangedKeys:
         self,
         runtime: TaskRuntime,
         position: StreamPosition,
-        read: Callable[[StreamPosition], Awaitable[tuple[StreamPosition, list[TaskKey | None]]]],
+        read: ReadChanges,
         last: Callable[[], Awaitable[StreamPosition]],
     ) -> None:
         self._runtime = runtime
         self._position = position
         self._read_after = read
         self._last = last
-        self._keys: dict[TaskKey | None, None] = {}
+        self._mark: bytes | None = None  # of the last entry that was read
+        # What was changed before the first read isn't known.
+        self._keys: dict[TaskKey | None, None] = {None: None}
         self._failed = False
 
     def __aiter__(self) -> _ChangedKeys:
@@ -384,10 +392,10 @@ class _ChangedKeys:
     async def _read(self) -> list[TaskKey | None]:
         if self._failed:
             # As after a gap: a replica that has taken over uses the numbers of lost entries again.
-            self._position = await self._last()
+            self._position, self._mark = await self._last(), None
             self._failed = False
             return [None]
-        self._position, keys = await self._read_after(self._position)
+        self._position, self._mark, keys = await self._read_after(self._position, self._mark)
         return [None] if None in keys else keys
 
 

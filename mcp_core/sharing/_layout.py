@@ -7,7 +7,8 @@
    worker has an epoch, and sees that the stream was lost even if it has heard nothing yet.
 4. A stream that is begun again after the server's clock was set back has an earlier epoch, and who
    reads from a later one would wait for ever. The first reader that sees this begins another one,
-   whose epoch is later than its own.
+   whose epoch is later than its own. So does the first one that finds another entry under the id of
+   the last one that it has read, as after a failover that has lost entries.
 5. Every key has a time to live: nothing is left an hour after the last worker.
 
 The keys, where NAME is the deployment and N a worker's number:
@@ -43,6 +44,7 @@ local function last_of(stream)
     id = last[1]
   else
     local time = redis.call('TIME')
+    redis.call('DEL', stream)  -- an empty stream may refuse the id
     id = string.format('%d-0', time[1] * 1000 + math.floor(time[2] / 1000))
     redis.call('XADD', stream, id, 'm', '')
   end
@@ -94,15 +96,15 @@ return append(KEYS[1], ARGV[1])
 """
 )
 
-# KEYS: stream. ARGV: the epoch and number of a reader that waits in vain. An entry after it is what
-# it waits for.
+# KEYS: stream. ARGV: the epoch and number of a reader that waits in vain, and `lost` or ''. An
+# entry after it is what it waits for. `lost`: entries were lost, so it has to be of another epoch.
 _OVERTAKE: Final = """
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 if not last then return end
 local epoch, number = string.match(last[1], '^(%d+)%-(%d+)$')
 epoch, number = tonumber(epoch), tonumber(number)
 local reader, heard = tonumber(ARGV[1]), tonumber(ARGV[2])
-if epoch > reader or (epoch == reader and number >= heard) then return end
+if epoch > reader or (epoch == reader and number >= heard and ARGV[3] == '') then return end
 redis.call('XADD', KEYS[1], string.format('%d-0', reader + 1), 'm', '')
 redis.call('EXPIRE', KEYS[1], 3600)
 """
@@ -158,9 +160,13 @@ class BusLayout:
         """Return the call that publishes a message. It returns the entry's id."""
         return RedisCall(_PUBLISH, (self.stream,), (message,))
 
-    def overtake(self, position: Position) -> RedisCall:
-        """Return the call that makes sure that the stream isn't behind a reader."""
-        return RedisCall(_OVERTAKE, (self.stream,), (str(position.epoch), str(position.number)))
+    def overtake(self, position: Position, *, lost: bool = False) -> RedisCall:
+        """Return the call that makes sure that the stream isn't behind a reader.
+
+        `lost` begins another epoch: what the reader has read isn't there any more.
+        """
+        arguments = (str(position.epoch), str(position.number), "lost" if lost else "")
+        return RedisCall(_OVERTAKE, (self.stream,), arguments)
 
     def alive_keys(self, numbers: Iterable[int]) -> list[str]:
         """Return the keys that are there as long as the workers are alive."""

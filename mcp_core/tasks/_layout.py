@@ -269,8 +269,13 @@ end
 return found
 """
 
-# KEYS: running. ARGV: members.
-_RELEASE: Final = "redis.call('ZREM', KEYS[1], unpack(ARGV))"
+# KEYS: running, workers. ARGV for each record: member, worker or '-'.
+_PLACE: Final = (
+    _HOLD
+    + """
+for i = 1, #ARGV, 2 do hold(KEYS[1], KEYS[2], ARGV[i], ARGV[i + 1]) end
+"""
+)
 
 # KEYS: task-keys. ARGV: the new value, the value that it may replace. Returns the present value.
 _CLAIM: Final = """
@@ -483,9 +488,10 @@ class RedisLayout:
             arguments += lease.worker, str(number), field
         return RedisCall(_LOST, (self._running, self._workers), tuple(arguments))
 
-    def release(self, members: Iterable[str]) -> RedisCall:
-        """Return the call that notes that these tasks have ended. Pass one or more."""
-        return RedisCall(_RELEASE, (self._running,), tuple(members))
+    def place(self, records: Iterable[TaskRecord]) -> RedisCall:
+        """Return the call that notes again who runs these tasks. Pass one or more."""
+        words = [word for each in records for word in (member_of(each.key), _worker(each))]
+        return RedisCall(_PLACE, (self._running, self._workers), tuple(words))
 
     def claim(self, mark: bytes, known: bytes) -> RedisCall:
         """Return the call that stores by what to recognize the keys that sign.

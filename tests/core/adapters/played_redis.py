@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from mcp_core.adapters import RedisStore
-from mcp_core.adapters._redis_client import NOT_OPEN
+from mcp_core.adapters._redis_client import NOT_OPEN, StreamRead
 from mcp_core.sharing import _layout
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PlayedRedisClient:
         assert call.script == _layout._OVERTAKE
         reader = (int(words[0]), int(words[1]))
         last = redis.last()
-        if last is not None and last < reader:
+        if last is not None and (last < reader or (words[2] and last[0] == reader[0])):
             redis.add(b"", (reader[0] + 1, 0))
         return None
 
@@ -137,12 +137,11 @@ class PlayedRedisClient:
         last = self._redis.entries[-1:]
         return [[[_text(id), [b"m", message]] for id, message in found] for found in (page, last)]
 
-    async def read(
-        self, stream: str, after: str, *, seconds: float, size: int
-    ) -> list[tuple[bytes, bytes]]:
+    async def read(self, stream: str, after: str, *, seconds: float, size: int) -> StreamRead:
         self._check()
         assert stream == "mcp:{lab}:bus"
         position = _id(after)
+        before = self._redis.entries
         if (self._redis.last() or (0, 0)) <= position:
             event = self.runtime.new_event()
             self._waiting.append(event)
@@ -152,7 +151,12 @@ class PlayedRedisClient:
                 self._waiting.remove(event)
         self._check()
         found = [entry for entry in self._redis.entries if entry[0] > position]
-        return [(_text(id), message) for id, message in found[:size]]
+        last = found[:size][-1:] or [entry for entry in before if entry[0] == position]
+        return StreamRead(
+            next((_mark(each) for each in before if each[0] == position), None),
+            next(map(_mark, last), None),
+            [(_text(id), message) for id, message in found[:size]],
+        )
 
     def _check(self) -> None:
         if not self._runtimes:
@@ -171,6 +175,10 @@ def played_store(redis: PlayedBus) -> RedisStore:
 
 def _text(id: Id) -> bytes:
     return b"%d-%d" % id
+
+
+def _mark(entry: tuple[Id, bytes]) -> bytes:
+    return entry[1] or b"begun"
 
 
 def _id(text: str) -> Id:

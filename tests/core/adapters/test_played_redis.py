@@ -91,6 +91,34 @@ def test_lost_stream_is_a_gap_and_nothing_is_known_of_it(run: Any) -> None:
     play(run, redis, scene)
 
 
+def test_number_that_was_used_again_is_a_gap(run: Any) -> None:
+    """A replica takes over that lacks an entry, and gives its number, and more, to others.
+
+    The first reader that sees it begins another epoch, so that the others see it too.
+    """
+    redis = PlayedBus()
+    uris = [CODEC.encode(ChangesPublished("s", uris=(f"u:{n}",)), 7, STREAM) for n in range(9)]
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        position = (await store.join("s")).position
+        for data in uris[:3]:
+            redis.add(data)
+        position = (await store.read(position)).position
+        assert (await store.read(position)).messages == []
+        del redis.entries[-1]  # the failover
+        for data in uris[3:6]:
+            redis.add(data)
+        assert await store.read(position) == WorkerBatch(position, [])
+        batch = await store.read(position)
+        assert batch.position == Position(1_001, 0)
+        assert batch.messages[-1] is None
+        assert await store.missed("s", position) is None
+        redis.add(CODEC.encode(TOOLS, 7, STREAM), (1_001, 1))
+        assert (await store.read(batch.position)).messages == [(7, TOOLS)]
+
+    play(run, redis, scene)
+
+
 def test_reader_with_a_later_epoch_begins_another_one(run: Any) -> None:
     redis = PlayedBus()
 

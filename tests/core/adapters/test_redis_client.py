@@ -32,7 +32,7 @@ pytestmark = pytest.mark.parametrize("run", RUNS)
 
 Run = "Callable[[Callable[[Any], Awaitable[None]]], None]"
 CALL = RedisCall("return 1", ("mcp:{a}:k",), ("argument",))
-HANGS = {b"XREAD": None}
+HANGS = {b"XRANGE": None, b"XREAD": None}
 IMPORT = builtins.__import__
 
 
@@ -113,13 +113,13 @@ def test_read_has_a_connection_of_its_own(run: Any, deadline: Callable[[float], 
         b"*2\r\n$3\r\n%b\r\n%b" % (id, bulk(*fields))
         for id, fields in ((b"7-1", (b"x", b"", b"m", b"one")), (b"7-2", (b"x", b"y")))
     )
-    waits = {b"XREAD": None, b"GET": b"$1\r\nv\r\n"}
+    waits = {b"XRANGE": b"*0\r\n", b"XREAD": None, b"GET": b"$1\r\nv\r\n"}
     with RedisPeer(lambda command: waits[command[0]]) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:
             deadline(0.2)
             reads = [soon(runtime, partial(client.read, "s", "7-0", seconds=0.1)) for _ in "ab"]
-            while len(peer.commands) < 2:
+            while len(peer.commands) < 4:
                 await pause(runtime)
             deadline(5)
             assert await client.execute("GET", "a") == b"v"
@@ -128,9 +128,13 @@ def test_read_has_a_connection_of_its_own(run: Any, deadline: Callable[[float], 
                 with pytest.raises(RedisFailure, match="respond"):
                     await read()
             waits[b"XREAD"] = b"_\r\n"
-            assert await client.read("s", "7-0", seconds=0.1, size=5) == []
+            assert not (await client.read("s", "7-0", seconds=0.1, size=5)).entries
             waits[b"XREAD"] = entries
-            assert await client.read("s", "7-0", seconds=0.1) == [(b"7-1", b"one"), (b"7-2", b"")]
+            found = await client.read("s", "7-0", seconds=0.1)
+            assert found.entries == [(b"7-1", b"one"), (b"7-2", b"")]
+            assert found.before is None
+            waits[b"XRANGE"] = b"*1\r\n*2\r\n$3\r\n7-2\r\n" + bulk(b"x", b"y")
+            assert (await client.read("s", "7-2", seconds=0.1)).before == found.last
             assert len(peer.hellos) == 4
 
         with_client(run, peer, main)
@@ -397,7 +401,7 @@ def test_commands_of_others_survive_the_first_to_leave(run: Any) -> None:
     def respond(command: list[bytes]) -> bytes | None:
         if command == [b"SLOW"]:
             held[0].wait(5)
-        return None if command[0] == b"XREAD" else b"+OK\r\n"
+        return HANGS.get(command[0], b"+OK\r\n")
 
     with RedisPeer(respond) as peer:
         client = RedisClient(peer.url, "a")
@@ -409,16 +413,17 @@ def test_commands_of_others_survive_the_first_to_leave(run: Any) -> None:
             async with client.opened(other):
                 slow = soon(runtime, partial(client.execute, "SLOW"))
                 read = soon(runtime, partial(client.read, "s", "0-0", seconds=5))
-                while len(peer.commands) < 2:
+                while len(peer.commands) < 3:
                     await pause(runtime)
                 leave = soon(runtime, partial(first.__aexit__, None, None, None))
-                assert await read() == []
+                assert not (await read()).entries
                 assert await client.execute("PING") == b"OK"
                 assert peer.connections == 2
                 held[0].set()
                 assert await slow() == b"OK"
                 await leave()
-                assert peer.connections == 1
+                while peer.connections > 1:
+                    await pause(runtime)
                 assert client._failures == 0
                 assert runtime.warnings == []
             if hasattr(other, "aclose"):
@@ -439,7 +444,7 @@ def test_lost_connection_is_one_failure(run: Any) -> None:
         async def main(client: RedisClient, runtime: Any) -> None:
             waiting = [soon(runtime, partial(client.execute, "GET", name)) for name in "abcde"]
             waiting.append(soon(runtime, partial(client.read, "s", "0-0", seconds=5)))
-            while len(peer.commands) < 6:
+            while len(peer.commands) < 7:
                 await pause(runtime)
             peer.drop()
             for each in waiting:
@@ -457,7 +462,7 @@ def test_large_command_has_more_time(run: Any, deadline: Callable[[float], None]
     """A second for each megabyte, also for what is sent behind it."""
 
     def respond(command: list[bytes]) -> bytes:
-        threading.Event().wait(0.2)
+        threading.Event().wait(0.1)
         return b"+OK\r\n"
 
     with RedisPeer(respond) as peer:
@@ -555,7 +560,8 @@ def test_timeouts_of_a_client_end_no_read(run: Any) -> None:
     """The read has waited for longer than a command of that client may."""
 
     def respond(command: list[bytes]) -> bytes:
-        threading.Event().wait(0.15)
+        if command[0] == b"XREAD":
+            threading.Event().wait(0.15)
         return b"_\r\n"
 
     with RedisPeer(respond) as peer:
@@ -565,7 +571,7 @@ def test_timeouts_of_a_client_end_no_read(run: Any) -> None:
 
         async def main(runtime: Any) -> None:
             async with client.opened(runtime):
-                assert await client.read("s", "0-0", seconds=1) == []
+                assert not (await client.read("s", "0-0", seconds=1)).entries
 
         run(main)
 
@@ -677,13 +683,13 @@ def test_certificates_are_read_once(
     made: list[object] = []
     make = ssl.create_default_context
     monkeypatch.setattr(
-        ssl, "create_default_context", lambda **options: made.append(1) or make(**options)
+        ssl, "create_default_context", lambda **options: [make(**options), made.append(1)][0]
     )
     with RedisPeer(context=context) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:
             await client.execute("PING")
-            assert await client.read("s", "0-0", seconds=0.1) == []
+            assert not (await client.read("s", "0-0", seconds=0.1)).entries
             assert (len(peer.hellos), len(made)) == (2, 1)
 
         peer.respond = lambda command: b"_\r\n"

@@ -280,6 +280,59 @@ def test_clock_that_was_set_back_keeps_no_reader_waiting(run: Any, server: Redis
     with_store(run, make(server), main)
 
 
+@pytest.mark.usefixtures("_short")
+@pytest.mark.parametrize("others", ["last", "all", "huge"])
+def test_removed_and_strange_entries_keep_no_worker_from_publishing(
+    others: str, run: Any, server: RedisServer
+) -> None:
+    """Redis refuses an id that isn't after the last one, though that one was removed."""
+
+    async def main(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        for _ in "ab":
+            position = await store.publish(place.number, TOOLS)
+        if others == "huge":
+            server.run("XADD", STREAM, f"{position.epoch}-{2**64 - 1}", "m", "")
+        else:
+            server.run("XADD", STREAM, f"{position.epoch + 10**6}-5", "m", "")
+            server.run("XDEL", STREAM, f"{position.epoch + 10**6}-5", f"{position.epoch}-2")
+            if others == "all":
+                server.run("XDEL", STREAM, f"{position.epoch}-0", f"{position.epoch}-1")
+        assert await store.heartbeat(place.number) is not None
+        after = await store.publish(place.number, PROMPTS)
+        assert after.epoch > position.epoch
+        batch = await read_all(store, position, runtime)
+        assert batch.messages == [None, (place.number, PROMPTS)]
+        assert await store.missed("s", position) is None
+        assert await store.publish(place.number, TOOLS) == Position(after.epoch, after.number + 1)
+
+    with_store(run, make(server), main)
+
+
+@pytest.mark.usefixtures("_short")
+def test_failover_that_uses_numbers_again_is_a_gap(run: Any, server: RedisServer) -> None:
+    """The replica lacks the last entry, and has a later one when the reader is back."""
+
+    async def main(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        await store.publish(place.number, TOOLS)
+        dump = server.run("DUMP", STREAM)
+        position = await store.publish(place.number, TOOLS)
+        assert (await store.read(place.position)).position == position
+        assert (await store.read(position)).messages == []
+        server.run("RESTORE", STREAM, "3600000", dump, "REPLACE")
+        server.run("CLIENT", "KILL", "TYPE", "normal")
+        await pause(runtime, 0.05)
+        await store.publish(place.number, TOOLS)  # the same message again
+        await store.publish(place.number, PROMPTS)
+        batch = await read_all(store, position, runtime)
+        assert batch.messages[-1] is None
+        assert batch.position.epoch == position.epoch + 1
+        assert await store.missed("s", position) is None
+
+    with_store(run, make(server), main)
+
+
 def test_reader_far_behind_gets_a_gap(run: Any, server: RedisServer) -> None:
     """The last 10,000 messages or so are kept."""
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.adapters import RedisTaskStore
+from mcp_core.adapters._redis_client import StreamRead
 from mcp_core.adapters._redis_errors import RedisFailure
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.tasks import TaskKey, TaskQuotaExceeded, TaskStoreError
+from mcp_core.tasks._layout import member_of
 from tests.core.tasks.runtimes import RUNS, run_trio
 from tests.core.tasks.store_contract import MANY, completed, new_record, quota
 
@@ -62,7 +64,8 @@ class PreparedClient:
     async def read(self, stream: str, after: str, *, seconds: float, size: int) -> Any:
         assert stream == "mcp:{lab}:task-changes"
         self.after.append(after)
-        return _played(self.reads)
+        entries = _played(self.reads)
+        return entries if isinstance(entries, StreamRead) else StreamRead(entries=entries)
 
 
 def _played(replies: list[Any]) -> Any:
@@ -200,12 +203,48 @@ def test_watch_reads_on_and_has_a_gap_after_an_outage(
             [],  # the last entry is before ours: the stream was lost
         ]
         async with store.watch() as watch:
-            found.extend([await anext(watch) for _ in range(5)])
+            found.extend([await anext(watch) for _ in range(6)])
 
     (line,) = play(client, scene, run)
     assert line.startswith("Redis has a message that is skipped: it isn't signed")
-    assert found == [keys[0], None, keys[1], keys[2], None]
+    assert found == [None, keys[0], None, keys[1], keys[2], None]
     assert client.after == ["5-7", "5-9", "5-9", "5-3", "5-6"]
+
+
+def test_watch_notices_that_a_number_was_used_again() -> None:
+    """Without any failure: the connection was lost between two reads."""
+    client = PreparedClient(b"5-7", b"5-9")
+    client.reads = [StreamRead(b"a", b"a"), StreamRead(b"b", b"c", [(b"5-8", b"x")])]
+    client.replies.insert(2, b"5-7")
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        async with store.watch() as watch:
+            assert await anext(watch) is None
+            assert await anext(watch) is None
+
+    play(client, scene)
+    assert client.after == ["5-7", "5-7"]
+
+
+def test_task_of_a_living_worker_is_not_lost() -> None:
+    """Whatever the set says, which isn't signed: it is put right."""
+    living, ended = new_record("a", worker="w1"), completed(new_record("b"))
+    free, dead = new_record("c", worker=""), new_record("d", worker="w2")
+    records = [living, ended, free, dead]
+    members = [member_of(each.key).encode() for each in records]
+    client = PreparedClient([b"w1", b"1 1 30", b"w2", b"2 2 0"], members, [], None)
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        rows = []
+        for record in records:
+            signed = store._signed(record)
+            rows.append([b"%d" % record.serial, signed.data])
+        client.replies[2] = rows
+        assert [each.id for each in await store.lost(10)] == ["c", "d"]
+
+    assert play(client, scene) == []
+    running = client.calls[-1]
+    assert running.arguments == (member_of(living.key), "w1", member_of(ended.key), "-")
 
 
 def test_watch_of_a_closed_store_waits_for_its_end() -> None:
