@@ -8,10 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +23,7 @@ __all__ = ["PROGRAMS", "RedisServer", "RespConnection", "find_program"]
 
 PROGRAMS = ["redis-server", "valkey-server"]
 _READY = b"eady to accept connections"
+_TRIES = 5  # to start on a free port
 
 
 def find_program(name: str) -> str:
@@ -53,18 +57,23 @@ def _free_port() -> int:
 class RedisServer:
     """A server that keeps what it has in `directory` only. Use it as a context manager.
 
-    `options` are those of its command line, such as `["--maxmemory", "1mb"]`.
-
-    Attributes:
-        port: where it listens; the same after a restart.
+    `options` are those of its command line, such as `["--maxmemory", "1mb"]`. Its log is
+    `server.log` in the directory.
     """
 
     def __init__(self, directory: Path, name: str = "redis-server", *options: str) -> None:
         self._program = find_program(name)
         self._directory = directory
+        self._log = directory / "server.log"
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self._port: int | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens once it is started; the same after a restart."""
+        assert self._port is not None, "start it first"
+        return self._port
 
     @property
     def url(self) -> str:
@@ -79,22 +88,37 @@ class RedisServer:
 
     def start(self, *, wait: bool = True) -> None:
         """Start it, and wait until it responds, or with `wait=False` until it listens."""
-        command = [self._program, "--bind", "127.0.0.1", "--port", str(self.port), "--save", ""]
-        command += ["--dir", str(self._directory), *self._options]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        lines = []
-        for line in self._process.stdout:
-            lines.append(line)
-            if _READY in line or (not wait and b"Server initialized" in line):
+        for attempt in range(_TRIES):
+            port = _free_port() if self._port is None else self._port
+            if self._starts(port, _READY if wait else b"Server initialized"):
+                self._port = port
                 return
-        raise AssertionError(b"".join(lines).decode(errors="replace"))
+            # Another program may have taken the port since it was found to be free.
+            time.sleep(0.1 * attempt)
+        raise AssertionError(self._log.read_text(errors="replace"))
+
+    def _starts(self, port: int, ready: bytes) -> bool:
+        """Start it. Return False if it has ended before its log says `ready`."""
+        command = [self._program, "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
+        command += ["--dir", str(self._directory), *self._options]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            has_ended = self._process.poll() is not None
+            if ready in self._log.read_bytes():
+                return True
+            if has_ended:
+                break
+            time.sleep(0.01)
+        self.kill()
+        return False
 
     def kill(self) -> None:
         """End it at once: nothing is saved."""
         if self._process is not None:
             self._process.kill()  # a stopped process ends too
-            self._process.communicate()
+            self._process.wait()
             self._process = None
 
     def stop(self) -> None:

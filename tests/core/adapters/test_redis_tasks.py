@@ -341,6 +341,40 @@ def test_sets_that_others_have_written_run_nothing_again(server: RedisServer) ->
     assert play(server, scene) == []
 
 
+def test_living_worker_keeps_its_task_whatever_the_set_says(server: RedisServer) -> None:
+    """The task is in its place again, and is found once its worker is lost."""
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        await store.renew_lease("w1", 30.0)
+        await store.create(new_record(worker="w1"), **MANY)
+        member = member_of(new_record().key)
+        server.run("ZADD", "mcp:{lab}:running", "0", member)
+        assert await store.lost(10) == []
+        assert server.run("ZSCORE", "mcp:{lab}:running", member) == b"1"
+        await store.renew_lease("w1", 0.0)
+        assert [each.id for each in await store.lost(10)] == ["a"]
+
+    assert play(server, scene) == []
+
+
+def test_removed_change_keeps_no_task_from_ending(server: RedisServer) -> None:
+    """Redis would refuse the id of the next one, now and for ever."""
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        await store.create(OLDER, **MANY)
+        assert await store.change(OLDER.key, 1, replace(OLDER, serial=2))
+        assert await store.change(OLDER.key, 2, replace(OLDER, serial=3))
+        async with store.watch() as watch:
+            assert await anext(watch) is None
+            [[last, _]] = server.run("XREVRANGE", CHANGES, "+", "-", "COUNT", "1")
+            server.run("XDEL", CHANGES, last)
+            assert await store.change(OLDER.key, 3, replace(OLDER, serial=4))
+            with anyio.fail_after(PATIENCE):
+                assert await anext(watch) is None
+
+    assert play(server, scene) == []
+
+
 def test_message_that_others_have_written_wakes_no_one(server: RedisServer) -> None:
     """The entries between ours are a gap, or garbage, and the changes after them arrive."""
     stream = "mcp:{lab}:task-changes"
@@ -348,6 +382,7 @@ def test_message_that_others_have_written_wakes_no_one(server: RedisServer) -> N
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.create(OLDER, **MANY)
         async with store.watch() as watch:
+            assert await anext(watch) is None  # what was before isn't known
             assert await store.change(OLDER.key, 1, replace(OLDER, serial=2))
             assert await anext(watch) == OLDER.key
             entry = server.run("XREVRANGE", stream, "+", "-", "COUNT", "1")[0]
@@ -368,6 +403,7 @@ def test_entries_that_were_trimmed_are_a_gap(server: RedisServer) -> None:
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.create(OLDER, **MANY)
         async with store.watch() as watch:
+            assert await anext(watch) is None
             for serial in range(1, 4):
                 assert await store.change(OLDER.key, serial, replace(OLDER, serial=serial + 1))
             server.run("XTRIM", "mcp:{lab}:task-changes", "MAXLEN", "1")
@@ -468,6 +504,7 @@ def test_outages_lose_no_record_and_no_wake(
         async with store.opened(runtime), other.opened(runtime):
             await store.create(record, **MANY)
             async with other.watch() as watch:
+                assert await anext(watch) is None
                 record = await changed(store, record)
                 await woken(watch, record.key)
 
@@ -504,6 +541,7 @@ def test_store_that_is_emptied_begins_anew_and_a_watch_has_a_gap(server: RedisSe
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.create(RECORD, **MANY)
         async with store.watch() as watch:
+            assert await anext(watch) is None
             after = replace(RECORD, serial=RECORD.serial + 1)
             assert await store.change(RECORD.key, RECORD.serial, after)
             assert await anext(watch) == RECORD.key
@@ -527,6 +565,7 @@ def test_stream_that_begins_anew_at_an_earlier_time_is_a_gap(
         await store.create(OLDER, **MANY)
         server.run("XADD", "mcp:{lab}:task-changes", "9000000000000-5", "m", "x")
         async with store.watch() as watch:
+            assert await anext(watch) is None
             server.run("DEL", "mcp:{lab}:task-changes")
             assert await store.change(OLDER.key, 1, replace(OLDER, serial=2))
             with anyio.fail_after(PATIENCE):
@@ -604,7 +643,11 @@ def test_record_that_redis_has_removed_leaves_the_sums(server: RedisServer) -> N
 CHANGES = b"mcp:{lab}:task-changes"
 
 
-def test_no_key_is_left_when_all_records_are_removed(server: RedisServer) -> None:
+def test_keys_that_are_left_when_all_records_are_removed_hold_no_record(
+    server: RedisServer,
+) -> None:
+    """Two have no time to live: by what the keys are recognized, and the last number."""
+
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.renew_lease("w1", 30.0)
         await store.create(OLDER, **MANY)
@@ -615,6 +658,7 @@ def test_no_key_is_left_when_all_records_are_removed(server: RedisServer) -> Non
         assert await store.lost(10) == []
         assert set(server.run("KEYS", "*")) == {*LEFT, b"mcp:{lab}:workers", CHANGES}
         assert server.run("HKEYS", "mcp:{lab}:workers") == [b""]  # the last number
+        assert [server.run("TTL", key) for key in (*LEFT, "mcp:{lab}:workers")] == [-1, -1]
         assert 3500 < server.run("TTL", CHANGES) <= 3600
 
     assert play(server, scene) == []
