@@ -9,7 +9,7 @@
    reads from a later one would wait for ever. The first reader that sees this begins another one,
    whose epoch is later than its own. So does the first one that finds another entry under the id of
    the last one that it has read, as after a failover that has lost entries.
-5. Every key has a time to live: nothing is left an hour after the last worker.
+5. Every key here has a time to live: none is left an hour after the last worker.
 
 The keys, where NAME is the deployment and N a worker's number:
 
