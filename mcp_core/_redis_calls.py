@@ -29,9 +29,9 @@ __all__ = [
     "unread",
 ]
 
-# The function `append` of scripts: it appends a message, and returns the new entry's id. If
-# somebody has removed the last entry, or added one, Redis refuses the next id, now and for ever:
-# then another, later epoch begins, which is a gap to each reader.
+# The function `append` of scripts: it appends a message, and returns the new entry's id. If others
+# have removed the last entry, or added one, Redis refuses the next id, now and for ever: then
+# another, later epoch begins, which is a gap to each reader.
 APPEND: Final = """
 local function append(stream, message)
   local last = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]

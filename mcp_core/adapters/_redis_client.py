@@ -62,7 +62,7 @@ _SHARED_CLOSED: Final = (
 
 
 class StreamRead(NamedTuple):
-    """What a read of a stream has brought.
+    """The outcome of a read of a stream.
 
     Attributes:
         before: the digest of the entry after which was read, None if it isn't there.

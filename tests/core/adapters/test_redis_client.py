@@ -676,15 +676,19 @@ def test_certificate_and_name_are_verified(
 def test_certificates_are_read_once(
     run: Any, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Not for each connection, which would block the event loop each time."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     file = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(file)
-    made: list[object] = []
+    made: list[ssl.SSLContext] = []
     make = ssl.create_default_context
-    monkeypatch.setattr(
-        ssl, "create_default_context", lambda **options: [make(**options), made.append(1)][0]
-    )
+
+    def make_once(**options: Any) -> ssl.SSLContext:
+        made.append(make(**options))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", make_once)
     with RedisPeer(context=context) as peer:
 
         async def main(client: RedisClient, runtime: Any) -> None:

@@ -227,7 +227,7 @@ def test_watch_notices_that_a_number_was_used_again() -> None:
 
 
 def test_task_of_a_living_worker_is_not_lost() -> None:
-    """Whatever the set says, which isn't signed: it is put right."""
+    """Though the set, which isn't signed, says so: it is put right."""
     living, ended = new_record("a", worker="w1"), completed(new_record("b"))
     free, dead = new_record("c", worker=""), new_record("d", worker="w2")
     records = [living, ended, free, dead]

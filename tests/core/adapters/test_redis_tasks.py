@@ -341,7 +341,7 @@ def test_sets_that_others_have_written_run_nothing_again(server: RedisServer) ->
     assert play(server, scene) == []
 
 
-def test_living_worker_keeps_its_task_whatever_the_set_says(server: RedisServer) -> None:
+def test_living_worker_keeps_its_task_against_the_set(server: RedisServer) -> None:
     """The task is in its place again, and is found once its worker is lost."""
 
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
@@ -538,6 +538,8 @@ def test_outages_lose_no_record_and_no_wake(
 
 
 def test_store_that_is_emptied_begins_anew_and_a_watch_has_a_gap(server: RedisServer) -> None:
+    """Its records are gone, and its limits count from zero."""
+
     async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
         await store.create(RECORD, **MANY)
         async with store.watch() as watch:
@@ -658,7 +660,7 @@ def test_keys_that_are_left_when_all_records_are_removed_hold_no_record(
         assert await store.lost(10) == []
         assert set(server.run("KEYS", "*")) == {*LEFT, b"mcp:{lab}:workers", CHANGES}
         assert server.run("HKEYS", "mcp:{lab}:workers") == [b""]  # the last number
-        assert [server.run("TTL", key) for key in (*LEFT, "mcp:{lab}:workers")] == [-1, -1]
+        assert [server.run("TTL", key) for key in (*LEFT, b"mcp:{lab}:workers")] == [-1, -1]
         assert 3500 < server.run("TTL", CHANGES) <= 3600
 
     assert play(server, scene) == []
