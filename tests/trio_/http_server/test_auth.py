@@ -38,6 +38,7 @@ from mcp_core.http import (
 )
 from mcp_core.registry import Context, Server
 from mcp_trio import connect_http, serve_http
+from mcp_trio._runtime import SYSTEM_SOURCES
 from mcp_trio.http_client._h11_connection import H11ClientConnection
 from mcp_trio.http_server._auth import AuthStepRunner
 from mcp_trio.http_server._driver import HttpServerDriver
@@ -383,9 +384,10 @@ async def test_expired_token_ends_the_stream_and_the_client_reconnects(
         seen.append(trio.current_time())
         return Grant("ann", scopes=frozenset({"read"}), expires_at=trio.current_time() + 10)
 
-    monkeypatch.setattr("mcp_trio.http_server._auth.time", trio.current_time)
+    sources = SYSTEM_SOURCES._replace(wall_time=trio.current_time)
     server = scoped_server()
-    async with served_over_http(server, auth={"/mcp": guard(for_ten_seconds)}) as listener:
+    guarded = guard(for_ten_seconds)
+    async with served_over_http(server, auth={"/mcp": guarded}, sources=sources) as listener:
 
         class ServerConnector(MemoryConnector):
             async def connect(self) -> H11ClientConnection:
