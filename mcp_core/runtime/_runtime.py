@@ -63,14 +63,11 @@ class EventLike(Protocol):
 
 
 class Sources(NamedTuple):
-    """Where a driver gets random bytes and the time. Each has its own; a simulation passes another.
+    """Where a driver gets random bytes and the time; a simulation passes another one."""
 
-    Attributes:
-        entropy: returns so many random bytes, fit for secrets.
-        wall_time: returns the seconds since 1970.
-    """
-
+    # Returns so many random bytes, fit for secrets.
     entropy: Callable[[int], bytes]
+    # Returns the seconds since 1970.
     wall_time: Callable[[], float]
 
 
