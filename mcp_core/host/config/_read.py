@@ -609,14 +609,14 @@ class _FileReader:
         """Read all members that hold a timeout, and return the first one in seconds.
 
         One of less than a second is ignored where it is in milliseconds, as Claude Code does: its
-        author meant seconds, and each call would fail.
+        author meant seconds, and each call would fail. But not if the member's name has the unit.
         """
         found = []
         for member, unit in units.items():
             number = reader.positive(member)
             if number is None:
                 continue
-            if unit > 1 and number < unit:
+            if unit > 1 and number < unit and not member.endswith("_ms"):
                 problem = "is in milliseconds, and ignored below 1000: write 30000 for 30 seconds"
                 place = reader.place(member)
                 self._ignored.append(ConfigProblem(place, problem, ignored=True))

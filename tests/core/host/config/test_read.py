@@ -336,6 +336,8 @@ def test_disabled_and_timeouts_follow_the_format() -> None:
     text = '[mcp_servers.x]\ncommand = "x"\nenabled = false\nstartup_timeout_ms = 1500\n'
     codex = read(text, "config.toml").servers["x"]
     assert (codex.disabled, codex.connect_timeout) == (True, 1.5)
+    codex = read(text.replace("1500", "500"), "config.toml").servers["x"]
+    assert codex.connect_timeout == 0.5  # its name has the unit
 
 
 def test_env_file_is_read_where_the_format_has_it() -> None:
