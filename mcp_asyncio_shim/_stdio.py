@@ -243,6 +243,7 @@ async def _piped_child(
             stderr=stderr,
             cwd=cwd,
             env=environ,
+            start_new_session=True,  # not known on Windows, and ignored there
             creationflags=_CREATION_FLAGS,
         )
     except OSError as exc:
