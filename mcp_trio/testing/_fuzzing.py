@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import trio
 
     from mcp_core.registry import Server
-    from mcp_trio.oracle.fuzz._campaign import FuzzFinding
+    from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
 
 __all__ = ["FuzzFindings", "fuzz_server"]
@@ -98,7 +98,7 @@ async def fuzz_server(
         await campaign.run()
     failures = [each for each in campaign.findings if each.is_failure]
     if failures:
-        campaign.findings = failures
+        campaign.findings[:] = failures
         write_findings(directory, campaign, report_document(campaign, offers, seed))
         # pytest would collect it in its next run, and two of one name are an error.
         (directory / "test_findings.py").unlink()

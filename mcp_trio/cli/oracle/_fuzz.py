@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mcp_trio.cli.configured._launch import ConfiguredLaunch
-    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
+    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.streams._stdio import StopSignal
 

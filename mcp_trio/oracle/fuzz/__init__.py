@@ -10,8 +10,9 @@ How the parts join, from the bottom up:
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
-- `_campaign`: draws cases in a worker thread, and plays them in the event loop. It confirms each
-  fault on a fresh target and shrinks its case (`_shrink`).
+- `_campaign`: draws cases in a worker thread, and plays them in the event loop.
+- `_examination`: confirms a fault of a case on a fresh target, and shrinks the case (`_shrink`).
+- `_findings`: what was found, and whether a fault is worth an examination.
 - `_report`: writes traces, a pytest file and the reports.
 
 To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.

@@ -3,8 +3,7 @@
 1. Cases are drawn in batches in a worker thread, one batch ahead. A batch avoids only what earlier
    batches have found, so that a seed gives the same cases on every machine.
 2. Cases share a process, because a start takes longer than a case. A fault is confirmed on fresh
-   processes: three plays of the step that shows it, else three plays of the whole case, else the
-   case after the cases before it.
+   ones (`_examination`).
 3. `run` can be cancelled at any time: `findings` has the faults that were confirmed.
 """
 
@@ -12,57 +11,39 @@ from __future__ import annotations
 
 import time
 from collections import Counter, OrderedDict, deque
-from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import trio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
 from ._call_guard import CallGuard
-from ._case import AFTER_CANCEL, Outcome, avoided_name
-from ._play import CALL_TIMEOUT, PROBE_METHODS, Player, play_case
+from ._examination import MAX_HISTORY, Examiner, joined
+from ._findings import MAX_FINDINGS, Findings, FuzzFinding
+from ._play import CALL_TIMEOUT, Player, play_case
 from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
-from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mcp_core.trace import TraceHeader, TraceLine
-
-    from ._case import Case, Step
+    from ._case import Case, Outcome
     from ._echo import Echo
     from ._play import TargetLike
     from ._session import TargetFault, TargetSession
     from ._steps import CaseChoices
 
-__all__ = ["Campaign", "CampaignOptions", "FuzzFinding"]
+__all__ = ["Campaign", "CampaignOptions"]
 
 BATCH: Final = 32  # cases
-CONFIRMATIONS: Final = 3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
-TRIES: Final = 2  # plays of a smaller case
-MAX_SHRINKS: Final = 3  # plays of a finding whose smallest case doesn't show it again
 MAX_SESSIONS: Final = 6  # faults that wait for another case
-# How many cases of a session are played again with the last one.
-HISTORIES: Final = (8, 64)
-MAX_HISTORY: Final = HISTORIES[-1]
 MAX_FAILED_STARTS: Final = 5
-MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
-MAX_FINDINGS: Final = 50
-MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
-SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
 # Rows that a server at a URL breaks if it is away.
 _SILENT: Final = (UNANSWERED, UNANSWERED_MALFORMED, "crash")
-_CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
-_CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
-_MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
-_MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
-_MAX_ALONE: Final = 3  # such steps
 _GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which a process's memory is compared
 _GROWTH: Final = 2.0
 _SHOWN: Final = 80  # characters of a method, which the peer can choose
@@ -95,59 +76,12 @@ class SourceLike(Protocol):
         """Return `count` cases. It is called in a thread."""
 
 
-class FuzzFinding(Struct, kw_only=True):
-    """A fault that was confirmed on a fresh target.
-
-    Attributes:
-        fault: what is wrong.
-        case: the smallest case that shows it.
-        number: its number among the findings, from 1.
-        hits, plays: how often the fault was seen when the case was played again.
-        steps_before: the steps of the case that found it.
-        shrink_plays: how many plays the shrinking took.
-        methods: other methods that show a fault of the same row.
-        seen: how many cases have shown it.
-        header, lines: the trace of one play.
-    """
-
-    fault: TargetFault
-    case: Case
-    number: int = 0
-    hits: int = 0
-    plays: int = 0
-    steps_before: int = 0
-    shrink_plays: int = 0
-    methods: list[str] = field(default_factory=list)
-    seen: int = 1
-    header: TraceHeader | None = None
-    lines: list[TraceLine] = field(default_factory=list)
-
-    @property
-    def is_solid(self) -> bool:
-        """True if every play has shown it."""
-        return self.hits == self.plays > 0
-
-    @property
-    def is_failure(self) -> bool:
-        """True if it is more than advice, and every play has shown it."""
-        return self.is_solid and not self.fault.is_advice
-
-    @property
-    def messages(self) -> int:
-        """The trace's messages."""
-        return sum(
-            line.sender is not None and (line.raw is not None or line.data is not None)
-            for line in self.lines
-        )
-
-
 class Campaign:
     """A run against one target.
 
     Attributes:
         side: the target's side, "server" or "client".
         find_faults: the function of `mcp_trio.testing` that written tests call.
-        findings: the confirmed faults.
         unplayed: stored cases that `run` hasn't finished, and the case whose fault it was
             confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has confirmed.
@@ -158,7 +92,6 @@ class Campaign:
         calls: how many calls of tools were answered.
         notes: strange things that aren't faults.
         slow: how often each tool didn't answer in time.
-        activity: what the run does at the moment.
         is_away: the run ended because the server at the URL stopped answering.
         is_lost: the run ended because the target could no longer be started.
         failure: an error of the fuzzer itself that has ended the run, or None.
@@ -178,7 +111,6 @@ class Campaign:
         on_finding: Callable[[FuzzFinding], object] = lambda finding: None,
     ) -> None:
         self.target = target
-        self.findings: list[FuzzFinding] = []
         self.unplayed: list[Case] = []
         self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
@@ -190,7 +122,7 @@ class Campaign:
         self.failure: Exception | None = None
         self.notes: list[str] = []
         self.slow: Counter[str] = Counter()
-        self.activity = ""
+        self._activity = ""
         self.is_lost = False
         self.is_away = False
         self.seconds = 0.0
@@ -205,8 +137,8 @@ class Campaign:
         self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
         self._histories: dict[int, deque[Case]] = {}
         self._memory: dict[int, int] = {}
-        self._budget = ShrinkBudget()
-        self._avoid: set[tuple[str, str]] = set()
+        self._found = Findings(options.known)
+        self._examiner = self._new_examiner()
         self._failed_starts = 0
         self._began = time.monotonic()
 
@@ -215,6 +147,15 @@ class Campaign:
     ) -> Any:
         """Return a player; see `Player`. The fuzzer of clients has another one."""
         return Player(timeout, echo=self._echo, guard=self._guard, probes=probes, wanted=wanted)
+
+    def _new_examiner(self) -> Examiner:
+        return Examiner(
+            self.target,
+            self._choices,
+            self._new_player,
+            response_timeout=self._options.response_timeout,
+            shrinks=self._options.shrinks,
+        )
 
     def _known_tools(self) -> set[str]:
         return {str(each.get("name")) for each in self._choices.offers.tools}
@@ -263,7 +204,7 @@ class Campaign:
         await draw()
         while drawn:
             batch = list(drawn)
-            self._choices.avoided |= self._avoid
+            self._choices.avoided |= self._found.avoided
             async with open_quiet_nursery(wait=True) as nursery:
                 nursery.start_soon(draw)
                 for case in batch:
@@ -284,7 +225,7 @@ class Campaign:
 
     async def _play_one(self, case: Case) -> bool:
         """Play a case, and examine its faults. Return False if it has shown none."""
-        self.activity = ""
+        self._activity = self._examiner.activity = ""
         session, key = await self._session_for(case)
         history = self._histories[id(session)]
         try:
@@ -315,8 +256,7 @@ class Campaign:
             try:
                 await self._examine(fault, case, list(history)[:-1], session.played - 1)
             except BaseException:
-                is_found = any(each.fault.row == fault.row for each in self.findings)
-                if not is_found and case not in self.unplayed:
+                if not self._found.has_row(fault.row) and case not in self.unplayed:
                     self.unplayed.append(case)  # the next run confirms it
                 raise
         # A call that still runs at the URL would look like a hang to the next session.
@@ -402,48 +342,29 @@ class Campaign:
 
         Its session has played `earlier` cases, of which `before` are remembered.
         """
-        if (fault.row, fault.method) in self._options.known:
-            return
-        same = [each for each in self.findings if each.fault.row == fault.row]
-        if any(fault.method in each.methods for each in same):
-            return
-        known = next((each for each in same if each.fault.key == fault.key), None)
-        if known is not None:
-            known.seen += 1
-            if known.is_solid or known.seen > MAX_SEEN:
-                return
-        elif len(same) >= MAX_PER_ROW and fault.kind == "row":
-            same[0].methods.append(fault.method)
+        if not self._found.wants(fault):
             return
         may_be_away = self.target.kind == "http" and fault.row in _SILENT
         if may_be_away and not await self._recovers():
             self.is_away = True
-            joined = _joined(before, case)
+            steps = joined(before, case)
             self._add_finding(
-                FuzzFinding(fault=fault, case=joined, hits=1, plays=1, steps_before=len(joined)),
-                None,
+                FuzzFinding(fault=fault, case=steps, hits=1, plays=1, steps_before=len(steps))
             )
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
-        self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
-        shown, hits, last = await self._confirm_drawn(fault, case, before)
-        if last is None:
-            if known is None:
+        former = self._found.find(fault)
+        finding = await self._examiner.confirm(fault, case, before)
+        if finding is None:
+            if former is None:
                 self._add_unconfirmed(fault, earlier)
             return
-        if known is not None and hits <= known.hits:
+        if former is not None and finding.hits <= former.hits:
             return
-        finding = FuzzFinding(
-            fault=fault,
-            case=list(shown[: last.steps]),
-            hits=hits,
-            plays=CONFIRMATIONS,
-            steps_before=max(len(case), len(shown)),
-        )
         try:
-            last = await self._make_small(finding, last)
+            await self._examiner.shrink(finding)
         finally:  # it was confirmed, even if the run is cancelled now
-            self._add_finding(finding, last, known)
+            self._add_finding(finding, former)
 
     def _add_unconfirmed(self, fault: TargetFault, earlier: int) -> None:
         name = f"{fault.row} {fault.method[:_SHOWN]}".strip()
@@ -455,130 +376,14 @@ class Campaign:
             else "it may need its time, or what is outside of the process, such as a file",
         )
 
-    async def _confirm_drawn(
-        self, fault: TargetFault, case: Case, before: list[Case]
-    ) -> tuple[Case, int, Outcome | None]:
-        """Confirm a fault on fresh targets: by `case`, by a part of it, or with earlier cases.
-
-        Return the case, how often it showed the fault, and the last such play if there was one.
-        """
-        last: Outcome | None
-        if 0 < fault.cases_back <= HISTORIES[0]:
-            # It is about a request of an earlier case, without which no play would show it.
-            case = _joined(before[-fault.cases_back :], case)
-            before = before[: -fault.cases_back]
-        for few in self._few_steps(fault, case) if self._options.shrinks else ():
-            hits, _ = await self._confirm(few, fault, plays=1)
-            if hits:
-                hits, last = await self._confirm(few, fault)
-            if hits == CONFIRMATIONS:
-                return few, hits, last
-        hits, last = await self._confirm(case, fault)
-        if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
-            # The response to the probe can be the fault: then the case itself sends that request.
-            case = [*case, ("request", fault.method, {}, "int", "whole")]
-            hits, last = await self._confirm(case, fault)
-        if hits < CONFIRMATIONS:
-            case, hits, last = await self._confirm_slower(case, fault, hits, last)
-        for count in HISTORIES if not hits else ():
-            joined = _joined(before[-count:], case)
-            hits, last = await self._confirm(joined, fault)
-            if hits or count >= len(before):
-                case = joined
-                break
-        return case, hits, last
-
-    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
-        """Return smaller cases that are likely to show the fault of `case`.
-
-        If one does, most of the shrinking is done. For a fault of cancelling it is one request with
-        its cancellation: in a whole case the timing decides which request a `cancel` meets, so
-        another play of that case seldom does the same.
-        """
-        if fault.row.startswith(_CANCELLATION):
-            # Without capabilities no call becomes a task, whose first response comes at once.
-            newest = ("open", self._newest(), "whole", "none")
-            openings = [newest] if case[0] == newest else [newest, case[0]]
-            requests = product(openings, _cancellable(case))
-            return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
-        if fault.kind != "row" or len(case) < _MANY_STEPS:
-            return []
-        steps = [step for step in case if _method_of(step) == fault.method]
-        return [[case[0], step] for step in steps[-_MAX_ALONE:]]
-
-    async def _make_small(self, finding: FuzzFinding, last: Outcome) -> Outcome:
-        """Shrink a finding's case. Return the last play of the case that has shown the fault."""
-        fault = finding.fault
-        if self._may_shrink(finding):
-            opening = await self._play_fresh(
-                finding.case[:1], fault, self._options.response_timeout
-            )
-            if any(each.cause == fault.cause for each in opening.faults):
-                finding.case, last = finding.case[:1], opening
-        for _ in range(MAX_SHRINKS):
-            if not self._may_shrink(finding):
-                break
-            self.activity = f"shrinking {fault.row} {fault.method[:_SHOWN]}"
-            smaller, plays = await shrink(
-                finding.case,
-                lambda case: self._shows(case, finding),
-                self._budget,
-                newest=self._newest(),
-                # Without its `cancel`, the player would cancel the call itself, later.
-                cuts=finding.case[2:] != _CANCEL_FIRST,
-            )
-            finding.shrink_plays += plays
-            confirmed = await self._confirm_smaller(smaller, finding)
-            if confirmed is not None:
-                _, finding.case, finding.hits, last = confirmed
-            if not smaller or (confirmed is not None and confirmed[0] == 1):
-                break
-        return last
-
-    async def _confirm_smaller(
-        self, smaller: list[Case], finding: FuzzFinding
-    ) -> tuple[int, Case, int, Outcome] | None:
-        """Return the smallest case that shows a fault as often as its finding's case, or None.
-
-        It comes in a tuple: its place from the end of `smaller`, the case, how often it showed the
-        fault, and the last such play. A fault that depends on timing can get lost by shrinking.
-        """
-        for place in (1, 2, 4, 8, 16, 32):
-            if place > len(smaller):
-                break
-            case = smaller[-place]
-            hits, last = await self._confirm(case, finding.fault)
-            if hits < finding.hits:
-                case, hits, last = await self._confirm_slower(case, finding.fault, hits, last)
-            if last is not None and hits >= finding.hits:
-                return place, case, hits, last
-        return None
-
-    def _add_finding(
-        self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
-    ) -> None:
-        """Add a finding, in place of a flaky one that is `known`."""
-        if last is not None:
-            found = [each for each in last.faults if each.cause == finding.fault.cause]
-            finding.fault = found[0] if found else finding.fault
-            finding.header, finding.lines = last.header, last.lines
-        if known is not None:
-            finding.number, finding.seen, finding.methods = known.number, known.seen, known.methods
-            self.findings[known.number - 1] = finding
-        else:
-            for each in self.findings:
-                if each.fault.key == finding.fault.key:  # it became the same when it was shrunk
-                    each.seen += 1
-                    return
-            self.findings.append(finding)
-            finding.number = len(self.findings)
-        if len(finding.case) <= MAX_PER_ROW:
-            self._avoid |= {name for step in finding.case[1:] if (name := avoided_name(step))}
-        self._on_finding(finding)
+    def _add_finding(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> None:
+        """Add a finding, in place of a flaky one that is `former`."""
+        if self._found.add(finding, former):
+            self._on_finding(finding)
 
     async def _recovers(self) -> bool:
         """Wait until the server answers again. Return False if it doesn't."""
-        self.activity = "waiting for the server"
+        self._activity = "waiting for the server"
         revision = self._choices.revisions[0]
         end = trio.current_time() + AWAY_TIMEOUT
         while trio.current_time() < end:
@@ -593,69 +398,12 @@ class Campaign:
             await trio.sleep(AWAY_INTERVAL)
         return False
 
-    async def _confirm(
-        self, case: Case, fault: TargetFault, plays: int = CONFIRMATIONS
-    ) -> tuple[int, Outcome | None]:
-        """Play a case on fresh targets. Return how often it showed the fault, and the last time."""
-        hits, last = 0, None
-        for _ in range(plays):
-            outcome = await self._play_fresh(case, fault, self._options.response_timeout)
-            if any(each.cause == fault.cause for each in outcome.faults):
-                hits, last = hits + 1, outcome
-        return hits, last
-
-    async def _confirm_slower(
-        self, case: Case, fault: TargetFault, hits: int, last: Outcome | None
-    ) -> tuple[Case, int, Outcome | None]:
-        """Play a case with waits between its steps. Return it if it shows the fault more often.
-
-        Without waits it did so `hits` times. A response that overtakes another can hide a fault.
-        """
-        slower = self._with_waits(case)
-        if slower != case:
-            slower_hits, slower_last = await self._confirm(slower, fault)
-            if slower_hits > hits:
-                return slower, slower_hits, slower_last
-        return case, hits, last
-
-    def _newest(self) -> str:
-        """Return the newest revision of the target, or "" if cases don't choose it."""
-        return max(self._choices.revisions)
-
-    def _with_waits(self, case: Case) -> Case:
-        """Return a case that waits for the responses to each step before the next one."""
-        return [each for step in case for each in (step, ("wait",))]
-
-    def _may_shrink(self, finding: FuzzFinding) -> bool:
-        return 2 * finding.hits > finding.plays and self._options.shrinks and len(finding.case) > 1
-
-    async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
-        """Return the part of a case after which it has shown a finding's fault, or None.
-
-        Two of two plays must show a solid fault, since a slow machine can show it once by chance.
-        One of two must show a flaky fault.
-        """
-        timeout = min(SHRINK_TIMEOUT, self._options.response_timeout)
-        found: Case | None = None
-        for _ in range(TRIES):
-            outcome = await self._play_fresh(case, finding.fault, timeout)
-            is_shown = any(each.cause == finding.fault.cause for each in outcome.faults)
-            if is_shown:
-                found = max(found or [], case[: outcome.steps], key=len)
-            if is_shown != finding.is_solid:
-                return found if is_shown else None
-        return found
-
     def _is_spoken(self, case: Case) -> bool:
         """Return False if a case opens a revision without a handshake that the target lacks."""
         return all(
             step[0] != "open" or dialect_of(step[1]).stateful or step[1] in self._choices.revisions
             for step in case
         )
-
-    async def _play_fresh(self, case: Case, fault: TargetFault, timeout: float) -> Outcome:
-        player = self._new_player(timeout, probes=fault.kind != "row", wanted=fault.cause)
-        return await play_case(self.target, case, player)
 
     @property
     def unjudged(self) -> str:
@@ -687,6 +435,16 @@ class Campaign:
     # -- For displays ------------------------------------------------------------------------------
 
     @property
+    def findings(self) -> list[FuzzFinding]:
+        """The confirmed faults, in the order of their numbers."""
+        return self._found.items
+
+    @property
+    def activity(self) -> str:
+        """The run's activity, empty while it plays drawn cases."""
+        return self._activity or self._examiner.activity
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the run began."""
         return self.seconds or time.monotonic() - self._began
@@ -697,25 +455,3 @@ class Campaign:
         for session in self._sessions.values():
             seen |= session.judge.opportunities.keys()
         return len(seen)
-
-
-def _joined(before: Iterable[Case], case: Case) -> Case:
-    """Return the steps of all cases as one case."""
-    return [step for each in (*before, case) for step in each]
-
-
-def _method_of(step: Step) -> Any:
-    """Return the method that a step sends; for other steps their second word, or None."""
-    return "tools/call" if step[0] == "call" else step[1] if len(step) > 1 else None
-
-
-def _cancellable(case: Case) -> list[Step]:
-    """Return a case's requests, calls first; each call also without its arguments."""
-    calls = [step for step in case if step[0] == "call"]
-    requests = [step for step in case if step[0] == "request" and step != AFTER_CANCEL]
-    simple: list[Step] = [("call", step[1], {}, ()) for step in calls]
-    found: list[Step] = []
-    for step in (*simple, *calls, *requests):
-        if step not in found:
-            found.append(step)
-    return found[:_MAX_CANCELLED]

@@ -26,7 +26,8 @@ from ._case import Case, decode_case, encode_case, shown_case
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._campaign import Campaign, FuzzFinding
+    from ._campaign import Campaign
+    from ._findings import FuzzFinding
     from ._play import TargetLike
     from ._probe import Offers
 

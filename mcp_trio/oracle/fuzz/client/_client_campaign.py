@@ -6,20 +6,35 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._campaign import Campaign
+from mcp_trio.oracle.fuzz._examination import Examiner
 
 from ._client_play import HANG, ClientPlayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mcp_trio.oracle.fuzz._campaign import CampaignOptions, FuzzFinding
+    from mcp_trio.oracle.fuzz._campaign import CampaignOptions
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._session import TargetFault
 
     from ._source import ScriptSource
 
 __all__ = ["ClientCampaign"]
+
+
+class ClientExaminer(Examiner):
+    """An examiner of the faults of a client. See `Examiner`."""
+
+    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
+        return []  # its steps say what the server does, and no single one is a conversation
+
+    def _newest(self) -> str:
+        return ""
+
+    def _with_waits(self, case: Case) -> Case:
+        return case  # the client decides when it sends
 
 
 class ClientCampaign(Campaign):
@@ -66,14 +81,14 @@ class ClientCampaign(Campaign):
             on_note=self._add_note,
         )
 
-    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
-        return []  # its steps say what the server does, and no single one is a conversation
-
-    def _newest(self) -> str:
-        return ""
-
-    def _with_waits(self, case: Case) -> Case:
-        return case  # the client decides when it sends
+    def _new_examiner(self) -> Examiner:
+        return ClientExaminer(
+            self.target,
+            self._choices,
+            self._new_player,
+            response_timeout=self._options.response_timeout,
+            shrinks=self._options.shrinks,
+        )
 
     def _watch_starts(self, session: Any, case: Case, outcome: Outcome) -> None:
         # Nothing is sent before the first request of the client.
@@ -82,10 +97,8 @@ class ClientCampaign(Campaign):
         else:
             self._add_failed_start()
 
-    def _add_finding(
-        self, finding: FuzzFinding, last: Outcome | None, known: FuzzFinding | None = None
-    ) -> None:
-        super()._add_finding(finding, last, known)
+    def _add_finding(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> None:
+        super()._add_finding(finding, former)
         if finding.fault.row == HANG:  # each further one would take long
             self._judges_hangs = False
             self._player = self._new_player(self._options.response_timeout)

@@ -335,7 +335,7 @@ def test_target_that_no_longer_starts_for_a_drawn_case_ends_with_status_3_and_it
 
 def test_progress_with_escapes_of_the_peer_is_escaped() -> None:
     campaign = played(MemoryTarget(CORRECT))
-    campaign.activity = "confirming RPC-1 \x1b]0;title\x07\x1b[2J"
+    campaign._activity = "confirming RPC-1 \x1b]0;title\x07\x1b[2J"
     text = _fuzz._progress_text(campaign)
     assert "confirming RPC-1" in text
     assert text.isprintable()

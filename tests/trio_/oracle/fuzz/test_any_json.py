@@ -135,5 +135,5 @@ def test_smaller_cases_of_a_cancellation_need_no_hash(first: Any) -> None:
     campaign = played(MemoryTarget(broken_in(set())), tools=("a",))
     fault = TargetFault(kind="row", row="CXL-7", method="tools/call")
     call: Any = ("call", "a", {}, ())
-    few = campaign._few_steps(fault, [first, call, ("cancel", 0)])
+    few = campaign._examiner._few_steps(fault, [first, call, ("cancel", 0)])
     assert [first, call] in [each[:2] for each in few]

@@ -16,7 +16,8 @@ import trio
 
 from mcp_core.trace import Judge, Redactor, read_trace
 from mcp_trio.oracle.fuzz import _report
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz._findings import FuzzFinding
 from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz._probe import may_call_by_hint, probe
 from mcp_trio.oracle.fuzz._stdio import CommandTarget

@@ -14,7 +14,8 @@ import pytest
 from mcp_core.trace import Redactor
 from mcp_trio.cli import main
 from mcp_trio.oracle._junit import row_name
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, FuzzFinding
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz._findings import FuzzFinding
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
@@ -65,7 +66,7 @@ def run_with(*findings: FuzzFinding) -> Campaign:
     campaign = Campaign(
         MemoryTarget(same_each_time(answers)), None, CaseChoices(OFFERS, []), CampaignOptions()
     )
-    campaign.findings += findings
+    campaign.findings.extend(findings)
     campaign.opportunities.update({"RPC-7": 4, "RPC-1": 2, "RPC-2": 0})
     return campaign
 

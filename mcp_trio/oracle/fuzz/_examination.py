@@ -1,0 +1,288 @@
+"""The examination of a fault that a drawn case has shown: confirm it, and shrink its case.
+
+A fault is confirmed on fresh targets: three plays of the step that shows it, else three plays of
+the whole case, else the case after the cases before it.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ._case import AFTER_CANCEL
+from ._findings import FuzzFinding
+from ._play import PROBE_METHODS, play_case
+from ._shrink import ShrinkBudget, shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ._case import Case, Outcome, Step
+    from ._play import TargetLike
+    from ._session import TargetFault
+    from ._steps import CaseChoices
+
+__all__ = ["MAX_HISTORY", "Examiner", "PlayerFactory", "joined"]
+
+CONFIRMATIONS: Final = 3
+TRIES: Final = 2  # plays of a smaller case
+MAX_SHRINKS: Final = 3  # plays of a finding whose smallest case doesn't show it again
+# How many cases of a session are played again with the last one.
+HISTORIES: Final = (8, 64)
+MAX_HISTORY: Final = HISTORIES[-1]
+SHRINK_TIMEOUT: Final = 0.5  # seconds for a response; the smallest case is confirmed with all of it
+_CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
+_CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
+_MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
+_MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
+_MAX_ALONE: Final = 3  # such steps
+_SHOWN: Final = 80  # characters of a method, which the peer can choose
+
+
+class PlayerFactory(Protocol):
+    """A maker of players. See `Player`."""
+
+    def __call__(
+        self, timeout: float, *, probes: bool = ..., wanted: tuple[str, str] | None = ...
+    ) -> Any:
+        """Return a player."""
+
+
+class Examiner:
+    """An examiner of the faults of one run.
+
+    Args:
+        target: opens a fresh session for each play.
+        choices: what the cases were drawn from.
+        new_player: makes a player for each play.
+        response_timeout: seconds for a response.
+        shrinks: whether cases are made smaller.
+
+    Attributes:
+        activity: what it does at the moment, or has done last.
+    """
+
+    def __init__(
+        self,
+        target: TargetLike,
+        choices: CaseChoices,
+        new_player: PlayerFactory,
+        *,
+        response_timeout: float,
+        shrinks: bool,
+    ) -> None:
+        self.activity = ""
+        self._target = target
+        self._choices = choices
+        self._new_player = new_player
+        self._response_timeout = response_timeout
+        self._shrinks = shrinks
+        self._budget = ShrinkBudget()
+
+    async def confirm(
+        self, fault: TargetFault, case: Case, before: list[Case]
+    ) -> FuzzFinding | None:
+        """Play a case again, on fresh targets. Return the finding, or None if no play shows it.
+
+        Args:
+            fault: what the case has shown.
+            case: the case that was drawn.
+            before: the cases that its session has played before it.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
+        shown, hits, last = await self._confirm_drawn(fault, case, before)
+        if last is None:
+            return None
+        finding = FuzzFinding(
+            fault=fault,
+            case=list(shown[: last.steps]),
+            hits=hits,
+            plays=CONFIRMATIONS,
+            steps_before=max(len(case), len(shown)),
+        )
+        finding.take_play(last)
+        return finding
+
+    async def _confirm_drawn(
+        self, fault: TargetFault, case: Case, before: list[Case]
+    ) -> tuple[Case, int, Outcome | None]:
+        """Confirm a fault by `case`, by a part of it, or with earlier cases.
+
+        Return the case, how often it showed the fault, and the last such play if there was one.
+        """
+        last: Outcome | None
+        if 0 < fault.cases_back <= HISTORIES[0]:
+            # It is about a request of an earlier case, without which no play would show it.
+            case = joined(before[-fault.cases_back :], case)
+            before = before[: -fault.cases_back]
+        for few in self._few_steps(fault, case) if self._shrinks else ():
+            hits, _ = await self._confirm(few, fault, plays=1)
+            if hits:
+                hits, last = await self._confirm(few, fault)
+            if hits == CONFIRMATIONS:
+                return few, hits, last
+        hits, last = await self._confirm(case, fault)
+        if not hits and fault.kind == "row" and fault.method in PROBE_METHODS:
+            # The response to the probe can be the fault: then the case itself sends that request.
+            case = [*case, ("request", fault.method, {}, "int", "whole")]
+            hits, last = await self._confirm(case, fault)
+        if hits < CONFIRMATIONS:
+            case, hits, last = await self._confirm_slower(case, fault, hits, last)
+        for count in HISTORIES if not hits else ():
+            longer = joined(before[-count:], case)
+            hits, last = await self._confirm(longer, fault)
+            if hits or count >= len(before):
+                case = longer
+                break
+        return case, hits, last
+
+    def _few_steps(self, fault: TargetFault, case: Case) -> list[Case]:
+        """Return smaller cases that are likely to show the fault of `case`.
+
+        If one does, most of the shrinking is done. For a fault of cancelling it is one request with
+        its cancellation: in a whole case the timing decides which request a `cancel` meets, so
+        another play of that case seldom does the same.
+        """
+        if fault.row.startswith(_CANCELLATION):
+            # Without capabilities no call becomes a task, whose first response comes at once.
+            newest = ("open", self._newest(), "whole", "none")
+            openings = [newest] if case[0] == newest else [newest, case[0]]
+            requests = product(openings, _cancellable(case))
+            return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
+        if fault.kind != "row" or len(case) < _MANY_STEPS:
+            return []
+        steps = [step for step in case if _method_of(step) == fault.method]
+        return [[case[0], step] for step in steps[-_MAX_ALONE:]]
+
+    async def shrink(self, finding: FuzzFinding) -> None:
+        """Make a finding's case smaller. The finding is sound at any time, if this is cancelled.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        fault = finding.fault
+        if self._may_shrink(finding):
+            opening = await self._play_fresh(finding.case[:1], fault, self._response_timeout)
+            if any(each.cause == fault.cause for each in opening.faults):
+                finding.case = finding.case[:1]
+                finding.take_play(opening)
+        for _ in range(MAX_SHRINKS):
+            if not self._may_shrink(finding):
+                break
+            self.activity = f"shrinking {fault.row} {fault.method[:_SHOWN]}"
+            smaller, plays = await shrink(
+                finding.case,
+                lambda case: self._shows(case, finding),
+                self._budget,
+                newest=self._newest(),
+                # Without its `cancel`, the player would cancel the call itself, later.
+                cuts=finding.case[2:] != _CANCEL_FIRST,
+            )
+            finding.shrink_plays += plays
+            confirmed = await self._confirm_smaller(smaller, finding)
+            if confirmed is not None:
+                _, finding.case, finding.hits, last = confirmed
+                finding.take_play(last)
+            if not smaller or (confirmed is not None and confirmed[0] == 1):
+                break
+
+    async def _confirm_smaller(
+        self, smaller: list[Case], finding: FuzzFinding
+    ) -> tuple[int, Case, int, Outcome] | None:
+        """Return the smallest case that shows a fault as often as its finding's case, or None.
+
+        It comes in a tuple: its place from the end of `smaller`, the case, how often it showed the
+        fault, and the last such play. A fault that depends on timing can get lost by shrinking.
+        """
+        for place in (1, 2, 4, 8, 16, 32):
+            if place > len(smaller):
+                break
+            case = smaller[-place]
+            hits, last = await self._confirm(case, finding.fault)
+            if hits < finding.hits:
+                case, hits, last = await self._confirm_slower(case, finding.fault, hits, last)
+            if last is not None and hits >= finding.hits:
+                return place, case, hits, last
+        return None
+
+    async def _confirm(
+        self, case: Case, fault: TargetFault, plays: int = CONFIRMATIONS
+    ) -> tuple[int, Outcome | None]:
+        """Play a case on fresh targets. Return how often it showed the fault, and the last time."""
+        hits, last = 0, None
+        for _ in range(plays):
+            outcome = await self._play_fresh(case, fault, self._response_timeout)
+            if any(each.cause == fault.cause for each in outcome.faults):
+                hits, last = hits + 1, outcome
+        return hits, last
+
+    async def _confirm_slower(
+        self, case: Case, fault: TargetFault, hits: int, last: Outcome | None
+    ) -> tuple[Case, int, Outcome | None]:
+        """Play a case with waits between its steps. Return it if it shows the fault more often.
+
+        Without waits it did so `hits` times. A response that overtakes another can hide a fault.
+        """
+        slower = self._with_waits(case)
+        if slower != case:
+            slower_hits, slower_last = await self._confirm(slower, fault)
+            if slower_hits > hits:
+                return slower, slower_hits, slower_last
+        return case, hits, last
+
+    def _newest(self) -> str:
+        """Return the newest revision of the target, or "" if cases don't choose it."""
+        return max(self._choices.revisions)
+
+    def _with_waits(self, case: Case) -> Case:
+        """Return a case that waits for the responses to each step before the next one."""
+        return [each for step in case for each in (step, ("wait",))]
+
+    def _may_shrink(self, finding: FuzzFinding) -> bool:
+        return 2 * finding.hits > finding.plays and self._shrinks and len(finding.case) > 1
+
+    async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
+        """Return the part of a case after which it has shown a finding's fault, or None.
+
+        Two of two plays must show a solid fault, since a slow machine can show it once by chance.
+        One of two must show a flaky fault.
+        """
+        timeout = min(SHRINK_TIMEOUT, self._response_timeout)
+        found: Case | None = None
+        for _ in range(TRIES):
+            outcome = await self._play_fresh(case, finding.fault, timeout)
+            is_shown = any(each.cause == finding.fault.cause for each in outcome.faults)
+            if is_shown:
+                found = max(found or [], case[: outcome.steps], key=len)
+            if is_shown != finding.is_solid:
+                return found if is_shown else None
+        return found
+
+    async def _play_fresh(self, case: Case, fault: TargetFault, timeout: float) -> Outcome:
+        player = self._new_player(timeout, probes=fault.kind != "row", wanted=fault.cause)
+        return await play_case(self._target, case, player)
+
+
+def joined(before: Iterable[Case], case: Case) -> Case:
+    """Return the steps of all cases as one case."""
+    return [step for each in (*before, case) for step in each]
+
+
+def _method_of(step: Step) -> Any:
+    """Return the method that a step sends; for other steps their second word, or None."""
+    return "tools/call" if step[0] == "call" else step[1] if len(step) > 1 else None
+
+
+def _cancellable(case: Case) -> list[Step]:
+    """Return a case's requests, calls first; each call also without its arguments."""
+    calls = [step for step in case if step[0] == "call"]
+    requests = [step for step in case if step[0] == "request" and step != AFTER_CANCEL]
+    simple: list[Step] = [("call", step[1], {}, ()) for step in calls]
+    found: list[Step] = []
+    for step in (*simple, *calls, *requests):
+        if step not in found:
+            found.append(step)
+    return found[:_MAX_CANCELLED]
