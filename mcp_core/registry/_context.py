@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from mcp_core import types as t
@@ -46,6 +47,7 @@ __all__ = ["Context", "error_reporter"]
 T = TypeVar("T")
 _FIRST_CHOICES: Final = ("auto", "required")
 _TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 
@@ -149,6 +151,32 @@ class Context(Injected, Generic[L]):
         It doesn't hold the token. None if the server runs without authorization.
         """
         return self._request.grant
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of the HTTP request that the request came in, by name in lower case.
+
+        They are the POST's own, also in a session, and over a WebSocket the upgrade's. Empty on
+        other transports, and in a task that another process or an earlier run has begun. Without
+        `authorization`, `proxy-authorization`, `cookie`, and what else `auth=` reads: `principal`
+        and `grant` say what these have proved. Everything else is what the client says of itself,
+        so check it like an argument.
+
+        Values of headers with one name are joined by ", " (RFC 9110, 5.3). Each byte is one
+        character; a value in UTF-8 is `value.encode("latin-1").decode()`.
+        """
+        http = self._request.http
+        return _NO_HEADERS if http is None else http.headers
+
+    @property
+    def client_address(self) -> str:
+        """The IP address of the client's HTTP connection, without a port.
+
+        Behind one of `trusted_proxies` it is what that proxy says. "" on other transports, over a
+        Unix socket, and where `headers` is empty. An address isn't an identity: see `principal`.
+        """
+        http = self._request.http
+        return "" if http is None else http.client_address
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -102,6 +102,8 @@ class ProtectedResource(abc.ABC):
     metadata_paths: tuple[str, ...] = ()
     # True if the verifier is known to fetch something, so that the driver needs an HTTP client.
     fetches: bool = False
+    # The names, in lower case, of headers beside `Authorization` that a client authenticates with.
+    credential_headers: tuple[str, ...] = ()
 
     def __init__(
         self,

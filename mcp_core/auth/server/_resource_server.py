@@ -126,6 +126,7 @@ class OAuthResourceServer(ProtectedResource):
         if dpop:
             require_joserfc()
             self._dpop_verifier = DpopVerifier(nonce_key)
+            self.credential_headers = ("dpop",)
             self._schemes[DPOP] = {"algs": " ".join(sorted(ASYMMETRIC))}
         elif nonce_key is not None:
             raise ValueError("nonce_key needs dpop=True")

@@ -89,6 +89,13 @@ class ResourceServerLike(Protocol):
         metadata is served there only if no other resource claims them.
         """
 
+    @property
+    def credential_headers(self) -> Collection[str]:
+        """The names, in lower case, of headers that `admit` reads beside `Authorization`.
+
+        Handlers don't see these headers.
+        """
+
     def metadata(self) -> bytes:
         """Return the protected resource metadata (RFC 9728) as JSON."""
 

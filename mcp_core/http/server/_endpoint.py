@@ -46,6 +46,7 @@ from mcp_core.protocol.schema._param_headers import ParamHeaders
 from . import _checks
 from ._auth import AUTHORIZED_VERBS, AuthCheck, EndpointAuth
 from ._exchange import Exchange, ResponseMode
+from ._incoming_request import IncomingHttpRequest, withheld_headers
 from ._options import HttpOptions
 from ._quotas import ToolCallBuckets, client_key
 from ._session import (
@@ -106,6 +107,7 @@ class Endpoint:
         self.options = options
         self.token = token
         self.auth = auth
+        self._withheld = withheld_headers(auth)
         self.state = EndpointState(limits, token, auth, WebSocketSessions())
         self.events = self.state.events
         self.dirty = self.state.dirty
@@ -159,6 +161,7 @@ class Endpoint:
         exchange = Exchange(self, token, retry=self._retry)
         parsed = _checks.parse_head(head.headers)
         headers = exchange.headers = parsed.headers
+        exchange.fields = head.headers
         exchange.is_head = verb == b"HEAD"
         exchange.principal = principal
         proxies = self.options.trusted_proxies
@@ -294,9 +297,11 @@ class Endpoint:
             self._reject(exchange, rejection)
             return
         bucket = self.bucket(exchange.principal)
+        http = IncomingHttpRequest.of_upgrade(head.headers, exchange.address, self._withheld)
         begin_websocket(
             exchange,
             head,
+            http,
             self.state,
             self._config,
             bucket,
@@ -564,7 +569,8 @@ class Endpoint:
     def _feed(self, conversation: Conversation, exchange: Exchange, body: ParsedBody) -> None:
         conversation.rejected = False
         validator = RequestHeaderValidator(exchange.mirrored_headers, self._param_headers)
-        via = MessageContext(header_validator=validator, grant=exchange.grant)
+        http = IncomingHttpRequest(exchange.fields, exchange.address, self._withheld)
+        via = MessageContext(header_validator=validator, grant=exchange.grant, http=http)
         conversation.conn.receive_parsed(body, self.state.now, via)
         conversation.process_events()
         if conversation.finished:
@@ -646,7 +652,7 @@ class Endpoint:
 
     def _await_output(self, exchange: Exchange) -> None:
         # It may live long and doesn't need them.
-        exchange.headers, exchange.mirrored_headers = {}, []
+        exchange.fields, exchange.headers, exchange.mirrored_headers = [], {}, []
         self._awaiting_output.add(exchange, self.state.now)
         self.ready[exchange] = None
 

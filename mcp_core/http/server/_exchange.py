@@ -109,6 +109,7 @@ class Exchange:
         "endpoint",
         "expires_at",
         "extra_headers",
+        "fields",
         "grant",
         "headers",
         "is_head",
@@ -148,6 +149,7 @@ class Exchange:
         self.client: str | None = None  # that an unfinished body counts for, see `client_key`
         self._streamed = False  # some part of a stream was sent
         # What the endpoint has found out about the request.
+        self.fields: Headers = []  # all header fields of the request
         self.headers: dict[bytes, bytes] = {}
         self.mirrored_headers: Headers = []  # those that repeat values of the body
         self.extra_headers: Headers = []  # for every response's head, such as CORS headers
@@ -266,7 +268,7 @@ class Exchange:
         self._actions.append(Head(101, headers))
         self.mode = DONE
         # A WebSocket lives long and doesn't need them.
-        self.headers, self.mirrored_headers = {}, []
+        self.fields, self.headers, self.mirrored_headers = [], {}, []
 
     def begin_stream(self) -> None:
         """Queue a stream's head; events follow."""

@@ -4,7 +4,7 @@
    handshake. A client that is rejected gets an HTTP response.
 2. The connection is closed after a rejected upgrade. What follows may be WebSocket frames, and may
    come from another client: some proxies don't wait for the response.
-3. Each message is authorized by the upgrade request's grant, as if it came by POST.
+3. Each message has the upgrade request's grant and headers, as if it came by POST.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mcp_core.types import RequestId
 
     from ._exchange import Exchange
+    from ._incoming_request import IncomingHttpRequest
     from ._session import EndpointState
 
 __all__ = ["WebSocketSession", "WebSocketSessions", "begin_websocket"]
@@ -51,6 +52,7 @@ class WebSocketSession(Conversation):
     def __init__(
         self,
         exchange: Exchange,
+        http: IncomingHttpRequest,
         endpoint: EndpointState,
         config: Config,
         bucket: Bucket | None,
@@ -71,6 +73,7 @@ class WebSocketSession(Conversation):
             conn,
             endpoint.now,
             grant=grant,
+            http=http,
             find_rejection=self._authorize if grant is not None else None,
             token_expiry=expires_at,
             first_message_timeout=endpoint.limits.initialize,
@@ -174,6 +177,7 @@ class WebSocketSessions:
 def begin_websocket(
     exchange: Exchange,
     head: RequestHead,
+    http: IncomingHttpRequest,
     endpoint: EndpointState,
     config: Config,
     bucket: Bucket | None,
@@ -182,10 +186,10 @@ def begin_websocket(
 ) -> None:
     """Accept a request that passed all checks: from here on it is a WebSocket.
 
-    `bucket` counts the tool calls of its principal. The first of `subprotocols` that the client
-    offers is selected.
+    `http` is what handlers see of it. `bucket` counts the tool calls of its principal. The first
+    of `subprotocols` that the client offers is selected.
     """
-    conversation = WebSocketSession(exchange, endpoint, config, bucket, client)
+    conversation = WebSocketSession(exchange, http, endpoint, config, bucket, client)
     exchange.conversation, exchange.socket = conversation, conversation.socket
     endpoint.one_shots.add(conversation)
     # A client may only listen. Without an event the driver would not know about the conversation,

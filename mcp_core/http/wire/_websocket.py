@@ -35,6 +35,7 @@ from mcp_core.protocol.messages._events import (
     ConnectionClosed,
     Event,
     GrantLike,
+    HttpRequestLike,
     MessageRejected,
     NeedData,
     Paused,
@@ -122,6 +123,7 @@ class WebSocket:
         conn: a connection of either role.
         now: the time, as for all methods: monotonic, in seconds, on one clock.
         grant: the grant of an authorized client.
+        http: the upgrade request, as far as handlers may see it.
         find_rejection: returns why a message may not be processed, or None if it may.
         token_expiry: the time at which the client's token expires.
         first_message_timeout: seconds for a client to send its first message; None for no limit.
@@ -172,6 +174,7 @@ class WebSocket:
         now: float,
         *,
         grant: GrantLike | None = None,
+        http: HttpRequestLike | None = None,
         find_rejection: Callable[[ParsedBody], str | None] | None = None,
         token_expiry: float | None = None,
         first_message_timeout: float | None = None,
@@ -183,7 +186,7 @@ class WebSocket:
         self.input_ignored = False  # an error or a Close has arrived: discard all later input
         self.disconnected = False  # the stream has ended, or the peer doesn't respond
         self.now = now
-        self._context = MessageContext(grant=grant)
+        self._context = MessageContext(grant=grant, http=http)
         self._find_rejection = find_rejection
         self._on_message = on_message
         self._token_deadline = token_expiry

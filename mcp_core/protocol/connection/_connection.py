@@ -707,7 +707,7 @@ class Connection:
                 self._reject_request(id, rate_limited(wait, peer.dialect))
                 return
         event = RequestReceived(
-            id, row, admission.params, peer, raw, context.related, context.grant
+            id, row, admission.params, peer, raw, context.related, context.grant, context.http
         )
         request = IncomingRequest(peer, dialect_config, _OPEN, admission.progress_token)
         place = self._incoming.add(event, request)

@@ -40,6 +40,7 @@ __all__ = [
     "ErrorReceived",
     "Event",
     "GrantLike",
+    "HttpRequestLike",
     "InputProblem",
     "InputRequested",
     "MessageRejected",
@@ -122,6 +123,15 @@ class GrantLike(Protocol):
     def valid_until(self) -> float | None: ...
 
 
+class HttpRequestLike(Protocol):
+    """The HTTP request that a message arrived in, as far as handlers may see it."""
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def client_address(self) -> str: ...
+
+
 class RequestReceived(Struct, gc=False):
     """A request from the peer.
 
@@ -135,6 +145,8 @@ class RequestReceived(Struct, gc=False):
         raw: the params as JSON, including members that the type doesn't have.
         related: our request on whose stream it arrived, None if the transport doesn't tell.
         grant: the sender's authorization, None without authorization.
+        http: the HTTP request that it arrived in, a POST or the upgrade to a WebSocket; None on
+            other transports.
     """
 
     id: RequestId
@@ -144,6 +156,7 @@ class RequestReceived(Struct, gc=False):
     raw: Raw | bytes
     related: RequestId | None = None
     grant: GrantLike | None = None
+    http: HttpRequestLike | None = None
 
 
 class NotificationReceived(Struct, gc=False):

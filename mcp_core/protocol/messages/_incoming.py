@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcp_core.protocol.revisions._methods import Method
     from mcp_core.types import RequestId
 
-    from ._events import GrantLike
+    from ._events import GrantLike, HttpRequestLike
 
 __all__ = [
     "NO_CONTEXT",
@@ -44,12 +44,14 @@ class MessageContext(Struct, frozen=True, gc=False):
         header_validator: compares the message with its HTTP headers.
         status: the status of the HTTP response in whose body it arrived.
         grant: its sender's authorization.
+        http: the HTTP request in which it arrived, at a server.
     """
 
     related: RequestId | None = None
     header_validator: HeaderValidator | None = None
     status: int | None = None
     grant: GrantLike | None = None
+    http: HttpRequestLike | None = None
 
 
 NO_CONTEXT = MessageContext()  # of lines, and of messages of which nothing is known

@@ -374,6 +374,11 @@ class Neutral:
             """Return the value of the lifespan."""
             return str(context.lifespan)
 
+        @self.server.tool
+        def origin(context: Context) -> str:
+            """Return who called, by address and headers."""
+            return f"{context.client_address} {sorted(context.headers.items())}"
+
     async def until(self, ready: Callable[[], object]) -> None:
         with anyio.fail_after(patience()):
             while not ready():  # noqa: ASYNC110
@@ -862,6 +867,37 @@ async def api_keys(make: Make) -> list[Call]:
     return host.calls
 
 
+async def what_handlers_see_of_a_request(make: Make) -> list[Call]:
+    """The headers of a POST and of an upgrade, with odd bytes, and the client behind the proxy."""
+    app = make(Neutral().server, trusted_proxies=["192.0.2.1"])
+    client = {"client": ("192.0.2.1", 1234)}
+    fields = [(b"cookie", b"s3cret"), (b"x-forwarded-for", b"203.0.113.9"), (b"x-odd", b"\xff\x80")]
+    expected = ("x-forwarded-for", "203.0.113.9"), ("x-odd", "\xff\x80")
+    params = {"name": "origin", "arguments": {}, "_meta": meta()}
+    named = [(b"mcp-protocol-version", E.encode()), (b"mcp-method", b"tools/call")]
+    async with serve_app(app) as host:
+        assert text_of(await host.call_tool(1, "origin", **client).end()).startswith("192.0.2.1 [")
+        named.append((b"mcp-name", b"origin"))
+        call = host.post(request(2, "tools/call", params), *fields, *named, **client)
+        text = text_of(await call.end())
+        assert text.startswith("203.0.113.9 [('accept', ")
+        assert text.endswith(f"{str(expected)[1:-1]}]")
+        socket = host.websocket(*fields, **client)
+        socket.deliver(text_frame(request(3, "tools/call", params)))
+        await socket.until(lambda: len(frames_of(socket)) == 2)
+        _, answer = frames_of(socket)
+        handshake = (
+            ("connection", "upgrade"),
+            ("host", "127.0.0.1:8000"),
+            ("upgrade", "websocket"),
+        )
+        seen = sorted((*handshake, *expected))
+        assert answer["result"]["content"][0]["text"] == f"203.0.113.9 {seen}"
+        socket.deliver({"type": "websocket.disconnect", "code": 1000})
+        await socket.end()
+    return host.calls
+
+
 SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -889,5 +925,6 @@ SCENARIOS: Final[dict[str, Callable[[Make], Awaitable[list[Call]]]]] = {
         tokens_without_audience,
         slow_authorization,
         api_keys,
+        what_handlers_see_of_a_request,
     )
 }

@@ -367,6 +367,7 @@ class NoGuard:
     """An invalid resource server: it returns neither a grant nor a denial."""
 
     metadata_paths = ("/nowhere",)
+    credential_headers = ()
 
     def metadata(self) -> bytes:
         return b"{}"
