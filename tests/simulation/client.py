@@ -141,6 +141,9 @@ class SimClient:
     def _saw_head(self, headers: list[tuple[bytes, bytes]]) -> None:
         """Take the headers of a response."""
 
+    def _lost_response(self, method: str, worker: SimWorker) -> None:
+        """Take the end of a connection on which a response was to come."""
+
     def _created(self, result: Message) -> Message:
         """Return the task in the response to a call."""
         raise NotImplementedError
@@ -289,6 +292,9 @@ class SimClient:
         self.pending[number] = trio.current_time(), method
         try:
             await self._post(message, worker, on_message)
+        except Reset:
+            self._lost_response(method, worker)
+            raise
         finally:
             del self.pending[number]
         if not found:
@@ -618,6 +624,10 @@ class StickyClient(SimClient):
         if message.get("method") == "initialize":
             return []
         return [("mcp-session-id", self._session), ("mcp-protocol-version", WITH_SESSIONS)]
+
+    def _lost_response(self, method: str, worker: SimWorker) -> None:
+        # It may wait for a response that this client, which begins another session, never sends.
+        worker.requests_abandoned += method in ("tools/call", "tasks/result")
 
     def _created(self, result: Message) -> Message:
         state: Message = result["task"]

@@ -242,7 +242,7 @@ class Oracle:
             sessions = worker.sessions_begun  # they live until they have been idle for long
             for problem in (
                 f"{len(worker.exchanges)} exchanges" if worker.exchanges else "",
-                f"{driver._jobs} jobs" if driver._jobs else "",
+                f"{driver._jobs} jobs" if driver._jobs > worker.requests_abandoned else "",
                 f"{services} conversations"
                 if (services := len(driver._services)) > sessions
                 else "",

@@ -50,6 +50,7 @@ class SimWorker:
         is_alive: False once it was killed or has ended.
         is_listening: True while it accepts connections.
         sessions_begun: how many sessions clients have begun here.
+        requests_abandoned: how many requests may wait in sessions that clients have left.
     """
 
     def __init__(self, world: World, place: int, life: int) -> None:
@@ -61,6 +62,7 @@ class SimWorker:
         self.is_alive = True
         self.is_listening = False
         self.sessions_begun = 0
+        self.requests_abandoned = 0
         self.ended = trio.Event()
         self.tasks: TaskService | None = None  # once it listens
         self.shown: dict[str, int] = {}  # the version of what it has declared
