@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from ._redaction import Redactor as Redactor
     from .judge._finding import Finding as Finding
     from .judge._judge import Judge as Judge
+    from .judge._outline import message_outline as message_outline
     from .judge.rows import CHECKED_LEVELS as CHECKED_LEVELS
     from .judge.rows import ROWS as ROWS
     from .judge.rows import Requirement as Requirement
+    from .judge.rows import row_family as row_family
     from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
     from .logs._reader import LogReader as LogReader
     from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
@@ -115,9 +117,11 @@ __all__ = [
     "encode_header",
     "encode_line",
     "load_trace",
+    "message_outline",
     "read_header",
     "read_line",
     "read_trace",
+    "row_family",
 ]
 
 _MODULES = {
@@ -156,10 +160,12 @@ _MODULES = {
     "._redaction": ("Redactor",),
     ".judge._finding": ("Finding",),
     ".judge._judge": ("Judge",),
+    ".judge._outline": ("message_outline",),
     ".judge.rows": (
         "CHECKED_LEVELS",
         "ROWS",
         "Requirement",
+        "row_family",
     ),
     ".judge.rules": ("JUDGED_ROWS",),
     ".logs._reader": ("LogReader",),

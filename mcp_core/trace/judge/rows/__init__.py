@@ -27,6 +27,8 @@ from . import (
     _transports,
     _utilities,
 )
+from ._families import FAMILIES as FAMILIES
+from ._families import row_family as row_family
 from ._requirement import CHECKED_LEVELS as CHECKED_LEVELS
 from ._requirement import Level as Level
 from ._requirement import Requirement as Requirement
@@ -35,7 +37,15 @@ from ._requirement import Role as Role
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CHECKED_LEVELS", "ROWS", "Level", "Requirement", "Role"]
+__all__ = [
+    "CHECKED_LEVELS",
+    "FAMILIES",
+    "ROWS",
+    "Level",
+    "Requirement",
+    "Role",
+    "row_family",
+]
 
 # Every row by its id.
 ROWS: Final[Mapping[str, Requirement]] = {

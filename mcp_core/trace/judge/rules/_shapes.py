@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from mcp_core.trace.judge._message import SeenMessage
     from mcp_core.trace.judge._shapes import ShapeError
 
-__all__ = ["META_ROWS", "SHAPE_ROWS", "find_message_error", "row_of_shape", "shape_of"]
+__all__ = [
+    "META_ROWS",
+    "NEED_PARAMS",
+    "SHAPE_ROWS",
+    "find_message_error",
+    "row_of_shape",
+    "shape_of",
+]
 
 _CAPABILITIES: Final = (r"/(capabilities|_meta/[^/]*clientCapabilities)(/.*)?", ("CAP-1", "CAP-2"))
 _ICON: Final = (r".*/icons(/.*)?", ("META-19",))
@@ -186,7 +193,7 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
         value = message.members["result"]
     elif "params" in message.members:
         value = message.members["params"]
-    elif name in _NEED_PARAMS:
+    elif name in NEED_PARAMS:
         value = {}
     else:
         return None, None
@@ -199,7 +206,7 @@ def find_message_error(message: SeenMessage) -> tuple[str | None, ShapeError | N
 
 
 # Requests that must have params.
-_NEED_PARAMS: Final = frozenset(
+NEED_PARAMS: Final = frozenset(
     {
         ">initialize",
         ">tools/call",
