@@ -1,0 +1,322 @@
+"""The cause of a fault: what a later run, with other cases, finds again.
+
+1. A cause has no value in it, no tool's argument and no text of the server: those change with the
+   seed. It has the requirement, what was wrong with the message, and where it was sent.
+2. The requirement is its row's family, because a fault breaks another row in another revision.
+3. A cause is made from a fault and its smallest case. `shows` compares it with a fault of a case
+   that is as it was drawn, so that a fault that is known already isn't examined again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from mcp_core import DIALECTS, Role
+from mcp_core.trace import ROWS, message_outline, row_family
+
+from ._case import AFTER_CANCEL
+from ._session import META, dialect_of, read_plain_request
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from ._case import Case, Step
+    from ._session import TargetFault
+
+__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "cause_of", "shows"]
+
+ANY: Final = "*"
+UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
+# Methods that the further plays of a case send: one that every server has, and one that none has.
+_UNKNOWN_METHOD: Final = "acme/none"
+_KNOWN_METHODS: Final = frozenset(
+    name for dialect in DIALECTS.values() for role in Role for name in dialect.receives[role]
+)
+_OF_CLIENTS: Final = frozenset(
+    name for dialect in DIALECTS.values() for name in dialect.receives[Role.SERVER]
+)
+# An error without an id answers a notification, or it seems to.
+_SAME_FAMILY: Final = {"RPC-8": "RPC-14"}
+_CALL: Final = "tools/call"
+_CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
+# What a request lacks, by the last word of its step.
+_META_DEFECTS: Final = {
+    "absent": "params/_meta:absent",
+    "old": "params/_meta/protocolVersion:string",
+    "bare": "params/_meta/clientCapabilities:absent",
+}
+
+
+class Cause(Struct, frozen=True, order=True):
+    """What two findings have in common if they are one fault of the target.
+
+    Attributes:
+        family: the requirement: a row's family, `crash` or `hang`.
+        shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
+            it, such as `request params:string`. For a crash how the process ended and the last
+            message, such as `exit status 1 after request`.
+        scope: the name of the tool that is called, or else the method; `*` for any method.
+    """
+
+    family: str
+    shape: str
+    scope: str
+
+    def __str__(self) -> str:
+        where = "any method" if self.scope == ANY else self.scope
+        return f"{self.family}, {self.shape}, {where}"
+
+
+class _Sent(Struct, frozen=True):
+    """What a step sends.
+
+    Attributes:
+        shape: see `Cause.shape`.
+        method: its method, "" without one.
+        tool: the name of the listed tool that it calls, or "".
+        place: the step's place in the case, -1 for a request that isn't in it.
+    """
+
+    shape: str
+    method: str = ""
+    tool: str = ""
+    place: int = -1
+
+
+def cause_of(
+    fault: TargetFault, case: Case, tools: Collection[str] = (), *, is_anywhere: bool = False
+) -> Cause:
+    """Return the cause of a fault.
+
+    Args:
+        fault: the fault.
+        case: the smallest case that shows it.
+        tools: the names of the tools that the server lists.
+        is_anywhere: one of `cases_elsewhere` shows it, too.
+    """
+    found = _cause(fault, _candidates(fault, case, tools)[-1])
+    return Cause(found.family, found.shape, ANY) if is_anywhere else found
+
+
+def shows(cause: Cause, fault: TargetFault, case: Case, tools: Collection[str] = ()) -> bool:
+    """Return True if the cause explains a fault of `case`, which hasn't been made smaller."""
+    if cause.family != _family(fault):
+        return False
+    found = (_cause(fault, each) for each in _candidates(fault, case, tools))
+    return any(each.shape == cause.shape and cause.scope in (ANY, each.scope) for each in found)
+
+
+def cases_elsewhere(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
+    """Return cases that send a message of the same shape with another method, two at most.
+
+    If one of them shows the fault, then it isn't about the method. None is returned for a call of a
+    tool, whose code can be the cause, and for a step that has no method to change.
+    """
+    sent = _candidates(fault, case, tools)[-1]
+    if sent.tool or sent.place < 0 or not sent.method:
+        return []
+    revision = _revision_at(case, sent.place)
+    found: list[Case] = []
+    for method in (dialect_of(revision).ping, _UNKNOWN_METHOD):
+        step = _with_method(case[sent.place], method)
+        if step is None or step == case[sent.place]:
+            continue
+        if _scope(sent.method) == _scope(method):
+            continue
+        other = _sent_by(step, revision, tools)
+        if other is not None and other.shape == sent.shape:
+            found.append([*case[: sent.place], step, *case[sent.place + 1 :]])
+    return found
+
+
+def _family(fault: TargetFault) -> str:
+    if fault.kind != "row":
+        return fault.row if fault.row in ROWS and fault.kind == "crash" else fault.kind
+    return row_family(_SAME_FAMILY.get(fault.row, fault.row))
+
+
+def _cause(fault: TargetFault, sent: _Sent) -> Cause:
+    shape = sent.shape
+    if fault.kind == "crash":
+        # Only whether the message was malformed: what the server reads first decides what is wrong.
+        kind = shape.replace(":", " ").split()[0]
+        shape = f"{_end(fault.detail)} after {'malformed ' if ':' in shape else ''}{kind}"
+    if fault.detail.endswith(_CANCELLED):
+        shape += ", after a cancelled call"
+    return Cause(_family(fault), shape, sent.tool or _scope(sent.method or fault.method))
+
+
+def _end(detail: str) -> str:
+    """Return how a process ended, from a crash's detail: an exit status, or another word."""
+    try:
+        status = int(detail)
+    except ValueError:
+        return detail or "end"
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _scope(method: str) -> str:
+    if method in _KNOWN_METHODS:
+        return method
+    return UNKNOWN if method and method != "bytes" else ANY
+
+
+def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
+    """Return what can have shown the fault, the most likely one last; at least one."""
+    sent = list(_sent_in(case, tools))
+    own = [each for each in sent if each.method and each.method == fault.method]
+    if own:
+        return own
+    is_of_clients = bool(case) and case[0][0] == "serve"
+    if fault.method in _OF_CLIENTS and not is_of_clients:
+        return [_Sent("request", fault.method)]  # the player's own: after each case it sends a ping
+    others = [each for each in sent if not each.shape.startswith("opening")]
+    return others or sent or [_Sent("conversation")]
+
+
+def _sent_in(case: Case, tools: Collection[str]) -> Iterator[_Sent]:
+    revision, is_cancelled = "", False
+    for place, step in enumerate(case):
+        if step[0] == "open" and len(step) > 1:
+            revision = str(step[1])
+        if not (is_cancelled and step == AFTER_CANCEL):
+            found = _sent_by(step, revision, tools)
+            if found is not None:
+                yield _Sent(found.shape, found.method, found.tool, place)
+        is_cancelled = step[0] == "cancel"
+
+
+def _revision_at(case: Case, place: int) -> str:
+    opened = [step[1] for step in case[:place] if step[0] == "open" and len(step) > 1]
+    return str(opened[-1]) if opened else ""
+
+
+def _sent_by(step: Step, revision: str, tools: Collection[str]) -> _Sent | None:
+    """Return what a step sends in a revision, None if it sends nothing."""
+    name, words = step[0], step[1:]
+    match name:
+        case "open":
+            how = str(words[1]) if len(words) > 1 and words[1] != "whole" else ""
+            method = "initialize" if dialect_of(revision).stateful else "server/discover"
+            return _Sent(f"opening {how}".strip(), method)
+        case "request":
+            return _request(revision, tools, *words)
+        case "burst":
+            found = _request(revision, tools, *words[1:])
+            return _Sent(f"burst of {found.shape}", found.method, found.tool)
+        case "head":
+            found = _request(revision, tools, *words[1:])
+            return _Sent(f"request header:{words[0]}", found.method, found.tool)
+        case "call":
+            more = sorted(map(str, words[2])) if len(words) > 2 else []
+            tool = str(words[0])
+            return _Sent(" ".join(["request", *more]), _CALL, tool if tool in tools else "")
+        case "notify":
+            params = words[1] if len(words) > 1 else "absent"
+            message = {"jsonrpc": "2.0", "method": words[0], "params": params}
+            if params == "absent":
+                del message["params"]
+            return _Sent(message_outline(revision, message), str(words[0]))
+        case "cancel":
+            wrong = " params/requestId:unknown" if words[0] < 0 else ""
+            return _Sent(f"notification{wrong}", "notifications/cancelled")
+        case "progress":
+            return _Sent("notification", "notifications/progress")
+        case "respond":
+            return _Sent("response" if words[1] == "right" else f"response:{words[1]}")
+        case "page":
+            wrong = " params/cursor:unknown" if words[1] in ("stale", "invented") else ""
+            return _Sent(f"request{wrong}", str(words[0]))
+        case "retry":
+            return _Sent("retry" if words[1] == "right" else f"retry:{words[1]}")
+        case "listen":
+            method = "subscriptions/listen"
+            message = {"jsonrpc": "2.0", "id": 1, "method": method}
+            message["params"] = _whole_params({"notifications": words[0]}, revision)
+            return _Sent(message_outline(revision, message), method)
+        case "task":
+            if words[1] == "follow":
+                return _Sent("request", "tasks/get")
+            if words[1] == "unknown":
+                return _Sent("request params/taskId:unknown", "tasks/get")
+            return _Sent("request", f"tasks/{words[1]}")
+        case "mutate" | "damage":
+            return _bytes(words[0], revision, tools)
+        case "wait" | "reconnect" | "release" | "serve":
+            return None
+        case _:  # of HTTP, of `--stress` and of cases for clients: their first words are fixed
+            return _Sent(" ".join([name, *(each for each in words[:1] if isinstance(each, str))]))
+
+
+def _request(
+    revision: str,
+    tools: Collection[str],
+    method: Any,
+    params: Any = "absent",
+    id: str = "int",
+    meta: str = "whole",
+) -> _Sent:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method}
+    if params != "absent":
+        message["params"] = _whole_params(params, revision)
+    shape = message_outline(revision, message)
+    if shape == "request" and not dialect_of(revision).stateful and meta in _META_DEFECTS:
+        shape = f"request {_META_DEFECTS[meta]}"
+    return _Sent(shape, str(method), _tool_of(message, tools))
+
+
+def _whole_params(params: Any, revision: str) -> Any:
+    """Return params with the `_meta` that the player adds to a request."""
+    if not isinstance(params, dict) or dialect_of(revision).stateful:
+        return params
+    given = params.get("_meta", {})
+    if not isinstance(given, dict):
+        return params
+    meta = {META + "protocolVersion": revision, META + "clientCapabilities": {}}
+    return {**params, "_meta": {**given, **meta}}
+
+
+def _bytes(data: str | bytes, revision: str, tools: Collection[str]) -> _Sent:
+    """Return what bytes are: a message, other JSON, or neither."""
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    try:
+        message = json.loads(raw.decode())
+    except (ValueError, RecursionError):
+        return _Sent("bytes")
+    method = message.get("method", "") if isinstance(message, dict) else ""
+    shape = message_outline(revision, message)
+    if shape == "request" and read_plain_request(raw.strip(b"\n")) is None:
+        shape = "bytes"  # some servers read another message
+    tool = _tool_of(message, tools) if isinstance(message, dict) else ""
+    return _Sent(shape, method if isinstance(method, str) else "", tool)
+
+
+def _tool_of(message: dict[str, Any], tools: Collection[str]) -> str:
+    params = message.get("params")
+    if message.get("method") != _CALL or not isinstance(params, dict):
+        return ""
+    name = params.get("name")
+    return name if isinstance(name, str) and name in tools else ""
+
+
+def _with_method(step: Step, method: str) -> Step | None:
+    """Return a step that sends the same message with another method, None if there is none."""
+    match step[0]:
+        case "request" | "notify":
+            return (step[0], method, *step[2:])
+        case "burst" | "head":
+            return (*step[:2], method, *step[3:])
+        case "mutate":
+            try:
+                message = json.loads(step[1])
+            except (ValueError, RecursionError):
+                return None
+            if not isinstance(message, dict):
+                return None
+            text = json.dumps({**message, "method": method}, separators=(",", ":"))
+            return ("mutate", text)
+        case _:
+            return None

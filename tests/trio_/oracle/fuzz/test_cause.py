@@ -1,0 +1,225 @@
+"""The cause of a fault: the same in another seed's case, and another one for another fault."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_trio.oracle.fuzz._cause import ANY, Cause, cases_elsewhere, cause_of, shows
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
+from tests.levels import fewer_examples
+
+from .memory_target import NEW, OLD
+
+if TYPE_CHECKING:
+    from mcp_trio.oracle.fuzz._case import Case, Step
+
+OPEN: Step = ("open", OLD, "whole", "all")
+OPEN_NEW: Step = ("open", NEW, "whole", "all")
+TOOLS = ["search"]
+
+
+def row(row: str, method: str = "tools/list", **members: Any) -> TargetFault:
+    return TargetFault(kind="row", row=row, method=method, **members)
+
+
+def crash(detail: str = "1", method: str = "tools/list", row: str = "crash") -> TargetFault:
+    return TargetFault(kind="crash", row=row, detail=detail, method=method)
+
+
+def text(method: str, **members: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, **members})
+
+
+@pytest.mark.parametrize(
+    ("fault", "steps", "expected"),
+    [
+        # Values aren't in it; types are.
+        (row("RPC-17"), [("request", "tools/list", 82, "int")],
+         Cause("RPC-17", "request params:number", "tools/list")),
+        (row("RPC-17"), [("request", "tools/list", "x", "text")],
+         Cause("RPC-17", "request params:string", "tools/list")),
+        (row("RPC-17"), [("mutate", text("tools/list", params="y"))],
+         Cause("RPC-17", "request params:string", "tools/list")),
+        (row("RPC-17"), [("damage", text("tools/list", params="y").encode())],
+         Cause("RPC-17", "request params:string", "tools/list")),
+        (row("RPC-35"), [("request", "tools/list", {"cursor": 5}, "int")],
+         Cause("RPC-35", "request params/cursor:number", "tools/list")),
+        (row("RPC-35"), [("burst", 3, "tools/list", {})],
+         Cause("RPC-35", "burst of request", "tools/list")),
+        # A call has its tool's name, unless the server doesn't list it.
+        (row("RPC-35", "tools/call"), [("call", "search", {"a": 1}, ("progress",))],
+         Cause("RPC-35", "request progress", "search")),
+        (row("RPC-35", "tools/call"), [("call", "other", {}, ())],
+         Cause("RPC-35", "request", "tools/call")),
+        (row("RPC-35", "tools/call"), [("request", "tools/call", {"name": "search"}, "int")],
+         Cause("RPC-35", "request", "search")),
+        (row("RPC-17", "tools/call"), [("request", "tools/call", [], "int")],
+         Cause("RPC-17", "request params:array", "tools/call")),
+        # Methods that no revision has are drawn: they are one scope.
+        (row("RPC-35", "tools/List"), [("request", "tools/List", {}, "int")],
+         Cause("RPC-35", "request", "unknown method")),
+        (row("RPC-14", "a" * 99), [("notify", "a" * 99, {})],
+         Cause("RPC-14", "notification", "unknown method")),
+        # The step that sends the fault's method, not the last one.
+        (row("RPC-7"), [("request", "tools/list", {}, "int"), ("request", "ping", {}, "int")],
+         Cause("RPC-7", "request", "tools/list")),
+        (row("CXL-6"), [("request", "tools/list", {}, "int"), ("cancel", 0),
+                        ("request", "tools/list", {}, "int")],
+         Cause("CXL-6", "request", "tools/list")),
+        # The player's own ping, after the case.
+        (row("PING-2", "ping"), [("notify", "notifications/acme", "absent")],
+         Cause("PING-2", "request", "ping")),
+        # What the server sends by itself shows what it was sent before.
+        (row("LOG-2", "notifications/message"), [("call", "search", {}, ())],
+         Cause("LOG-2", "request", "search")),
+        # Two rows of one requirement.
+        (row("RPC-9", "ping"), [("request", "ping", {}, "int")],
+         Cause("result-or-error", "request", "ping")),
+        (row("RPC-10", "ping"), [("request", "ping", {}, "int")],
+         Cause("result-or-error", "request", "ping")),
+        (row("RPC-8", "x/y"), [("notify", "x/y", {})],
+         Cause("RPC-14", "notification", "unknown method")),
+        # The end of a process: how, and after what kind of message.
+        (crash(), [("request", "tools/list", {}, "int")],
+         Cause("crash", "exit status 1 after request", "tools/list")),
+        (crash("-6"), [("request", "tools/list", 5, "int")],
+         Cause("crash", "signal 6 after malformed request", "tools/list")),
+        (crash("closed", "bytes"), [("mutate", "[]")],
+         Cause("crash", "closed after malformed message", ANY)),
+        (crash("1", "bytes", "STDIO-6"), [("damage", b"\xff")],
+         Cause("STDIO-6", "exit status 1 after bytes", ANY)),
+        (crash("1", ""), [], Cause("crash", "exit status 1 after opening", "initialize")),
+        (TargetFault(kind="hang", row="RPC-35", detail="hang", method="ping"),
+         [("half",)], Cause("hang", "request", "ping")),
+        (row("RPC-35", detail="cancelled"), [("request", "tools/list", {}, "int")],
+         Cause("RPC-35", "request, after a cancelled call", "tools/list")),
+        (row("PAGE-6"), [("page", "tools/list", "invented")],
+         Cause("PAGE-6", "request params/cursor:unknown", "tools/list")),
+        (row("HTTP-1"), [("head", "origin", "tools/list", {})],
+         Cause("HTTP-1", "request header:origin", "tools/list")),
+        (row("SHL-11", ""), [("get", "stream")], Cause("SHL-11", "get stream", ANY)),
+    ],
+)  # fmt: skip
+def test_cause_is_made_of_the_smallest_case(
+    fault: TargetFault, steps: list[Step], expected: Cause
+) -> None:
+    assert cause_of(fault, [OPEN, *steps], TOOLS) == expected
+    assert shows(expected, fault, [OPEN, *steps], TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("opening", "expected"),
+    [("half", "opening half"), ("whole", "opening"), ("late", "opening late")],
+)
+def test_cause_of_a_fault_in_the_handshake_names_the_handshake(opening: str, expected: str) -> None:
+    fault = row("LIFE-3", "initialize")
+    found = cause_of(fault, [("open", OLD, opening, "all")])
+    assert found == Cause("LIFE-3", expected, "initialize")
+
+
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        ("whole", "request"),
+        ("absent", "request params/_meta:absent"),
+        ("old", "request params/_meta/protocolVersion:string"),
+        ("bare", "request params/_meta/clientCapabilities:absent"),
+    ],
+)
+def test_cause_without_a_handshake_names_what_the_meta_lacks(meta: str, expected: str) -> None:
+    case: Case = [OPEN_NEW, ("request", "tools/list", {}, "int", meta)]
+    assert cause_of(row("META-8"), case) == Cause("META-8", expected, "tools/list")
+
+
+def test_cause_of_a_client_is_what_its_server_has_done() -> None:
+    """The method is that of the client's message; the number of a variant is a value."""
+    case: Case = [("serve", (OLD,), ("a",)), ("push", "progress", 1, 4), ("answer", "late", 2, 7)]
+    fault = row("RPC-7", "tools/call")
+    assert cause_of(fault, case) == Cause("RPC-7", "answer late", "tools/call")
+    assert cause_of(row("hang", ""), case) == Cause("hang", "answer late", ANY)
+    other: Case = [("serve", (OLD,), ()), ("answer", "late", 0, 3), ("push", "ping", 1, 1)]
+    assert shows(cause_of(fault, case), fault, other)
+
+
+# -- In another case -------------------------------------------------------------------------------
+
+STRING = Cause("RPC-17", "request params:string", "tools/list")
+
+
+@pytest.mark.parametrize(
+    ("cause", "steps", "expected"),
+    [
+        (STRING, [("request", "tools/list", "other", "text")], True),
+        (STRING, [("request", "ping", {}, "int"), ("request", "tools/list", "z", "int"), ("wait",)],
+         True),
+        (STRING, [("request", "tools/list", 5, "int")], False),
+        (STRING, [("request", "tools/list", {}, "int")], False),
+        # Another method has the shape, and the fault is in this one.
+        (STRING, [("request", "ping", "x", "int"), ("request", "tools/list", {}, "int")], False),
+        (Cause("RPC-17", "request params:string", ANY), [("request", "tools/list", "x", "int")],
+         True),
+        (Cause("RPC-35", "request params:string", "tools/list"),
+         [("request", "tools/list", "x", "int")], False),
+    ],
+)  # fmt: skip
+def test_known_cause_explains_a_fault_of_a_case_only_with_its_message(
+    cause: Cause, steps: list[Step], expected: bool
+) -> None:
+    assert shows(cause, row("RPC-17"), [OPEN, *steps], TOOLS) is expected
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (("request", "tools/list", "x", "int"),
+         [("request", "ping", "x", "int"), ("request", "acme/none", "x", "int")]),
+        (("request", "ping", "x", "int"), [("request", "acme/none", "x", "int")]),
+        (("request", "tools/List", "x", "int"), [("request", "ping", "x", "int")]),
+        (("request", "tools/call", "x", "int"),
+         [("request", "ping", "x", "int"), ("request", "acme/none", "x", "int")]),
+        # The shape isn't the same elsewhere: only a list has a cursor.
+        (("request", "tools/list", {"cursor": 5}, "int"), []),
+        (("call", "search", {}, ()), []),
+        (("request", "tools/call", {"name": "search"}, "int"), []),
+        (("page", "tools/list", "invented"), []),
+        (("damage", b"\xff"), []),
+        (("notify", "notifications/acme", []), [("notify", "ping", [])]),
+    ],
+)  # fmt: skip
+def test_message_is_sent_elsewhere_with_the_same_shape(step: Step, expected: list[Step]) -> None:
+    fault = row("RPC-17", str(step[1]) if isinstance(step[1], str) else "bytes")
+    case: Case = [OPEN, step, ("wait",)]
+    assert cases_elsewhere(fault, case, TOOLS) == [[OPEN, each, ("wait",)] for each in expected]
+
+
+def test_mutated_message_is_sent_elsewhere_with_another_method() -> None:
+    case: Case = [OPEN, ("mutate", text("tools/list", params="x"))]
+    first, second = cases_elsewhere(row("RPC-17"), case)
+    assert [json.loads(each[1][1])["method"] for each in (first, second)] == ["ping", "acme/none"]
+
+
+def test_elsewhere_without_a_handshake_is_the_probe_of_that_revision() -> None:
+    first, _ = cases_elsewhere(row("RPC-17"), [OPEN_NEW, ("request", "tools/list", [], "int")])
+    assert first[1] == ("request", "server/discover", [], "int")
+
+
+@fewer_examples(10)
+@given(st.data())
+def test_cause_of_any_drawn_case_shows_itself_and_no_value(data: st.DataObject) -> None:
+    """Whatever is drawn has a cause, which `shows` finds in the same case."""
+    tools = [{"name": "search", "inputSchema": {"type": "object"}}]
+    choices = CaseChoices(Offers(revisions=[NEW, OLD], tools=tools), TOOLS, http=True, stress=True)
+    case = data.draw(cases(choices))
+    for fault in (row("RPC-7", "tools/list"), row("RPC-7", ""), crash(method="bytes")):
+        found = cause_of(fault, case, TOOLS)
+        assert shows(found, fault, case, TOOLS)
+        assert len(str(found)) < 200
+        for other in cases_elsewhere(fault, case, TOOLS):
+            assert cause_of(fault, other, TOOLS).family == found.family
