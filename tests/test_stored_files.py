@@ -131,8 +131,11 @@ def test_stored_report_of_check_is_a_baseline(capsys: pytest.CaptureFixture[str]
 
 def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
-    from mcp_trio.oracle.fuzz._report import read_cases, read_known
+    from mcp_trio.oracle.fuzz._baseline import read_baseline
+    from mcp_trio.oracle.fuzz._report import read_cases
 
-    assert read_known((STORED / "fuzz.json").read_text("utf-8"))
+    first = read_baseline((STORED / "fuzz.json").read_bytes())
+    assert first.form == 1
+    assert first.methods
     shutil.copy(STORED / "fuzz.json", tmp_path / "report.json")
     assert [case[0][0] for case in read_cases(tmp_path)] == ["open", "open", "open"]

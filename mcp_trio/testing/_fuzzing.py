@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import trio
 
     from mcp_core.registry import Server
+    from mcp_trio.oracle.fuzz._baseline import Baseline
+    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
 
@@ -57,6 +60,8 @@ async def fuzz_server(
     seed: int = 0,
     allow: Iterable[str] = (),
     response_timeout: float = 2.0,
+    baseline: str | os.PathLike[str] | None = None,
+    ignore: Iterable[str] = (),
     **options: Any,
 ) -> None:
     """Play drawn conversations with a server, as `mcp-trio fuzz` does.
@@ -69,22 +74,40 @@ async def fuzz_server(
         seed: of the cases. The same seed draws the same cases.
         allow: tools that are called beside those whose hints say that they change nothing.
         response_timeout: seconds for a response.
+        baseline: a `report.json` of an earlier run of the command or of this function, whose
+            findings are left out.
+        ignore: rows whose findings are left out, each as `ROW`, `ROW:METHOD` or `ROW:TOOL`.
         options: `env`, `inherit_env`, `cwd` for a command, `headers` for a URL, as of
             `mcp_trio.connect`.
+
+    It warns (`UserWarning`) of a baseline of another server, and of an ignored row without any
+    finding.
 
     Raises:
         ConnectFailed: there is no conversation with the server.
         FuzzFindings: the server breaks rules.
         NothingJudged: no case was played, such as for too small `seconds`.
+        OSError: the baseline cannot be read.
         TypeError: `target` is a `Server`.
-        ValueError: the server has no tool of a name in `allow`, or is on another machine.
+        ValueError: the server has no tool of a name in `allow`, or is on another machine; the
+            baseline isn't a whole report of the fuzzer; or there is no such row to ignore.
     """
+    from mcp_trio.oracle.fuzz._baseline import parse_ignored_row
     from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._report import report_document, write_findings
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 
+    if isinstance(ignore, str):
+        raise TypeError("ignore is a list of rows, not one text")
+    limits = CampaignOptions(
+        seconds=seconds,
+        cases=cases,
+        response_timeout=response_timeout,
+        baseline=_read_baseline(baseline),  # before the directory is removed, which it can be in
+        ignored=tuple(map(parse_ignored_row, ignore)),
+    )
     shutil.rmtree(directory, ignore_errors=True)  # of an earlier run
     echo = Echo()
     await echo.begin()
@@ -92,10 +115,10 @@ async def fuzz_server(
         fuzzed = _target(target, nursery, options)
         offers = await probe(fuzzed)
         choices = CaseChoices(offers, _tools(offers, set(allow)), http=fuzzed.kind == "http")
-        limits = CampaignOptions(seconds=seconds, cases=cases, response_timeout=response_timeout)
         source = CaseSource(choices, seed)
         campaign = Campaign(fuzzed, source, choices, limits, echo=echo)
         await campaign.run()
+    _warn_of_accepted(campaign, limits, offers.name)
     failures = [each for each in campaign.findings if each.is_failure]
     if failures:
         campaign.findings[:] = failures
@@ -107,6 +130,33 @@ async def fuzz_server(
         raise ConnectFailed(f"the conversation with the server ended: {'; '.join(campaign.notes)}")
     if campaign.unjudged:
         raise NothingJudged(f"nothing was judged: {campaign.unjudged}")
+
+
+def _read_baseline(path: str | os.PathLike[str] | None) -> Baseline:
+    """Return the findings of an earlier report.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it isn't a whole report of the fuzzer.
+    """
+    from mcp_trio.oracle.fuzz._baseline import NO_BASELINE, read_baseline
+
+    if path is None:
+        return NO_BASELINE
+    try:
+        return read_baseline(Path(path).read_bytes())
+    except ValueError as exc:
+        raise ValueError(f"the baseline {os.fspath(path)}: {exc}") from exc
+
+
+def _warn_of_accepted(campaign: Campaign, limits: CampaignOptions, name: str) -> None:
+    """Warn of what the user has accepted in vain."""
+    difference = limits.baseline.find_difference(campaign.side, name)
+    if difference:
+        warnings.warn(f"the baseline: {difference}", stacklevel=3)
+    for entry, count in campaign.found.ignored.items():
+        if not count:
+            warnings.warn(f"no finding is ignored by {entry}", stacklevel=3)
 
 
 def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -195,6 +196,19 @@ def test_plugin_fuzz_bad_server_fails_with_rule_and_trace(tmp_path: Path) -> Non
     assert not list(place.glob("*.py"))
 
 
+def test_plugin_fuzz_leaves_out_what_the_user_has_accepted(tmp_path: Path) -> None:
+    """The server has other faults, too: only the accepted row isn't among them."""
+    known = tmp_path / "known.json"
+    report = {"version": 2, "seed": 1, "server": "echo 2", "findings": []}
+    known.write_text(json.dumps(report))
+    limits = f"cases=4, response_timeout=0.5, ignore=['RPC-7'], baseline={str(known)!r}"
+    target = f"--mcp-target={sys.executable} server.py twice"
+    status, shown = run(tmp_path, target, tests=FUZZ.replace("LIMITS", limits))
+    assert status == 1, shown
+    assert "the fuzzer has found" in shown
+    assert "RPC-7" not in shown.replace(limits, "")
+
+
 def test_plugin_fuzz_good_server_passes(tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(GOOD_SERVER)
     status, shown = run(
@@ -216,6 +230,10 @@ def test_plugin_fuzz_good_server_passes(tmp_path: Path) -> None:
             "no tool named nope",
         ),
         ([sys.executable, "-c", "print(1)"], {}, ConnectFailed, "no conversation"),
+        ("http://127.0.0.1:1", {"baseline": "none.json"}, FileNotFoundError, "none.json"),
+        ("http://127.0.0.1:1", {"baseline": __file__}, ValueError, "plugin.py: it is not JSON"),
+        ("http://127.0.0.1:1", {"ignore": ["RPC-999"]}, ValueError, "there is no row RPC-999"),
+        ("http://127.0.0.1:1", {"ignore": "RPC-7"}, TypeError, "a list of rows"),
     ],
 )
 async def test_fuzz_server_of_wrong_arguments_raises(

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mcp_trio.cli.configured._launch import ConfiguredLaunch
+    from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
@@ -69,6 +70,7 @@ DEFAULT_RATE: Final = 20.0  # requests a second to another machine
 STOP_TIME: Final = 10.0
 _LINE_INTERVAL: Final = 10.0  # seconds between two lines of progress without a terminal
 _MAX_NAMES: Final = 20
+_MAX_FILE: Final = 64 * 1024 * 1024  # bytes of a baseline; a finding has some KiB
 _NO_TOOLS: Final = "0 of {} tools were allowed: --allow-tool NAME or --allow-all"
 
 _USAGE: Final = """\
@@ -120,6 +122,8 @@ class FuzzOptions:
     rate: float | None = None
     junit: Path | None = None
     baseline: Path | None = None
+    ignored: tuple[str, ...] = ()
+    ignore_file: Path | None = None
     allow_remote: bool = False
     as_json: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
@@ -277,6 +281,19 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="leave out the findings of REPORT, a report.json of an earlier run",
     )
+    add(
+        "--ignore-row",
+        metavar="ROW[:METHOD]",
+        action="append",
+        default=[],
+        help="leave out a row's findings, all or those of a METHOD or a tool (may be repeated)",
+    )
+    add(
+        "--ignore-file",
+        metavar="FILE",
+        type=Path,
+        help="leave out the rows in FILE: one ROW[:METHOD] a line, and then the reason",
+    )
     add("--json", action="store_true", help="print one JSON document")
     add_recording_options(parser)
     add_process_options(parser)
@@ -299,6 +316,8 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
         response_timeout=found.response_timeout,
         junit=found.junit,
         baseline=found.baseline,
+        ignored=tuple(found.ignore_row),
+        ignore_file=found.ignore_file,
         as_json=found.json,
         test_arguments=_test_arguments(found),
         **more,
@@ -420,6 +439,7 @@ async def _run_campaign(
             if options.requires_tools and not tools:
                 raise _no_tools(fuzzed, len(offers.tools), options)
             _show_target(stderr, offers, tools, options)
+            show_accepted(stderr, limits, Campaign.side, offers.name)
             echo = Echo()
             await echo.begin()
             choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", stress=options.stress)
@@ -507,7 +527,7 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
     """Return how long a run goes on, and which findings it leaves out.
 
     Raises:
-        CliError: the baseline cannot be read.
+        CliError: the baseline or the ignored rows cannot be read.
     """
     from mcp_trio.oracle.fuzz._campaign import CampaignOptions
 
@@ -517,7 +537,8 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
         response_timeout=options.response_timeout,
         shrinks=options.shrinks,
         keep_going=options.keep_going,
-        known=_read_baseline(options.baseline),
+        baseline=_read_baseline(options.baseline),
+        ignored=_read_ignored(options),
     )
 
 
@@ -560,22 +581,70 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
             campaign.failure = exc
 
 
-def _read_baseline(path: Path | None) -> frozenset[tuple[str, str]]:
+def _read_baseline(path: Path | None) -> Baseline:
     """Return the findings of an earlier report.
 
     Raises:
         CliError: it cannot be read.
     """
-    from mcp_trio.oracle.fuzz._report import read_known
+    from mcp_trio.oracle.fuzz._baseline import NO_BASELINE, read_baseline
 
     if path is None:
-        return frozenset()
+        return NO_BASELINE
     try:
-        return read_known(path.read_text("utf-8"))
+        return read_baseline(_read(path))
+    except ValueError as exc:
+        raise CliError(f"--baseline {path}: {exc}", MISUSE) from exc
+
+
+def _read_ignored(options: FuzzOptions) -> tuple[IgnoredRow, ...]:
+    """Return the rows to ignore: the line's, then the file's.
+
+    Raises:
+        CliError: one of them isn't a row, or the file cannot be read.
+    """
+    from mcp_trio.oracle.fuzz._baseline import parse_ignored_row, read_ignored_rows
+
+    try:
+        found = [parse_ignored_row(each) for each in options.ignored]
+    except ValueError as exc:
+        raise CliError(f"--ignore-row: {exc}", MISUSE) from exc
+    if options.ignore_file is None:
+        return tuple(found)
+    try:
+        return (*found, *read_ignored_rows(_read(options.ignore_file).decode()))
+    except ValueError as exc:  # also of other bytes than UTF-8
+        raise CliError(f"--ignore-file {options.ignore_file}: {exc}", MISUSE) from exc
+
+
+def _read(path: Path) -> bytes:
+    """Return a file's bytes. It may be a pipe, such as `<(git show main:known.json)`.
+
+    Raises:
+        CliError: it cannot be read, or is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE + 1)
     except OSError as exc:
         raise CliError(f"{path}: {exc.strerror}", MISUSE) from exc
-    except ValueError as exc:
-        raise CliError(f"{path}: {exc}", MISUSE) from exc
+    if len(data) > _MAX_FILE:
+        raise CliError(f"{path} is larger than {_MAX_FILE >> 20} MiB", MISUSE)
+    return data
+
+
+def show_accepted(stderr: Screen, limits: CampaignOptions, side: str, name: str) -> None:
+    """Say what is odd about a baseline for this target."""
+    baseline = limits.baseline
+    if baseline.form == 1:
+        stderr.write_line(
+            ("note: ", "yellow"),
+            "the baseline is of version 1, and leaves out each row and method that it names; the"
+            " report of this run is of version 2, and keeps them",
+        )
+    difference = baseline.find_difference(side, name)
+    if difference:
+        stderr.write_line(("warning: ", "yellow"), f"the baseline: {escape_text(difference)}")
 
 
 def status_of(campaign: Campaign, options: FuzzOptions) -> int:
@@ -676,6 +745,8 @@ class Display:
         smaller = ""
         if len(finding.case) < finding.steps_before:
             smaller = f", {finding.steps_before} steps -> {len(finding.case)}"
+        if finding.cause is not None and finding.cause == finding.cause.anywhere:
+            smaller += ", with any method"
         self._stdout.write_line(
             (f"{finding.number:>2}  ", ""),
             (f"{fault.level} {fault.row}", style),
@@ -724,6 +795,13 @@ def _show_summary(
             f"unconfirmed: {escape_text(name)}{times}: seen in a case, and in no further play of"
             f" it: {campaign.missing[name]}"
         )
+    for entry, count in campaign.found.ignored.items():
+        if not count:
+            text = (
+                f"no finding is ignored by {escape_text(str(entry))}: remove it, unless other seeds"
+                " need it"
+            )
+            stderr.write_line(("note: ", "yellow"), text)
     if campaign.repaired:
         stdout.write_line(f"cases of the last run that show no fault any more: {campaign.repaired}")
     judged = campaign.rows_seen()
@@ -731,6 +809,7 @@ def _show_summary(
     advice = sum(not each.is_failure for each in campaign.findings)
     seen = len(campaign.unconfirmed)
     unconfirmed = f", {seen} unconfirmed" if seen else ""
+    unconfirmed += _accepted_text(campaign)
     stdout.write_line(
         f"{campaign.cases:,} cases in {campaign.seconds:.0f} s, {campaign.messages:,} messages:"
         f" {count - advice} findings, {advice} to look at{unconfirmed}; {judged} rows judged; seed"
@@ -740,3 +819,13 @@ def _show_summary(
         stdout.write_line(f"in {options.output}: {', '.join(names)}")
     if campaign.unjudged:
         stderr.write_message(f"mcp-trio: nothing was judged: {campaign.unjudged}")
+
+
+def _accepted_text(campaign: Campaign) -> str:
+    """Return how many causes of the baseline were seen, and how many ignored rows."""
+    found = campaign.found
+    known = sum(map(bool, (*found.known.values(), *found.known_methods.values())))
+    ignored = sum(map(bool, found.ignored.values()))
+    return "".join(
+        f", {count} {word}" for count, word in ((known, "known"), (ignored, "ignored")) if count
+    )

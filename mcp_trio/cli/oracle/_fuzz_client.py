@@ -131,6 +131,7 @@ async def _run_campaign(
                 f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
                 f" {offers.requests + 1} requests; seed {options.seed}"
             )
+            servers.show_accepted(stderr, limits, ClientCampaign.side, offers.name)
             echo = Echo()
             await echo.begin()
             choices = ScriptChoices(offers, http=target.way == "http")

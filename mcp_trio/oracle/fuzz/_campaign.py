@@ -19,6 +19,7 @@ from msgspec import Struct
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._baseline import NO_BASELINE
 from ._call_guard import CallGuard
 from ._examination import MAX_HISTORY, Examiner, joined
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding
@@ -28,6 +29,7 @@ from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ._baseline import Baseline, IgnoredRow
     from ._case import Case, Outcome
     from ._echo import Echo
     from ._play import TargetLike
@@ -58,7 +60,8 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
         response_timeout: seconds for a response.
         shrinks: whether findings are shrunk.
         keep_going: whether the run goes on after the first finding.
-        known: the row and method of each finding that is left out.
+        baseline: an earlier report, whose findings are left out.
+        ignored: the rows that are left out.
     """
 
     seconds: float | None = 60.0
@@ -66,7 +69,8 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
     response_timeout: float = 2.0
     shrinks: bool = True
     keep_going: bool = True
-    known: frozenset[tuple[str, str]] = frozenset()
+    baseline: Baseline = NO_BASELINE
+    ignored: tuple[IgnoredRow, ...] = ()
 
 
 class SourceLike(Protocol):
@@ -137,7 +141,7 @@ class Campaign:
         self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
         self._histories: dict[int, deque[Case]] = {}
         self._memory: dict[int, int] = {}
-        self._found = Findings(options.known)
+        self._found = Findings(options.baseline, options.ignored, self._known_tools())
         self._examiner = self._new_examiner()
         self._failed_starts = 0
         self._began = time.monotonic()
@@ -155,6 +159,7 @@ class Campaign:
             self._new_player,
             response_timeout=self._options.response_timeout,
             shrinks=self._options.shrinks,
+            tools=self._known_tools(),
         )
 
     def _known_tools(self) -> set[str]:
@@ -342,7 +347,7 @@ class Campaign:
 
         Its session has played `earlier` cases, of which `before` are remembered.
         """
-        if not self._found.wants(fault):
+        if not self._found.wants(fault, case):
             return
         may_be_away = self.target.kind == "http" and fault.row in _SILENT
         if may_be_away and not await self._recovers():
@@ -353,7 +358,7 @@ class Campaign:
             )
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
-        former = self._found.find(fault)
+        former = self._found.find_flaky(fault)
         finding = await self._examiner.confirm(fault, case, before)
         if finding is None:
             if former is None:
@@ -363,6 +368,7 @@ class Campaign:
             return
         try:
             await self._examiner.shrink(finding)
+            finding.cause = await self._examiner.find_cause(finding)
         finally:  # it was confirmed, even if the run is cancelled now
             self._add_finding(finding, former)
 
@@ -438,6 +444,11 @@ class Campaign:
     def findings(self) -> list[FuzzFinding]:
         """The confirmed faults, in the order of their numbers."""
         return self._found.items
+
+    @property
+    def found(self) -> Findings:
+        """The findings, and how often what the user has accepted was seen."""
+        return self._found
 
     @property
     def activity(self) -> str:

@@ -3,8 +3,8 @@
 1. A cause has no value in it, no tool's argument and no text of the server: those change with the
    seed. It has the requirement, what was wrong with the message, and where it was sent.
 2. The requirement is its row's family, because a fault breaks another row in another revision.
-3. A cause is made from a fault and its smallest case. `shows` compares it with a fault of a case
-   that is as it was drawn, so that a fault that is known already isn't examined again.
+3. A fault and its smallest case have one cause. A case that is as it was drawn has several possible
+   ones: if a known one is among them, the fault isn't examined again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._case import Case, Step
     from ._session import TargetFault
 
-__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "cause_of", "shows"]
+__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "possible_causes"]
 
 ANY: Final = "*"
 UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
@@ -51,7 +51,7 @@ _META_DEFECTS: Final = {
 
 
 class Cause(Struct, frozen=True, order=True):
-    """What two findings have in common if they are one fault of the target.
+    """The cause of a fault, which two findings have in common if they are one fault of the target.
 
     Attributes:
         family: the requirement: a row's family, `crash` or `hang`.
@@ -65,13 +65,18 @@ class Cause(Struct, frozen=True, order=True):
     shape: str
     scope: str
 
+    @property
+    def anywhere(self) -> Cause:
+        """The same cause for any method."""
+        return Cause(self.family, self.shape, ANY)
+
     def __str__(self) -> str:
         where = "any method" if self.scope == ANY else self.scope
         return f"{self.family}, {self.shape}, {where}"
 
 
 class _Sent(Struct, frozen=True):
-    """What a step sends.
+    """A message or other data that a step sends.
 
     Attributes:
         shape: see `Cause.shape`.
@@ -86,27 +91,15 @@ class _Sent(Struct, frozen=True):
     place: int = -1
 
 
-def cause_of(
-    fault: TargetFault, case: Case, tools: Collection[str] = (), *, is_anywhere: bool = False
-) -> Cause:
-    """Return the cause of a fault.
+def possible_causes(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Cause]:
+    """Return the causes that a fault of `case` can have, the most likely one last; at least one.
 
     Args:
         fault: the fault.
-        case: the smallest case that shows it.
+        case: the case that shows it. If it is the smallest one, the last cause is the fault's.
         tools: the names of the tools that the server lists.
-        is_anywhere: one of `cases_elsewhere` shows it, too.
     """
-    found = _cause(fault, _candidates(fault, case, tools)[-1])
-    return Cause(found.family, found.shape, ANY) if is_anywhere else found
-
-
-def shows(cause: Cause, fault: TargetFault, case: Case, tools: Collection[str] = ()) -> bool:
-    """Return True if the cause explains a fault of `case`, which hasn't been made smaller."""
-    if cause.family != _family(fault):
-        return False
-    found = (_cause(fault, each) for each in _candidates(fault, case, tools))
-    return any(each.shape == cause.shape and cause.scope in (ANY, each.scope) for each in found)
+    return [_cause(fault, each) for each in _candidates(fault, case, tools)]
 
 
 def cases_elsewhere(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
@@ -194,7 +187,9 @@ def _revision_at(case: Case, place: int) -> str:
     return str(opened[-1]) if opened else ""
 
 
-def _sent_by(step: Step, revision: str, tools: Collection[str]) -> _Sent | None:
+def _sent_by(  # noqa: C901 - one case for each step
+    step: Step, revision: str, tools: Collection[str]
+) -> _Sent | None:
     """Return what a step sends in a revision, None if it sends nothing."""
     name, words = step[0], step[1:]
     match name:
@@ -215,11 +210,7 @@ def _sent_by(step: Step, revision: str, tools: Collection[str]) -> _Sent | None:
             tool = str(words[0])
             return _Sent(" ".join(["request", *more]), _CALL, tool if tool in tools else "")
         case "notify":
-            params = words[1] if len(words) > 1 else "absent"
-            message = {"jsonrpc": "2.0", "method": words[0], "params": params}
-            if params == "absent":
-                del message["params"]
-            return _Sent(message_outline(revision, message), str(words[0]))
+            return _notification(revision, *words)
         case "cancel":
             wrong = " params/requestId:unknown" if words[0] < 0 else ""
             return _Sent(f"notification{wrong}", "notifications/cancelled")
@@ -233,22 +224,24 @@ def _sent_by(step: Step, revision: str, tools: Collection[str]) -> _Sent | None:
         case "retry":
             return _Sent("retry" if words[1] == "right" else f"retry:{words[1]}")
         case "listen":
-            method = "subscriptions/listen"
-            message = {"jsonrpc": "2.0", "id": 1, "method": method}
-            message["params"] = _whole_params({"notifications": words[0]}, revision)
-            return _Sent(message_outline(revision, message), method)
+            return _request(revision, tools, "subscriptions/listen", {"notifications": words[0]})
         case "task":
-            if words[1] == "follow":
-                return _Sent("request", "tasks/get")
-            if words[1] == "unknown":
-                return _Sent("request params/taskId:unknown", "tasks/get")
-            return _Sent("request", f"tasks/{words[1]}")
+            wrong = " params/taskId:unknown" if words[1] == "unknown" else ""
+            method = "get" if words[1] in ("follow", "unknown") else words[1]
+            return _Sent(f"request{wrong}", f"tasks/{method}")
         case "mutate" | "damage":
             return _bytes(words[0], revision, tools)
         case "wait" | "reconnect" | "release" | "serve":
             return None
         case _:  # of HTTP, of `--stress` and of cases for clients: their first words are fixed
             return _Sent(" ".join([name, *(each for each in words[:1] if isinstance(each, str))]))
+
+
+def _notification(revision: str, method: Any, params: Any = "absent") -> _Sent:
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    if params == "absent":
+        del message["params"]
+    return _Sent(message_outline(revision, message), str(method))
 
 
 def _request(

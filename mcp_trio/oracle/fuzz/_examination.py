@@ -10,14 +10,16 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._case import AFTER_CANCEL
+from ._cause import cases_elsewhere, possible_causes
 from ._findings import FuzzFinding
 from ._play import PROBE_METHODS, play_case
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ._case import Case, Outcome, Step
+    from ._cause import Cause
     from ._play import TargetLike
     from ._session import TargetFault
     from ._steps import CaseChoices
@@ -57,6 +59,7 @@ class Examiner:
         new_player: makes a player for each play.
         response_timeout: seconds for a response.
         shrinks: whether cases are made smaller.
+        tools: the names of the tools that the server lists.
 
     Attributes:
         activity: what it does at the moment, or has done last.
@@ -70,6 +73,7 @@ class Examiner:
         *,
         response_timeout: float,
         shrinks: bool,
+        tools: Collection[str] = (),
     ) -> None:
         self.activity = ""
         self._target = target
@@ -77,6 +81,7 @@ class Examiner:
         self._new_player = new_player
         self._response_timeout = response_timeout
         self._shrinks = shrinks
+        self._tools = tools
         self._budget = ShrinkBudget()
 
     async def confirm(
@@ -188,6 +193,22 @@ class Examiner:
                 finding.take_play(last)
             if not smaller or (confirmed is not None and confirmed[0] == 1):
                 break
+
+    async def find_cause(self, finding: FuzzFinding) -> Cause:
+        """Return a finding's cause. Two plays at most show whether it is about the method.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        fault, case = finding.fault, finding.case
+        cause = possible_causes(fault, case, self._tools)[-1]
+        if not self._shrinks or not finding.is_solid:
+            return cause
+        for other in cases_elsewhere(fault, case, self._tools):
+            hits, _ = await self._confirm(other, fault, plays=1)
+            if hits:
+                return cause.anywhere
+        return cause
 
     async def _confirm_smaller(
         self, smaller: list[Case], finding: FuzzFinding

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from ._baseline import NO_BASELINE
 from ._case import avoided_name
+from ._cause import possible_causes
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from mcp_core.trace import TraceHeader, TraceLine
 
+    from ._baseline import Baseline, IgnoredRow
     from ._case import Case, Outcome
+    from ._cause import Cause
     from ._session import TargetFault
 
 __all__ = ["MAX_FINDINGS", "Findings", "FuzzFinding"]
 
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
+MAX_PER_METHOD: Final = 3  # faults of a row and method that are examined, one for each shape
 MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
 
 
@@ -31,7 +39,9 @@ class FuzzFinding(Struct, kw_only=True):
         hits, plays: how often the fault was seen when the case was played again.
         steps_before: the steps of the case that found it.
         shrink_plays: how many plays the shrinking took.
+        cause: what a later run finds again; None before the examination's end.
         methods: other methods that show a fault of the same row.
+        also: the causes of their faults, as far as a case shows them that wasn't made smaller.
         seen: how many cases have shown it.
         header, lines: the trace of one play.
     """
@@ -43,7 +53,9 @@ class FuzzFinding(Struct, kw_only=True):
     plays: int = 0
     steps_before: int = 0
     shrink_plays: int = 0
+    cause: Cause | None = None
     methods: list[str] = field(default_factory=list)
+    also: list[Cause] = field(default_factory=list)
     seen: int = 1
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
@@ -64,6 +76,11 @@ class FuzzFinding(Struct, kw_only=True):
         self.fault = found[0] if found else self.fault
         self.header, self.lines = outcome.header, outcome.lines
 
+    def add_method(self, method: str) -> None:
+        """Add a method that shows the same, once."""
+        if method not in (self.fault.method, *self.methods):
+            self.methods.append(method)
+
     @property
     def messages(self) -> int:
         """The trace's messages."""
@@ -77,62 +94,119 @@ class Findings:
     """The findings of a run.
 
     Args:
-        known: the row and method of each fault that is left out.
+        baseline: an earlier report, whose findings are left out.
+        ignored: the rows that are left out.
+        tools: the names of the tools that the server lists. It may grow during the run.
 
     Attributes:
         items: the findings, in the order of their numbers.
         avoided: names of the steps that have shown one; see `avoided_name`.
+        known: how often each cause of the baseline was seen.
+        known_methods: how often each row and method of a baseline of version 1 was seen.
+        ignored: how often each ignored row was seen, and the rows of its faults.
+        left_out: the rows of the faults that were left out.
     """
 
-    def __init__(self, known: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(
+        self,
+        baseline: Baseline = NO_BASELINE,
+        ignored: Sequence[IgnoredRow] = (),
+        tools: Collection[str] = (),
+    ) -> None:
         self.items: list[FuzzFinding] = []
         self.avoided: set[tuple[str, str]] = set()
-        self._known = known
+        self.known: Counter[Cause] = Counter(dict.fromkeys(sorted(baseline.causes), 0))
+        self.known_methods: Counter[tuple[str, str]] = Counter(
+            dict.fromkeys(sorted(baseline.methods), 0)
+        )
+        self.ignored: Counter[IgnoredRow] = Counter(dict.fromkeys(ignored, 0))
+        self.left_out: dict[str, str] = {}
+        self._tools = tools
+        self._examined: Counter[tuple[str, str, str]] = Counter()
 
-    def wants(self, fault: TargetFault) -> bool:
+    def wants(self, fault: TargetFault, case: Case) -> bool:
         """Return True if a fault that a case has shown is worth an examination.
 
-        Otherwise it is counted for the finding that it is.
+        Otherwise it is counted for the finding that it is, or for what leaves it out.
         """
-        if (fault.row, fault.method) in self._known:
+        possible = possible_causes(fault, case, self._tools)
+        if self._is_left_out(fault, possible):
             return False
-        same = [each for each in self.items if each.fault.row == fault.row]
-        if any(fault.method in each.methods for each in same):
-            return False
-        former = self.find(fault)
+        explained = {each for cause in possible for each in (cause, cause.anywhere)}
+        for each in self.items:
+            if each.cause in explained:
+                each.seen += 1
+                return not each.is_solid and each.seen <= MAX_SEEN
+            if not explained.isdisjoint(each.also):
+                each.seen += 1
+                return False
+        former = self.find_flaky(fault)
         if former is not None:
             former.seen += 1
-            return not former.is_solid and former.seen <= MAX_SEEN
-        if len(same) >= MAX_PER_ROW and fault.kind == "row":
-            same[0].methods.append(fault.method)
+            return former.seen <= MAX_SEEN
+        same = [each for each in self.items if each.fault.row == fault.row]
+        is_much = self._examined[fault.key] >= MAX_PER_METHOD
+        if is_much or (len(same) >= MAX_PER_ROW and fault.kind == "row"):
+            if same:
+                same[0].add_method(fault.method)
+                same[0].also.append(possible[-1])
             return False
         return True
 
-    def find(self, fault: TargetFault) -> FuzzFinding | None:
-        """Return the finding of a fault, or None."""
-        return next((each for each in self.items if each.fault.key == fault.key), None)
+    def _is_left_out(self, fault: TargetFault, possible: Sequence[Cause]) -> bool:
+        """Return True if the user has accepted one of a fault's possible causes, and count it."""
+        scopes = {each.scope for each in possible}
+        for entry in self.ignored:
+            if entry.matches(fault, scopes):
+                self.ignored[entry] += 1
+                reason = f": {entry.reason}" if entry.reason else ""
+                self.left_out[fault.row] = f"ignored by {entry}{reason}"
+                return True
+        if (fault.row, fault.method) in self.known_methods:
+            self.known_methods[fault.row, fault.method] += 1
+            self.left_out[fault.row] = "in the baseline"
+            return True
+        for each in possible:
+            for cause in (each, each.anywhere):
+                if cause in self.known:
+                    self.known[cause] += 1
+                    self.left_out[fault.row] = "in the baseline"
+                    return True
+        return False
+
+    def find_flaky(self, fault: TargetFault) -> FuzzFinding | None:
+        """Return the flaky finding of a fault, which a solid one replaces, or None."""
+        return next(
+            (each for each in self.items if each.fault.key == fault.key and not each.is_solid), None
+        )
 
     def has_row(self, row: str) -> bool:
         """Return True if there is a finding of a row."""
         return any(each.fault.row == row for each in self.items)
 
     def add(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> bool:
-        """Add a finding, in place of a flaky `former` one. Return False if there was one like it.
+        """Add a finding, in place of a flaky `former` one. Return False if it is none.
 
-        Then that one counts it.
+        It is none if its smallest case shows that it is left out, or another finding. That one
+        counts it then.
         """
+        self._examined[finding.fault.key] += 1
+        if finding.cause is None:
+            finding.cause = possible_causes(finding.fault, finding.case, self._tools)[-1]
+        if self._is_left_out(finding.fault, [finding.cause]):
+            return False
+        if former is None:
+            same = next((each for each in self.items if each.cause == finding.cause), None)
+            if same is not None and (same.is_solid or finding.hits <= same.hits):
+                same.seen += 1
+                same.add_method(finding.fault.method)
+                return False
+            former = same
         if former is not None:
-            finding.number, finding.seen, finding.methods = (
-                former.number,
-                former.seen,
-                former.methods,
-            )
+            finding.number, finding.seen = former.number, former.seen
+            finding.methods, finding.also = former.methods, former.also
             self.items[former.number - 1] = finding
         else:
-            same = self.find(finding.fault)  # it became the same when it was shrunk
-            if same is not None:
-                same.seen += 1
-                return False
             self.items.append(finding)
             finding.number = len(self.items)
         if len(finding.case) <= MAX_PER_ROW:

@@ -21,7 +21,9 @@ from mcp_core.trace import ROWS, RecordedFinding, Redactor, TraceEncoder, TraceL
 from mcp_trio._files import read_regular_file, replace_output
 from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
+from ._baseline import REPORT_FORMAT, cause_document
 from ._case import Case, decode_case, encode_case, shown_case
+from ._cause import possible_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +44,6 @@ __all__ = [
     "hidden_variable",
     "junit_report",
     "read_cases",
-    "read_known",
     "report_document",
     "write_findings",
 ]
@@ -190,7 +191,9 @@ def _redactor_for(target: TargetLike) -> Redactor:
 
 def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, Any]:
     """Return a run's report as one JSON document."""
+    found = campaign.found
     document = {
+        "version": REPORT_FORMAT,
         "target": _shown_target(campaign.target),
         campaign.side: offers.name,
         "revisions": offers.revisions,
@@ -203,6 +206,13 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "notes": campaign.notes,
         "slow": dict(campaign.slow),
         "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
+        # What the run's own baseline held, so that this report can be the next one.
+        "known": [{**cause_document(cause), "seen": count} for cause, count in found.known.items()],
+        "known_methods": [list(pair) for pair in found.known_methods],
+        "ignored": [
+            {"row": each.row, "scope": each.scope, "reason": each.reason, "seen": count}
+            for each, count in found.ignored.items()
+        ],
         "repaired": campaign.repaired,
         "unplayed": [encode_case(each) for each in campaign.unplayed],
         "opportunities": {
@@ -211,8 +221,8 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
     }
     if not getattr(campaign.target, "secrets", ()):
         return document
-    found: dict[str, Any] = _hidden(document, _redactor_for(campaign.target).hide_known)
-    return found
+    hidden: dict[str, Any] = _hidden(document, _redactor_for(campaign.target).hide_known)
+    return hidden
 
 
 def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
@@ -228,6 +238,7 @@ def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
 
 def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
     fault = finding.fault
+    cause = finding.cause or possible_causes(fault, finding.case)[-1]
     return {
         "row": fault.row,
         "kind": fault.kind,
@@ -235,7 +246,9 @@ def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
         "level": fault.level,
         "side": side,
         "method": fault.method,
+        "cause": cause_document(cause),
         "also": finding.methods,
+        "also_causes": [cause_document(each) for each in finding.also],
         "detail": fault.detail,
         "sentence": fault.sentence,
         "link": fault.link,
@@ -401,8 +414,8 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     """Return a JUnit report with a test case for each judged row.
 
     Advice and flaky findings are skipped tests; with `strict` they are failures. So is a row that a
-    case has shown to be broken, and no further play of it: but never a failure. If a run played
-    nothing, or lost its target, the report has a test with an error.
+    case has shown to be broken, and no further play of it, or that the user has accepted: but never
+    a failure. If a run played nothing, or lost its target, the report has a test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []
@@ -416,6 +429,9 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
             cause = campaign.missing.get(name, "")
             text = f"{name}: seen {count} times, and in no further play: {cause}"
             seen.setdefault(row, f"<skipped message={attribute(hide(text))}/>")
+    for row, why in campaign.found.left_out.items():
+        if row not in found:
+            seen.setdefault(row, f"<skipped message={attribute(hide(why))}/>")
     passed = [
         row for row in ROWS if campaign.opportunities.get(row) and row not in {**found, **seen}
     ]
@@ -445,25 +461,6 @@ def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
         _redactor_for(target).hide_known(error),
         wanted="the run is complete",
     )
-
-
-def read_known(text: str) -> frozenset[tuple[str, str]]:
-    """Return the row and method of each finding in an earlier report.
-
-    Raises:
-        ValueError: the text isn't a report.
-    """
-    try:
-        document = json.loads(text)
-        if "trace" in document or not isinstance(document["findings"], list):
-            raise ValueError("it is a report of another command")
-        return frozenset(
-            (str(each["row"]), str(method))
-            for each in document["findings"]
-            for method in (each.get("method", ""), *each.get("also", ()))
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-        raise ValueError("it is not a report of `mcp-trio fuzz`") from exc
 
 
 def read_cases(folder: Path) -> list[Case]:

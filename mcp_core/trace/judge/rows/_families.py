@@ -42,6 +42,7 @@ _FAMILY_OF: Final = {row: family for family, rows in FAMILIES.items() for row in
 def row_family(row: str) -> str:
     """Return the name of a row's family, such as `result-or-error` for `RPC-9`.
 
-    A row without a family is a family of its own, named by the row's id.
+    Args:
+        row: the row's id. A row without a family is a family of its own, named by its id.
     """
     return _FAMILY_OF.get(row, row)

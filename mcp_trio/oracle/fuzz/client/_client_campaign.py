@@ -81,6 +81,9 @@ class ClientCampaign(Campaign):
             on_note=self._add_note,
         )
 
+    def _known_tools(self) -> set[str]:
+        return set()  # its causes are steps of the server
+
     def _new_examiner(self) -> Examiner:
         return ClientExaminer(
             self.target,

@@ -90,7 +90,7 @@ METHODS = st.sampled_from(["tools/list", "tools/call", "prompts/get", "completio
 def test_outline_of_any_json_shows_no_value(
     revision: str, method: str, params: Any, other: Any
 ) -> None:
-    """A key or a text that the fuzzer drew isn't in it, whatever the message is."""
+    """A key or a text that the fuzzer drew isn't in it."""
     marked = json.loads(json.dumps({"k\u2603": [params, "v\u2603"], "name": params}))
     for message in (params, request(method, params), request(method, marked, acme=other), marked):
         outline = message_outline(revision, message)

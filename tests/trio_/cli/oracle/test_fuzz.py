@@ -221,7 +221,7 @@ def test_baseline_leaves_out_the_findings_of_a_report(fuzz: Fuzz) -> None:
     assert fuzz("--baseline", str(known)).status == 0
     assert fuzz.rows == []
     other = json.loads(known.read_text())
-    other["findings"][0]["row"] = "RPC-8"
+    other["findings"][0]["cause"]["family"] = "RPC-8"
     known.write_text(json.dumps(other))
     fuzz.store(PING)
     assert fuzz("--baseline", str(known)).status == 1
@@ -231,7 +231,9 @@ def test_baseline_leaves_out_the_findings_of_a_report(fuzz: Fuzz) -> None:
     ("text", "says"),
     [
         (None, "No such file"),
-        ("<xml>", "it is not a report of `mcp-trio fuzz`"),
+        ("<xml>", "it is not JSON"),
+        ('{"version": 2, "seed": 1, "find', "it is cut off"),
+        ('{"version": 9, "seed": 1}', "it is of version 9"),
         ("[]", "it is not a report of `mcp-trio fuzz`"),
     ],
 )
@@ -244,6 +246,114 @@ def test_baseline_that_cannot_be_read_is_misuse(fuzz: Fuzz, text: str | None, sa
     assert f"{file}: " in run.err
     assert says in run.err
     assert fuzz.target.starts == 0
+
+
+def test_report_is_the_baseline_of_the_next_run_and_keeps_what_its_own_held(fuzz: Fuzz) -> None:
+    """To commit the newest report loses nothing that an older one held."""
+    fuzz.target = MemoryTarget(TWICE)
+    assert fuzz().status == 1
+    first, second = fuzz.folder / "first.json", fuzz.folder / "second.json"
+    first.write_text(json.dumps({**fuzz.report, "server": "other 1"}))
+    fuzz.store(PING)
+    run = fuzz("--baseline", str(first))
+    assert run.status == 0
+    assert "warning: the baseline: it is of other 1, and this is small 1" in run.err
+    assert "0 findings, 0 to look at, 1 known" in run.out
+    cause = {"family": "RPC-7", "shape": "request", "scope": "ping"}
+    assert fuzz.report["known"] == [{**cause, "seen": 1}]
+    (fuzz.folder / "found" / "report.json").rename(second)
+    fuzz.store(PING)
+    run = fuzz("--baseline", str(second))
+    assert run.status == 0
+    assert "warning" not in run.err
+
+
+def test_baseline_of_version_1_is_said_and_kept(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    old = {"seed": 1, "server": "small 0.9", "findings": [{"row": "RPC-7", "method": "ping"}]}
+    known = fuzz.folder / "known.json"
+    known.write_text(json.dumps(old))
+    fuzz.store(PING)
+    run = fuzz("--baseline", str(known))
+    assert run.status == 0
+    assert "note: the baseline is of version 1" in run.err
+    assert "warning" not in run.err
+    assert fuzz.report["known_methods"] == [["RPC-7", "ping"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        (("--ignore-row", "RPC-7"), None),
+        (("--ignore-row", "RPC-7:ping"), None),
+        (("--ignore-file", "ignored.txt"), "# the SDK\nRPC-7:ping  answered twice, see #4\n"),
+    ],
+)
+def test_ignored_row_does_not_fail_the_run_and_is_named_in_the_reports(
+    fuzz: Fuzz, words: tuple[str, ...], lines: str | None
+) -> None:
+    """Its row is a skipped test of the JUnit report, not a passed one."""
+    fuzz.target = MemoryTarget(TWICE)
+    if lines is not None:
+        words = (words[0], str(fuzz.folder / words[1]))
+        (fuzz.folder / "ignored.txt").write_text(lines)
+    fuzz.store(PING)
+    junit = fuzz.folder / "fuzz.xml"
+    run = fuzz(*words, "--junit", str(junit))
+    assert run.status == 0
+    assert "0 findings, 0 to look at, 1 ignored" in run.out
+    assert "no finding is ignored" not in run.err
+    (entry,) = fuzz.report["ignored"]
+    assert (entry["row"], entry["seen"]) == ("RPC-7", 1)
+    (case,) = [
+        each for each in ET.parse(junit).iter("testcase") if "[RPC-7]" in each.attrib["name"]
+    ]
+    skipped = case.find("skipped")
+    assert skipped is not None
+    assert ("see #4" in skipped.attrib["message"]) is (lines is not None)
+
+
+def test_ignored_row_that_was_not_found_is_said(fuzz: Fuzz) -> None:
+    fuzz.target = MemoryTarget(TWICE)
+    fuzz.store(PING)
+    run = fuzz("--ignore-row", "RPC-7:tools/list", "--ignore-row", "crash")
+    assert run.status == 1
+    assert "note: no finding is ignored by RPC-7:tools/list" in run.err
+    assert "note: no finding is ignored by crash" in run.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--ignore-row", "RPC-999", "--ignore-row: there is no row RPC-999"),
+        ("--ignore-file", "RPC-7\n", "line 1: RPC-7 has no reason"),
+        ("--ignore-file", None, "No such file"),
+        ("--ignore-file", "\udcff", "--ignore-file "),
+    ],
+)
+def test_ignored_row_that_is_wrong_is_misuse(
+    fuzz: Fuzz, option: str, value: str | None, says: str
+) -> None:
+    file = fuzz.folder / "ignored.txt"
+    if option == "--ignore-file":
+        if value is not None:
+            file.write_text(value, errors="surrogateescape")
+        value = str(file)
+    run = fuzz(option, value or "")
+    assert run.status == 2
+    assert says in run.err
+    assert fuzz.target.starts == 0
+
+
+def test_finding_of_any_method_says_so(fuzz: Fuzz) -> None:
+    def silent(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        return iter(()) if message.get("params") == 82 else answers(message)
+
+    fuzz.target = MemoryTarget(same_each_time(silent))
+    fuzz.store([PING[0], ["request", "tools/list", 82, "int", "whole"]])
+    run = fuzz()
+    assert "RPC-17" in run.out
+    assert ", with any method" in run.out
 
 
 def test_fuzz_without_hypothesis_names_the_extra(

@@ -519,13 +519,6 @@ def test_fault_of_one_request_is_shown_by_that_request_alone(
         assert finding.case == case[:3], "what was played until it was seen"
 
 
-def test_known_findings_are_left_out() -> None:
-    target = MemoryTarget(same_each_time(answers_ping_twice))
-    assert played(target, PING, known=frozenset({("RPC-7", "ping")})).findings == []
-    other = frozenset({("RPC-7", "tools/list"), ("RPC-35", "ping")})
-    assert len(played(MemoryTarget(target.answers), PING, known=other).findings) == 1
-
-
 def test_fault_that_is_seen_again_is_counted_once() -> None:
     run = played(MemoryTarget(same_each_time(answers_ping_twice)), PING, PING, PING)
     (finding,) = run.findings

@@ -21,7 +21,6 @@ from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
     junit_report,
     read_cases,
-    read_known,
     report_document,
     write_findings,
 )
@@ -91,6 +90,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
     solid, advice = document.pop("findings")
     assert document == {
+        "version": 2,
         "target": "memory --fast",
         "server": "small 1",
         "revisions": [NEW, OLD],
@@ -103,6 +103,9 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "notes": ["memory grows"],
         "slow": {"tools/call nap": 3},
         "opportunities": {"RPC-1": 2, "RPC-2": 0, "RPC-7": 4},
+        "known": [],
+        "known_methods": [],
+        "ignored": [],
         "repaired": 0,
         "unplayed": [],
     }
@@ -113,7 +116,9 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "level": "MUST",
         "side": "server",
         "method": "ping",
+        "cause": {"family": "RPC-7", "shape": "request", "scope": "ping"},
         "also": ["tools/list"],
+        "also_causes": [],
         "detail": "",
         "sentence": "two responses",
         "link": "l",
@@ -147,25 +152,6 @@ def test_folder_with_another_report_has_no_cases(tmp_path: Path, text: str) -> N
     assert read_cases(tmp_path) == []
     (tmp_path / "report.json").write_text(text)
     assert read_cases(tmp_path) == []
-
-
-# -- The baseline ----------------------------------------------------------------------------------
-
-
-def test_baseline_is_a_report(tmp_path: Path) -> None:
-    written(tmp_path, found(SOLID, methods=["tools/list"]), found(CRASH, BYTES))
-    known = read_known((tmp_path / "report.json").read_text())
-    assert known == {("RPC-7", "ping"), ("RPC-7", "tools/list"), ("crash", "bytes")}
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[", "[]", "1", "null", "{}", '{"findings": 1}', '{"findings": [{}]}',
-             '{"findings": {}}', '{"findings": [], "trace": "a"}',
-             '{"findings": [1]}', '{"findings": [{"row": "a", "also": 1}]}', "[" * 100_000],
-)  # fmt: skip
-def test_baseline_of_another_kind_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="not a report of"):
-        read_known(text)
 
 
 # -- Traces ----------------------------------------------------------------------------------------
