@@ -137,5 +137,8 @@ def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> No
     first = read_baseline((STORED / "fuzz.json").read_bytes())
     assert first.form == 1
     assert first.methods
+    second = read_baseline((STORED / "fuzz_causes.json").read_bytes())
+    assert second.form == 2
+    assert {cause.family for cause in second.causes} == {"RPC-7"}
     shutil.copy(STORED / "fuzz.json", tmp_path / "report.json")
     assert [case[0][0] for case in read_cases(tmp_path)] == ["open", "open", "open"]

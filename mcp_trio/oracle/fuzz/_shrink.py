@@ -149,6 +149,8 @@ def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
     # The last parts first: without `progress` a call has fewer messages.
     for index in reversed(range(first, len(step))):
         candidates: Iterator[Any]
+        if step[0] == "burst" and index == 2:
+            continue  # another method isn't a simpler one
         if step[0] == "call" and index == 3:
             words = step[index]  # each member has a meaning of its own
             candidates = (words[:at] + words[at + 1 :] for at in range(len(words)))

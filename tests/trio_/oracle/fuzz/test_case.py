@@ -11,7 +11,7 @@ import trio
 
 from mcp_core import LATEST
 from mcp_trio.oracle.fuzz._case import avoided_name, decode_case, encode_case, shown_case
-from mcp_trio.oracle.fuzz._shrink import ShrinkBudget, shrink, simpler_values
+from mcp_trio.oracle.fuzz._shrink import ShrinkBudget, _simpler_steps, shrink, simpler_values
 
 CASE: list[tuple[Any, ...]] = [
     ("open", "2025-11-25", "whole", "all"),
@@ -191,3 +191,10 @@ def test_avoided_name_of_step_is_its_method_or_the_kind_of_its_params(
     step: tuple[Any, ...], name: tuple[str, str] | None
 ) -> None:
     assert avoided_name(step) == name
+
+
+def test_burst_is_made_smaller_without_another_method() -> None:
+    """A method that is cut to pieces would be another cause."""
+    simpler = list(_simpler_steps(("burst", 3, "tools/list", {"a": 1}), ""))
+    assert {step[2] for step in simpler} == {"tools/list"}
+    assert {step[1] for step in simpler} == {1, 2, 3}
