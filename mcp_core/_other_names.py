@@ -80,6 +80,9 @@ CONTEXT: Final[dict[str, str]] = {
     "of itself",
     "client_info": "it is `context.peer.info`",
     "access_token": "what the token allows is `context.grant`",
+    "request_headers": "they are `context.headers`",
+    "send_notification": "write `await context.notify(method, params)`",
+    "send_request": "write `await context.request(method, params)`",
 }
 # By attribute of a client.
 CLIENT: Final[dict[str, str]] = {
@@ -95,6 +98,7 @@ CLIENT: Final[dict[str, str]] = {
     "subscribe_resource": "write `async with client.listen(uris=[...]) as changes`",
     "unsubscribe_resource": "the end of the block of `client.listen(uris=[...])` does it",
     "send_request": "write `await client.request(method, params, ...)`",
+    "send_notification": "write `await client.notify(method, params)`",
     "is_connected": "`client.is_closed` is the opposite",
     "session": "its methods are those of the client",
     "close": "leave the block `async with connect(...)`",
@@ -159,7 +163,7 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "verify": "tls",
         "args": "write the command and its arguments as one list of words",
         "message_handler": "each notification has an option, such as `on_log`; changes of lists "
-        "come from `client.listen`",
+        "come from `client.listen`, and `on_notification` has those of extensions",
         "raise_on_error": "write `result.raise_for_error()`",
         # of what serves over HTTP
         "streamable_http_path": "path",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias, TypedDict
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
@@ -19,7 +20,7 @@ from mcp_core.protocol.input_requests._kinds import FormSchema, check_response, 
 from mcp_core.protocol.messages._events import Peer
 from mcp_core.protocol.revisions._config import PROBE_TIMEOUT, Config
 from mcp_core.protocol.revisions._dialects import ALL
-from mcp_core.protocol.revisions._methods import TASKS
+from mcp_core.protocol.revisions._methods import TASKS, Method
 
 from ._calls import CheckOutput, check_mode
 
@@ -60,6 +61,13 @@ OnSample: TypeAlias = Callable[[t.CreateMessageParams], Awaitable[SampleAnswer] 
 OnRoots: TypeAlias = (
     Collection[Place] | Callable[[], Awaitable[Collection[Place]] | Collection[Place]]
 )
+
+# What a callback for a request of an extension returns: its result, None for an empty one.
+ExtensionAnswer: TypeAlias = Struct | Mapping[str, Any] | None
+
+OnRequest: TypeAlias = Callable[[dict[str, Any]], Awaitable[ExtensionAnswer] | ExtensionAnswer]
+
+OnNotification: TypeAlias = Callable[[dict[str, Any]], object]
 
 Fill: TypeAlias = Callable[[str, FormSchema], Awaitable[ElicitAnswer] | ElicitAnswer]
 
@@ -130,6 +138,13 @@ class ClientConfigOptions(CallbackOptions, total=False):
             be an `async def`, and exceptions are handled, as for `on_log`.
         log_level: the least severe log message to receive; `AbstractClient.set_log_level` changes
             it. Default "info" if there is an `on_log`, else no level is sent.
+        on_request: by method, a callback for each request of an extension in `extensions`, which a
+            server may send until 2025-11-25. It gets the params as a dict, and returns the result:
+            a dict, a Struct, or None for an empty one. It may be an `async def`. An `McpError` of
+            it is the error that the server gets.
+        on_notification: by method, a callback for each notification of an extension in
+            `extensions`. It gets the params as a dict. It may be an `async def`, and exceptions are
+            handled, as for `on_log`.
         limits: upper bounds on what the server can use; default `CLIENT_LIMITS`, with messages of
             at most 32 MiB.
         cache: True (the default) to reuse results for as long as the server declares them fresh
@@ -152,6 +167,8 @@ class ClientConfigOptions(CallbackOptions, total=False):
     on_log: Callable[[t.LoggingMessageParams], object] | None
     on_elicitation_complete: Callable[[t.ElicitationCompleteParams], object] | None
     log_level: t.LoggingLevel | None
+    on_request: Mapping[str, OnRequest]
+    on_notification: Mapping[str, OnNotification]
     limits: Limits
     cache: bool
     max_listing: int
@@ -168,8 +185,10 @@ def client_config(
     Raises:
         ValueError: an unknown version, log level or `check_output`, an invalid identifier of an
             extension, tasks among the extensions, seconds or bytes out of range, a declared
-            capability without a callback, or an invalid root.
-        TypeError: an option is unknown, or the roots are a single string.
+            capability without a callback, an invalid root, or a callback for a method of MCP, or
+            without an extension.
+        TypeError: an option is unknown, the roots are a single string, or what `on_request` or
+            `on_notification` has for a method isn't callable.
     """
     check_keywords(options, kind, "connect()")
     extensions = options.get("extensions")
@@ -202,8 +221,29 @@ def client_config(
         probe_timeout=options.get("probe_timeout", PROBE_TIMEOUT),
         initialize_timeout=options.get("initialize_timeout"),
         keep_alive=options.get("keep_alive"),
+        methods=_extension_methods(options),
         limits=replace(limits, listing=max_listing),
     )
+
+
+def _extension_methods(options: ClientConfigOptions) -> Iterable[Method]:
+    """Return the rows of the methods in `on_request` and `on_notification`.
+
+    Raises:
+        ValueError, TypeError: as for `client_config`.
+    """
+    requests = options.get("on_request") or {}
+    notifications = options.get("on_notification") or {}
+    if not requests and not notifications:
+        return ()
+    for option, callbacks in (("on_request", requests), ("on_notification", notifications)):
+        for name, callback in callbacks.items():
+            if not callable(callback):
+                raise TypeError(f"{option}: {name!r} has {callback!r}, which isn't a function")
+    # On first use: few clients know an extension.
+    from mcp_core.protocol.connection._extension_methods import client_methods
+
+    return client_methods(requests, notifications, options.get("extensions") or ())
 
 
 def check_level(level: str) -> None:

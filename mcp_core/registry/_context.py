@@ -12,7 +12,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
+from msgspec import Struct
+
 from mcp_core import types as t
+from mcp_core._errors import LocalProtocolError
 from mcp_core.protocol.input_requests._capabilities import CapabilityName, can_answer
 from mcp_core.protocol.input_requests._kinds import find_elicitation_url_error, find_error
 from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
@@ -46,7 +49,10 @@ __all__ = ["Context", "error_reporter"]
 
 T = TypeVar("T")
 _FIRST_CHOICES: Final = ("auto", "required")
+_NOWAIT: Final = ("progress", "log")  # the methods that a plain `def` can call in another form
 _TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
+# Seconds, as long as a client waits for any response by default.
+EXTENSION_TIMEOUT: Final = 60.0
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
@@ -332,6 +338,123 @@ class Context(Injected, Generic[L]):
             lambda: self._conn.send_log(level, data, logger=logger, related=self.request_id)
         )
 
+    def notify(
+        self, method: str, params: Struct | Mapping[str, Any] | None = None
+    ) -> Coroutine[Any, Any, None]:
+        """Send the client a notification of an extension, about this request::
+
+            server = Server("mail", extensions={"com.example/inbox": {}})
+
+            @server.tool
+            async def watch(context: Context) -> str:
+                await context.notify("notifications/inbox/new", {"from": "Ada"})
+
+        Await it. It waits while the client is slow to read. A client that doesn't know the
+        notification ignores it; what it declared is in `context.peer.capabilities`, as `extensions`
+        in 2026-07-28 and as `experimental` before. For a notification of MCP use its own method,
+        such as `progress`.
+
+        Args:
+            method: the notification's method.
+            params: an object or a mapping of its members; None for none.
+
+        Raises:
+            LocalProtocolError: the server declares no extension, MCP defines the method, the
+                request has ended, or the handler runs as a task.
+            TypeError, ValueError: `params` cannot be encoded as JSON.
+            RuntimeError: called by a plain `def`.
+        """
+        self._check_may_await("notify")
+        from mcp_core.protocol.connection._extension_methods import check_extension_method
+
+        conn = self._conn_for(method)
+        check_extension_method(method, conn.config)
+
+        def send() -> bool:
+            conn.send_notification(method, params, related=self.request_id)
+            return True
+
+        return self._send(send)
+
+    @overload
+    def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = EXTENSION_TIMEOUT,
+    ) -> Coroutine[Any, Any, dict[str, Any]]: ...
+    @overload
+    def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        *,
+        returns: type[T],
+        timeout: float | None = EXTENSION_TIMEOUT,
+    ) -> Coroutine[Any, Any, T]: ...
+    def request(
+        self,
+        method: str,
+        params: Struct | Mapping[str, Any] | None = None,
+        *,
+        returns: type[Any] = dict,
+        timeout: float | None = EXTENSION_TIMEOUT,
+    ) -> Coroutine[Any, Any, Any]:
+        """Send the client a request of an extension, and wait for its result.
+
+        For clients of a revision before 2026-07-28, in which a server sends no requests, that have
+        declared an extension of this server.
+
+        Args:
+            method: the request's method.
+            params: an object or a mapping of its members; None for none.
+            returns: the type of the result: a Struct, a dataclass or the like; a dict by default.
+            timeout: seconds to wait for the response; None for no limit.
+
+        Raises:
+            McpError: the client declared none of this server's extensions, sent an error, or its
+                result isn't of the type `returns`.
+            CallTimeout: the client hasn't answered in time. Its request is cancelled.
+            ConnectionLost: the connection closed first.
+            LocalProtocolError: the revision has no such requests; and as for `notify`.
+            TypeError, ValueError: `params` cannot be encoded as JSON.
+            RuntimeError: called by a plain `def`.
+        """
+        self._check_may_await("request")
+        from ._extension_requests import ExtensionRequest
+
+        self._conn_for(method)
+        return self._runtime.send_nested(
+            ExtensionRequest(self._collector, method, params, returns, timeout)
+        )
+
+    def _conn_for(self, method: str) -> Connection:
+        """Return the connection on which to send `method`, of an extension."""
+        if self._collector.task is not None:
+            raise LocalProtocolError(f"{method} cannot be sent: a task has no connection")
+        return self._conn
+
+    # -- Resources of this server ----------------------------------------------------------------
+
+    def read_resource(self, uri: str) -> Coroutine[Any, Any, t.ReadResourceResult]:
+        """Read a resource of this server, as its client would, and return the contents.
+
+        A resource with a `Context` parameter gets this context. Middleware and required scopes,
+        which belong to the client's requests, don't apply: check what this client may read.
+
+        Args:
+            uri: the URI of a resource, or one that matches a template.
+
+        Raises:
+            McpError: there is no such resource.
+            TypeError: its function asks the client by its return value.
+            RuntimeError: called by a plain `def`.
+            Exception: the function raised it.
+        """
+        self._check_may_await("read_resource")
+        return self._runtime.read_resource(self, uri)
+
     @property
     def _conn(self) -> Connection:
         return self._collector.host.conn
@@ -339,9 +462,9 @@ class Context(Injected, Generic[L]):
     def _check_may_await(self, method: str) -> None:
         """Raise `RuntimeError` if a plain `def` calls `method`, which has to be awaited."""
         if self.in_plain_def or self._runtime.in_worker_thread:
+            other = f"use context.{method}_nowait(), or " if method in _NOWAIT else ""
             raise RuntimeError(
-                f"a plain def cannot await context.{method}(): use context.{method}_nowait(), "
-                "or write an `async def`"
+                f"a plain def cannot await context.{method}(): {other}write an `async def`"
             )
 
     def _ask(

@@ -64,8 +64,9 @@ if TYPE_CHECKING:
         RequestReceived,
         TaskCreated,
     )
-    from mcp_core.types import InputRequest, RequestId
+    from mcp_core.types import InputRequest, ReadResourceResult, RequestId
 
+    from ._context import Context
     from ._errors import UrlElicitationRequired
     from ._sampling_tools import SampledConversation, ToolSampling
     from ._server import Server
@@ -115,6 +116,10 @@ class RuntimeLike(Protocol):
     def sample_with_tools(
         self, sampling: ToolSampling, /
     ) -> Coroutine[Any, Any, SampledConversation]: ...
+
+    def read_resource(
+        self, context: Context[Any], uri: str, /
+    ) -> Coroutine[Any, Any, ReadResourceResult]: ...
 
     def request_task_input(self, task_input: TaskInput[T], /) -> Coroutine[Any, Any, T]: ...
 
@@ -213,7 +218,7 @@ class NestedRequests(abc.ABC, Generic[T]):
         return self._sender
 
     @abc.abstractmethod
-    def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
+    def _make_requests(self) -> Mapping[str, tuple[str, Struct | Mapping[str, Any] | None]]:
         """Return method and params of each request to send, by key. May raise instead."""
 
     @abc.abstractmethod

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.protocol.messages._events import RequestReceived
+    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.entries._last_modified import OnError
     from mcp_core.registry.entries._prompts import PromptEntry
     from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry
@@ -179,8 +180,14 @@ class RequestLookup:
         return entry.prepare(params.arguments, request.peer.dialect)
 
     def _read_resource(self, request: RequestReceived) -> Invocation:
-        uri = request.params.uri
-        dialect = request.peer.dialect
+        return self.prepare_read(request.params.uri, request.peer.dialect)
+
+    def prepare_read(self, uri: str, dialect: Dialect) -> Invocation:
+        """Return the call that reads the resource `uri`.
+
+        Raises:
+            McpError: there is no such resource.
+        """
         entry = self._resources.get(uri) or self._resources.get(self._respell_fixed(uri) or uri)
         if entry is not None:
             return entry.prepare(dialect)
@@ -192,7 +199,7 @@ class RequestLookup:
         errors = (template.find_error(uri) for template in self._templates.values())
         error = next(filter(None, errors), None)
         text = f"Resource not found: {error}" if error else "Resource not found"
-        raise request_error(request, Fault.RESOURCE_NOT_FOUND, text, {"uri": uri})
+        raise McpError(dialect.codes[Fault.RESOURCE_NOT_FOUND], text, {"uri": uri})
 
     def _complete(self, request: RequestReceived) -> Result | Invocation:
         ref = request.params.ref

@@ -917,6 +917,14 @@ class Server:
         # A bound method is a new object each time, so `is` would not do.
         return next((entry for entry in self._tools.values() if entry.function.call == tool), None)
 
+    def prepare_read(self, context: Context[Any], uri: str) -> Invocation:
+        """Return the call that reads the resource `uri`, for the client of `context`.
+
+        Raises:
+            McpError: there is no such resource.
+        """
+        return self._lookup.prepare_read(uri, context.peer.dialect)
+
     def as_declared(self, request: RequestReceived) -> RequestReceived:
         """Return `request` with the URI that it names as it is declared, for its handler."""
         params = with_declared_uris(request.method.name, request.params, self._lookup)

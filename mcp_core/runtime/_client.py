@@ -176,8 +176,9 @@ class AbstractClient(abc.ABC):
             self.pause_timeouts,
             self._log_error,
             HostedTasks(self._conn, wall_time, entropy),
+            options.get("on_request") or {},
         )
-        # By option: the queue of each `on_...` callback for notifications, once one has arrived.
+        # By method: the queue of each callback for notifications, once one has arrived.
         self._notified: dict[str, CallbackQueue] = {}
         # By tool name: the tool's `taskSupport` (2025-11-25). None until the tools are listed.
         self._task_support: dict[str, str | None] | None = None
@@ -623,6 +624,23 @@ class AbstractClient(abc.ABC):
             self._conn.send_notification(_ROOTS_CHANGED)
             self._pump()
 
+    async def notify(self, method: str, params: Params = None) -> None:
+        """Send the server a notification of an extension, which `extensions` declares.
+
+        A server that doesn't know it ignores it. For a notification of MCP use its own method, such
+        as `roots_changed`.
+
+        Args:
+            method: the notification's method.
+            params: an object or a mapping of its members; None for none.
+
+        Raises:
+            ConnectionLost: the connection is closed.
+            LocalProtocolError: this client declares no extension, or MCP defines the method.
+            TypeError, ValueError: `params` cannot be encoded as JSON.
+        """
+        await self._call(self._notify(method, params), {})
+
     async def roots_requested(self, timeout: float | None = _ROOTS_TIMEOUT) -> bool:
         """Wait until the server has requested the roots, and has the response (client/roots).
 
@@ -701,6 +719,15 @@ class AbstractClient(abc.ABC):
                 self._report,
             )
         return self._poller
+
+    def _notify(self, method: str, params: Params) -> CallSteps[None]:
+        """Send a notification of an extension. There is nothing to wait for."""
+        from mcp_core.protocol.connection._extension_methods import check_extension_method
+
+        self._status.require_alive()
+        check_extension_method(method, self._conn.config)
+        self._conn.send_notification(method, params)
+        yield from ()
 
     def _once(self, method: str, params: Params) -> CallSteps[Any]:
         """Send one request. Respond if its result asks for input."""
@@ -959,20 +986,24 @@ class AbstractClient(abc.ABC):
         elif name in _TASK_NOTIFICATIONS and self._poller is not None:
             self._poller.notify(notification.params)
         option = _CALLBACKS.get(name)
-        callbacks = self._callbacks_of(option) if option is not None else None
-        if callbacks is not None:
-            try:
-                callbacks.call(notification.params)
-            except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
-                self._log_error(f"{option} failed", exc)
+        if option is not None:
+            self._call_back(name, option, self._options.get(option), notification.params)
+        elif name in self._conn.config.methods:
+            option = f"on_notification for {name}"
+            self._call_back(
+                name, option, self._options["on_notification"][name], notification.params
+            )
 
-    def _callbacks_of(self, option: str) -> CallbackQueue | None:
-        """Return the queue of the callback that the user gave as `option`, or None."""
-        callback: Any = self._options.get(option)
+    def _call_back(self, method: str, option: str, callback: Any, params: Any) -> None:
+        """Call the callback that the user gave as `option`, unless it is None.
+
+        `params` are those of a notification of `method`.
+        """
         if callback is None:
-            return None
-        if option not in self._notified:
-            self._notified[option] = CallbackQueue(
+            return
+        queue = self._notified.get(method)
+        if queue is None:
+            queue = self._notified[method] = CallbackQueue(
                 callback,
                 self._start_job,
                 partial(self._log_error, f"{option} failed"),
@@ -982,7 +1013,10 @@ class AbstractClient(abc.ABC):
                     BufferError("the oldest of 1,000 messages that waited for it were dropped"),
                 ),
             )
-        return self._notified[option]
+        try:
+            queue.call(params)
+        except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
+            self._log_error(f"{option} failed", exc)
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
         """Return the URI of the one resource that a notification is about.

@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
@@ -191,6 +192,26 @@ class ClientCallbacks:
         return callback(request.params)
 
 
+async def _call_back(
+    method: str, callback: Callable[[dict[str, Any]], Any], params: dict[str, Any]
+) -> Struct | Mapping[str, Any]:
+    """Call the callback for a request of an extension, and return its result.
+
+    Raises:
+        TypeError: what it returned isn't the result of a request.
+        Exception: the callback raised it.
+    """
+    answer = callback(params)
+    if isinstance(answer, Awaitable):
+        answer = await answer
+    if answer is None:
+        return t.EmptyResult()
+    if not isinstance(answer, Struct | Mapping):
+        kind = type(answer).__name__
+        raise TypeError(f"on_request for {method} returns a dict, a Struct or None, not {kind}")
+    return answer
+
+
 def _to_result(request: t.InputRequest, answer: Any) -> Any:
     """Convert a callback's return value to the result for `request`."""
     if isinstance(request, t.ElicitRequest):
@@ -224,6 +245,7 @@ class ServerInitiatedRequests:
             when it has one.
         report: logs an error that ends no call.
         tasks: runs requests as tasks, if the server asks for that (2025-11-25).
+        on_request: by method, the callbacks for requests of extensions.
 
     Attributes:
         roots_answered: True if the server has requested the roots, and has the response.
@@ -233,6 +255,7 @@ class ServerInitiatedRequests:
         "_callbacks",
         "_conn",
         "_jobs",
+        "_on_request",
         "_pause_timeouts",
         "_report",
         "_roots_waits",
@@ -250,8 +273,10 @@ class ServerInitiatedRequests:
         pause_timeouts: Callable[[int], object],
         report: Callable[[str, BaseException], object],
         tasks: HostedTasks,
+        on_request: Mapping[str, Callable[[dict[str, Any]], Any]],
     ) -> None:
         self._conn = conn
+        self._on_request = on_request
         self._tasks = tasks
         self._callbacks = callbacks
         self._start_job = start_job
@@ -278,6 +303,10 @@ class ServerInitiatedRequests:
             code = event.peer.dialect.codes[Fault.BUSY]
             self._conn.send_error(event.id, t.ErrorData(code, _TOO_LARGE))
             return
+        callback = self._on_request.get(event.method.name)
+        if callback is not None:
+            self._start(event, partial(_call_back, event.method.name, callback, event.params))
+            return
         request = input_request_of(event.method.name, event.params)
         try:
             check_input_request(request, self._conn.config.capabilities)
@@ -288,9 +317,13 @@ class ServerInitiatedRequests:
         if self._tasks.wants_task(event):
             self._start_task(event, request)
             return
-        job = CallbackJob(partial(self._callbacks.respond, request), partial(self._respond, event))
+        self._start(event, partial(self._callbacks.respond, request))
+
+    def _start(self, event: RequestReceived, start: Callable[[], Awaitable[Any]]) -> None:
+        """Run a callback, whose result is the response to a request."""
+        job = CallbackJob(start, partial(self._respond, event))
         self._jobs[event.id] = job
-        self._size += size
+        self._size += len(event.raw)
         self._pause_timeouts(1)
         self._start_job(job)
 
@@ -365,6 +398,8 @@ class ServerInitiatedRequests:
 
 def _related(event: RequestReceived, result: t.Result) -> t.Result:
     """Add the id of the server's task that needs the result, if any (2025-11-25, TSK-17)."""
+    if not isinstance(event.params, t.RequestParams):
+        return result  # of an extension
     task = event.params.meta.related_task if event.params.meta is not None else None
     if task is None or event.peer.dialect.tasks != "requested":
         return result

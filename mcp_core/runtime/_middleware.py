@@ -23,7 +23,13 @@ from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.entries._tools import failed_internally
-from mcp_core.types import CallToolResult, ErrorData, InputRequiredResult, Result
+from mcp_core.types import (
+    CallToolResult,
+    ErrorData,
+    InputRequiredResult,
+    ReadResourceResult,
+    Result,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -42,6 +48,7 @@ __all__ = [
     "internal_error",
     "outcome_of",
     "outcome_of_error",
+    "read_resource",
     "report_blocking",
     "run_middleware",
     "run_sampling",
@@ -157,6 +164,27 @@ async def run_sampling(sampling: ToolSampling, runtime: Runtime) -> SampledConve
             await _run_tool(use, sampling, runtime)
         if sampling.conversation is not None:
             return sampling.conversation
+
+
+async def read_resource(context: Context, uri: str, runtime: Runtime) -> ReadResourceResult:
+    """Read a resource of the server of `context`.
+
+    Raises:
+        Exception: as documented by `Context.read_resource`.
+    """
+    server = context.server
+    invocation = server.prepare_read(context, uri)
+    try:
+        result = await _run_invocation(invocation, context, server, runtime)
+    except ResourceNotFound as exc:
+        code = context.peer.dialect.codes[Fault.RESOURCE_NOT_FOUND]
+        raise McpError(code, whole_text(str(exc)), {"uri": uri}) from None
+    if not isinstance(result, ReadResourceResult):
+        raise TypeError(
+            f"{invocation.function.label} returned {type(result).__name__}: read by a handler, it"
+            " has to await what it asks its client, as `context.elicit` does"
+        )
+    return result
 
 
 async def run_task_input(task_input: TaskInput[T]) -> T:

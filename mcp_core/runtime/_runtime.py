@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Ty
 
 from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.messages._events import RequestReceived
-from mcp_core.types import RequestId
+from mcp_core.types import ReadResourceResult, RequestId
 
 if TYPE_CHECKING:
+    from mcp_core.registry._context import Context
     from mcp_core.registry._input_requests import NestedRequests, SingleRequest, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling
     from mcp_core.registry.tasks._tasks import DetachableJob
@@ -27,6 +28,7 @@ else:  # a client doesn't load the registry
     TaskInput = type_on_first_use(_INPUT, "TaskInput")
     SampledConversation = type_on_first_use(_SAMPLING, "SampledConversation")
     ToolSampling = type_on_first_use(_SAMPLING, "ToolSampling")
+    Context = type_on_first_use("mcp_core.registry._context", "Context")
     DetachableJob = type_on_first_use("mcp_core.registry.tasks._tasks", "DetachableJob")
 
 __all__ = [
@@ -155,6 +157,14 @@ class Runtime(abc.ABC):
         from ._middleware import run_sampling  # on first use: a client has no handlers
 
         return run_sampling(sampling, self)
+
+    def read_resource(
+        self, context: Context[Any], uri: str
+    ) -> Coroutine[Any, Any, ReadResourceResult]:
+        """Read the resource with the URI `uri` of the server, for a handler that has `context`."""
+        from ._middleware import read_resource  # as above
+
+        return read_resource(context, uri, self)
 
     def request_task_input(self, task_input: TaskInput[T]) -> Coroutine[Any, Any, T]:
         """Request `task_input` for a handler that runs as a task, and return its result."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcp_core import ToolError
-from mcp_core.registry import Context, Server
+from mcp_core import McpError, ToolError
+from mcp_core.registry import Context, ResourceNotFound, Server
+from mcp_core.types import InputRequiredResult
 from tests.harness import either
 from tests.harness.jsonrpc import META_CLIENT, E, text_of
 from tests.harness.wire.lines import ERAS, served
@@ -238,3 +239,93 @@ async def test_context_close_stream_keeps_a_byte_stream_open(version: str) -> No
     async with served(server, version) as wire:
         assert text_of(await wire.call(1, "close")) == "false"
         assert await wire.is_alive()
+
+
+# -- Resources of the server -----------------------------------------------------------------------
+
+
+def library() -> Server:
+    """A server with resources of each kind, and a tool that reads them."""
+    server = Server("library")
+    loop_thread = threading.current_thread()
+
+    @server.resource("book://a")
+    def plain() -> str:
+        """A book."""
+        return "plain"
+
+    @server.resource("book://async/{name}")
+    async def asynchronous(name: str, context: Context) -> str:
+        """A book by name."""
+        await either.sleep(1)
+        return f"{name} for {context.method}"
+
+    @server.resource("book://thread", thread=True)
+    def in_thread() -> bytes:
+        """A book from a disk."""
+        assert threading.current_thread() is not loop_thread
+        return b"bytes"
+
+    @server.resource("book://lost")
+    def lost() -> str:
+        """A book that is lost."""
+        raise ResourceNotFound("book://lost was lent")
+
+    @server.resource("book://burnt")
+    def burnt() -> str:
+        """A book that cannot be read."""
+        raise KeyError("s3cret")
+
+    @server.resource("book://asks")
+    def asks() -> InputRequiredResult:
+        """A book that asks by its return value."""
+        return InputRequiredResult(request_state="page 2")
+
+    @server.tool
+    async def read(uri: str, context: Context) -> str:
+        """Read a book."""
+        try:
+            [contents] = (await context.read_resource(uri)).contents
+        except McpError as exc:
+            return f"{exc.code} {exc.message}"
+        return contents.text if contents.text is not None else str(contents.blob)
+
+    return server
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize(
+    ("uri", "text"),
+    [
+        ("book://a", "plain"),
+        ("BOOK://a", "plain"),
+        ("book://async/dune", "dune for tools/call"),
+        ("book://thread", "Ynl0ZXM="),
+        ("book://lost", "CODE book://lost was lent"),
+        ("book://none", "CODE Resource not found"),
+        ("book://async/..%2Fx", "CODE Resource not found: "),
+        ("", "CODE Resource not found"),
+    ],
+)
+async def test_context_reads_a_resource_of_its_server(uri: str, text: str, version: str) -> None:
+    """As a client would, by each spelling, and with the client's own errors."""
+    code = "-32002" if version != E else "-32602"
+    async with served(library(), version) as wire:
+        found = text_of(await wire.call(1, "read", {"uri": uri}))
+    assert found.startswith(text.replace("CODE", code))
+
+
+@pytest.mark.parametrize(
+    ("uri", "error"), [("book://burnt", "KeyError"), ("book://asks", "TypeError: ")]
+)
+async def test_context_read_that_fails_is_an_internal_error(
+    uri: str, error: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The model gets a reference, as for any exception of the tool itself."""
+    async with served(library()) as wire:
+        answer = await wire.call(1, "read", {"uri": uri})
+    assert answer["result"]["isError"]
+    assert "s3cret" not in str(answer)
+    [record] = caplog.records
+    assert error in caplog.text
+    assert record.exc_info is not None

@@ -331,6 +331,7 @@ class CallbackHarness:
             self.pauses.append,
             lambda *report: self.reports.append(report),
             HostedTasks(self.harness.conn, lambda: 1_800_000_000.0, bytes),
+            {},
         )
 
     def receive_messages(self, *messages: Message) -> None:
