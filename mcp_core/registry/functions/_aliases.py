@@ -30,7 +30,7 @@ class Alias:
     """An alias that contains itself, such as a type for any JSON.
 
     `name` is one for definitions in schemas. `value` is what the alias stands for, and contains
-    this object. `stand_in` is for its reader.
+    this object; it is None while it is being expanded. `stand_in` is for its reader.
     """
 
     __slots__ = ("is_used", "name", "stand_in", "value")
@@ -40,6 +40,11 @@ class Alias:
         self.value: Any = None
         self.is_used = False
         self.stand_in: Any = None
+
+    @property
+    def expanded(self) -> Any:
+        """What to write in its place."""
+        return self if self.is_used else self.value
 
     def __repr__(self) -> str:
         return self.name
@@ -116,11 +121,11 @@ def contains_alias(annotation: Any) -> bool:
 
 
 def _expand(
-    part: Any, evaluate: _Evaluate, opened: Mapping[Any, Alias], direct: tuple[Any, ...]
+    part: Any, evaluate: _Evaluate, known: dict[Any, Alias], direct: tuple[Alias, ...]
 ) -> Any:
-    """Expand `part`, a part of the values of the aliases in `opened`.
+    """Expand `part`. `known` has the aliases that were met, so that each is expanded once.
 
-    In each alias of `direct`, it is the whole value, or a member of the union.
+    In each alias of `direct`, `part` is the whole value, or a member of the union.
     """
     is_name = isinstance(part, ForwardRef)
     origin = typing.get_origin(part)
@@ -128,33 +133,51 @@ def _expand(
         if _is_json_value(part):
             return Any
         key = part.__forward_arg__ if is_name else part
+        if key in known:
+            return _expand_again(known[key], direct)
         name = key if is_name else getattr(part, "__name__", None) or repr(part)
-        if key in direct:
-            raise TypeError(f"the alias {name} stands for itself")
-        if key in opened:
-            opened[key].is_used = True
-            return opened[key]
-        alias = Alias(re.sub(r"\W+", "_", name).strip("_"))
+        alias = known[key] = Alias(re.sub(r"\W+", "_", name).strip("_"))
         if is_name:
             value = evaluate(part, {})
         else:
             value, evaluate = _value_of(part, origin, evaluate)
-        alias.value = _expand(value, evaluate, {**opened, key: alias}, (*direct, key))
-        return alias if alias.is_used else alias.value
+        alias.value = _expand(value, evaluate, known, (*direct, alias))
+        if is_name:
+            del known[key]  # elsewhere, the name may be another module's
+        return alias.expanded
     if origin is Annotated:
-        inner = _expand(part.__origin__, evaluate, opened, direct)
+        inner = _expand(part.__origin__, evaluate, known, direct)
         return part if inner is part.__origin__ else Annotated[inner, *part.__metadata__]
     if origin is None or origin is typing.Literal:
         return part
     args = typing.get_args(part)
     inside = direct if origin in _UNIONS else ()
-    expanded = tuple(_expand(each, evaluate, opened, inside) for each in args)
+    expanded = tuple(_expand(each, evaluate, known, inside) for each in args)
     if all(new is old for new, old in zip(expanded, args, strict=True)):
         return part
     if origin in _UNIONS:
         return typing.Union[expanded]  # noqa: UP007 - computed
     # Special forms such as `NotRequired` take no tuple.
     return origin[expanded[0] if len(expanded) == 1 else expanded]
+
+
+def _expand_again(alias: Alias, direct: tuple[Alias, ...]) -> Any:
+    """Return what `alias`, which was met before, stands for in a place of `direct`."""
+    waiting: list[Any] = [alias if alias.value is None else alias.value]
+    seen: list[Alias] = []
+    while waiting and direct:
+        part = waiting.pop()
+        if isinstance(part, Alias):
+            if part in direct:
+                raise TypeError(f"the alias {part} stands for itself")
+            if part not in seen:
+                seen.append(part)
+                waiting.append(part.value)
+        elif typing.get_origin(part) in (Annotated, *_UNIONS):
+            waiting += [part.__origin__] if hasattr(part, "__metadata__") else typing.get_args(part)
+    # One in a circle is written out once, or a few of them would make a huge schema.
+    alias.is_used |= alias.value is None or contains_alias(alias.value)
+    return alias.expanded
 
 
 def _is_alias(part: Any) -> bool:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,10 +18,10 @@ from mcp_core.protocol.schema import _json_schema
 from mcp_core.protocol.schema._json_schema import InvalidSchema, iter_subschemas
 from mcp_core.registry._errors import DeclarationError
 
-from ._types import ANYTHING, REFERENCE, schema_hook
+from ._types import ANYTHING, REFERENCE, collect_definitions, schema_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "DeclaredSchema",
@@ -33,6 +34,9 @@ __all__ = [
 _MAY_BE_ABSENT: Final = frozenset(
     {"default", "examples", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
+
+
+_KEY: Final = re.compile(r"(?<=#/\$defs/)\w+ \d+(?=')")  # in the `repr` of a reference
 
 
 class DeclaredSchema(_json_schema.JsonSchema):
@@ -58,11 +62,14 @@ def schema_of(type: Any) -> dict[str, Any]:
     Raises:
         TypeError: the type cannot be decoded from JSON.
     """
-    (root,), components = msgspec.json.schema_components(
-        [type], schema_hook=schema_hook, ref_template=REFERENCE
-    )
+    with collect_definitions() as found:
+        (root,), components = msgspec.json.schema_components(
+            [type], schema_hook=schema_hook, ref_template=REFERENCE
+        )
     schema = dict(root)
+    components |= found.schemas
     _move_definitions(schema, components)
+    _name_definitions(schema, components, found.schemas)
     reference = schema.pop("$ref", None)
     if reference is not None:
         schema = {**components[reference.rpartition("/")[2]], **schema}
@@ -78,7 +85,7 @@ def schema_of(type: Any) -> dict[str, Any]:
 
 def inline_root(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with a root that isn't a reference, even for a type that contains itself."""
-    name = str(schema.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
+    name = _referenced_name(schema)
     definition = schema.get("$defs", {}).get(name)
     if definition is None:
         return schema
@@ -110,12 +117,58 @@ def _move_definitions(schema: dict[str, Any], components: dict[str, Any]) -> Non
             names = {name: _free_name(name, definitions[name], components) for name in definitions}
             for part in (node, *definitions.values()):
                 for _, inner in iter_subschemas(part):
-                    name = str(inner.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
+                    name = _referenced_name(inner)
                     if name in names:
                         inner["$ref"] = REFERENCE.format(name=names[name])
             for name, definition in definitions.items():
                 components[names[name]] = definition
                 waiting.append(definition)
+
+
+def _name_definitions(
+    schema: dict[str, Any], components: dict[str, Any], keys: Iterable[str]
+) -> None:
+    """Give names to the components that have these keys: "NAME", or that with a number.
+
+    Equal ones become one. An alias in several fields has several.
+    """
+    definitions = {key: components.pop(key) for key in keys}
+    names = _equal_definitions(definitions)
+    for key, definition in definitions.items():
+        first = names[key]
+        if first == key:
+            names[key] = _free_name(key.partition(" ")[0], definition, components)
+            components[names[key]] = definition
+        else:
+            names[key] = names[first]
+    for _, node in iter_subschemas([schema, *components.values()]) if names else ():
+        key = _referenced_name(node)
+        if key in names:
+            node["$ref"] = REFERENCE.format(name=names[key])
+
+
+def _equal_definitions(definitions: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """Return for each key the first one whose definition says the same.
+
+    Keys of one name count as equal until a difference shows, also in what they refer to.
+    """
+    contents = {key: repr(definition) for key, definition in definitions.items()}
+    groups = {key: key.partition(" ")[0] for key in definitions}
+    size = 0
+    while size < len(set(groups.values())):
+        size = len(set(groups.values()))
+        first: dict[tuple[str, str], str] = {}
+        found = {}
+        for key, text in contents.items():
+            content = _KEY.sub(lambda match, known=groups: known[match[0]], text)  # type: ignore[misc]
+            found[key] = first.setdefault((groups[key], content), key)
+        groups = found
+    return groups
+
+
+def _referenced_name(node: Mapping[str, Any]) -> str:
+    """Return the name of the definition that a schema refers to, "" if it refers to none."""
+    return str(node.get("$ref", "")).removeprefix(REFERENCE.format(name=""))
 
 
 def _free_name(name: str, definition: Any, components: Mapping[str, Any]) -> str:

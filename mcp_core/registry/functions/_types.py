@@ -12,7 +12,10 @@ import types
 import typing
 from collections import abc, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import deepcopy
+from itertools import count
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 import msgspec
@@ -36,7 +39,9 @@ from ._pydantic import (
 __all__ = [
     "ANYTHING",
     "REFERENCE",
+    "Definitions",
     "StandIn",
+    "collect_definitions",
     "decode_hook",
     "encode_value",
     "is_known_class",
@@ -285,41 +290,78 @@ def _stand_in_of_alias(alias: Alias, location: str, pending: _Pending) -> type[S
                 raise InvalidValue(*texts) from None
 
         stand_in.read = staticmethod(read)
-        stand_in.describe = staticmethod(_Description(alias.name, [prepared]))
+        stand_in.describe = staticmethod(_Description(alias.name, [prepared], is_alias=True))
 
     pending.append(complete)
     return stand_in
 
 
+class Definitions:
+    """The definitions of one schema, which the results of `schema_hook` refer to.
+
+    `schemas` has them by keys that no other definition has: each is a name, a space and a number.
+    Definitions of classes are inside of them, as `$defs`.
+    """
+
+    def __init__(self) -> None:
+        self.schemas: dict[str, dict[str, Any]] = {}
+        self.keys: dict[_Description, str] = {}
+        self.referenced: set[str] = set()
+        self.numbers = count(1)
+
+
+_definitions: ContextVar[Definitions | None] = ContextVar("definitions", default=None)
+
+
+@contextmanager
+def collect_definitions() -> Iterator[Definitions]:
+    """Collect the definitions of the schema that is made while this is entered."""
+    token = _definitions.set(Definitions())
+    try:
+        yield _definitions.get()  # type: ignore[misc]  # set above
+    finally:
+        _definitions.reset(token)
+
+
 class _Description:
     """The JSON Schema of several types, made when it is called: they may contain themselves.
 
+    In one schema it is made once, if it is needed as a definition: a few aliases that refer to
+    each other would make a huge schema otherwise.
+
     Args:
-        name: for a definition, where they do.
+        name: for a definition.
         types: of which a value has one.
+        is_alias: whether it is a definition even where it doesn't contain itself.
     """
 
-    __slots__ = ("_contains_itself", "_is_open", "_name", "_types")
+    __slots__ = ("_is_alias", "_name", "_types")
 
-    def __init__(self, name: str, types: list[Any]) -> None:
+    def __init__(self, name: str, types: list[Any], *, is_alias: bool = False) -> None:
         self._name = re.sub(r"\W+", "_", name).strip("_")
         self._types = types
-        self._is_open = self._contains_itself = False
+        self._is_alias = is_alias
 
     def __call__(self) -> dict[str, Any]:
-        reference = {"$ref": REFERENCE.format(name=self._name)}
-        if self._is_open:
-            self._contains_itself = True
-            return reference
-        self._is_open = True
-        try:
+        found = _definitions.get()
+        if found is None:  # it is only tried
+            with collect_definitions():
+                return self()
+        key = found.keys.get(self)
+        if key is None:
+            key = found.keys[self] = f"{self._name} {next(found.numbers)}"
             schemas, definitions = _components(self._types)
-        finally:
-            self._is_open = False
-        schema = {"anyOf": list(schemas)} if len(schemas) > 1 else schemas[0]
-        if not self._contains_itself:
-            return {**schema, "$defs": definitions}
-        return {**reference, "$defs": {self._name: schema, **definitions}}
+            schema: dict[str, Any] = dict(schemas[0])
+            if len(schemas) > 1:
+                schema = {"anyOf": list(schemas)}
+            if definitions:  # a stand-in's schema may have its own, and then there are none here
+                schema["$defs"] = definitions
+            if not self._is_alias and key not in found.referenced:
+                del found.keys[self]
+                return schema
+            found.schemas[key] = schema
+        found.referenced.add(key)
+        return {"$ref": REFERENCE.format(name=key)}
 
 
 def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:

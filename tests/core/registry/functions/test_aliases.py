@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import types
 from typing import (
@@ -52,6 +53,9 @@ Odd = TypeAliasType("Odd", "dict[str, Even]")
 Same = TypeAliasType("Same", "Same")  # type: ignore[misc]
 Left = TypeAliasType("Left", "Right | int")
 Right = TypeAliasType("Right", "Annotated[Left, 'noted'] | str")  # type: ignore[misc]
+# What it contains is met a second time, where it mustn't contain it.
+Once = TypeAliasType("Once", "list[Again] | Again")
+Again = TypeAliasType("Again", "Once | int")  # type: ignore[misc]
 Lost = TypeAliasType("Lost", "list[Nothing]")  # type: ignore[name-defined]  # noqa: F821
 # Without a name of its own, as before Python 3.12.
 Nested = Union[int, "list[Nested]"]
@@ -119,6 +123,7 @@ def test_alias_that_contains_itself_is_checked_at_each_depth(
         (Same, "parameter 'x', Same: the alias Same stands for itself"),
         (list[Same], "the alias Same stands for itself"),
         (Left, "the alias Left stands for itself"),
+        (Once, "the alias Once stands for itself"),
         (Lost, "parameter 'x', Lost: name 'Nothing' is not defined"),
     ],
 )
@@ -324,6 +329,30 @@ Size = TypeAliasType("Size", Annotated[int, msgspec.Meta(ge=1)])
 
 class Order(msgspec.Struct):
     size: Size
+
+
+@pytest.mark.parametrize(
+    "value_of",
+    [
+        lambda n: f"dict[str, A{(n + 1) % 12}] | list[A{(n + 2) % 12}] | int",
+        lambda n: " | ".join(f"list[dict[str, A{each}]]" for each in range(12)) + " | int",
+    ],
+)
+def test_many_aliases_in_circles_make_one_definition_each(value_of: Any) -> None:
+    """So their schema stays small, and so does the time that it takes."""
+    module = types.ModuleType("circles_of_another")
+    sys.modules[module.__name__] = module
+    try:
+        for n in range(12):
+            text = f"A{n} = TypeAliasType('A{n}', '{value_of(n)}')"
+            exec(f"from typing_extensions import TypeAliasType\n{text}", vars(module))
+        reader = reader_of(module.A0)
+    finally:
+        del sys.modules[module.__name__]
+    schema = reader.schema
+    assert set(schema["$defs"]) <= {f"A{n}" for n in range(12)}
+    assert len(json.dumps(schema)) < 20_000
+    assert reader.read(b'{"x":[{"y":1}]}') == {"x": [{"y": 1}]}
 
 
 class Circle(msgspec.Struct):
