@@ -695,8 +695,10 @@ class Server:
 
         Raises:
             ValueError: no change is named.
+            TypeError: `resource` isn't a string or several, but a path, for example.
         """
-        uris = (resource,) if isinstance(resource, str) else resource
+        several = hasattr(resource, "__iter__") and not isinstance(resource, str)
+        uris: Iterable[str] = resource if several else (resource,)  # type: ignore[assignment]
         self._notify_listeners(
             changes(tools=tools, prompts=prompts, resources=resources, uris=uris)
         )

@@ -135,10 +135,16 @@ def changes(
 
     Raises:
         ValueError: no list and no URI is given.
-        TypeError: `uris` is one string.
+        TypeError: `uris` is one string, or has something else than strings.
     """
     if isinstance(uris, str):
         raise TypeError("uris is several URIs, not one string")
+    uris = tuple(uris)
+    for uri in uris:
+        if not isinstance(uri, str):
+            # Later it would fail in another task.
+            cure = ": pass path.as_uri()" if hasattr(uri, "as_uri") else ""
+            raise TypeError(f"a URI is a string, not {type(uri).__name__}{cure}")
     flags = ((_TOOLS, tools), (_PROMPTS, prompts), (_RESOURCES, resources))
     found = dict.fromkeys(change for change, requested in flags if requested)
     found.update((Change(uri=uri), None) for uri in uris)

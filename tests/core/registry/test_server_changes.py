@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,16 @@ def test_changed_notifies_only_attached_subscribers() -> None:
 def test_changed_without_a_change_raises() -> None:
     with pytest.raises(ValueError, match="name a list or a resource"):
         build().changed()
+
+
+@pytest.mark.parametrize("resource", [Path("/a"), [Path("/a")], ["x:1", Path("/a")], 5, [None]])
+def test_changed_with_a_resource_that_is_no_string_raises_at_the_caller(resource: Any) -> None:
+    """And not in the task that notifies. A list in which one is wrong changes nothing."""
+    server = build()
+    harness = listening(server)
+    with pytest.raises(TypeError, match=r"^a URI is a string, not (\w*Path: pass path|int|None)"):
+        server.changed(resource=resource)
+    assert notified(harness) == []
 
 
 def test_changed_from_many_threads_loses_no_change() -> None:
