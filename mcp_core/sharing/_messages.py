@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
 
 from msgspec import Struct
 
-from mcp_core.protocol.input_requests._request_state import SigningKeys
+from mcp_core.protocol.input_requests._request_state import DeploymentSigner, SigningKeys
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 _FORM: Final = 1
-_SIGNATURE_SIZE: Final = 32  # bytes
 # Of a whole message. `merged` keeps below it: in JSON a character has up to 6 bytes.
 _MAX_SIZE: Final = 1024 * 1024
 # URIs of one message, and their characters. Above that all resources count as changed. Of ids of
@@ -101,11 +100,10 @@ class MessageCodec:
     """
 
     def __init__(self, keys: SigningKeys, deployment: str) -> None:
-        self._keys = keys
-        self._deployment = deployment.encode()
+        self._signer = DeploymentSigner(keys, deployment)
 
     def __repr__(self) -> str:
-        return f"<MessageCodec of {self._deployment.decode()!r}>"
+        return f"MessageCodec({self._signer!r})"
 
     def encode(self, message: WorkerMessage, worker: int, receiver: str) -> bytes:
         """Return a signed message from the worker of number `worker`.
@@ -122,7 +120,7 @@ class MessageCodec:
             body = encode(_Body(_FORM, worker, message))
         except UnicodeEncodeError as exc:
             raise InvalidWorkerMessage(f"it can't be encoded: {exc}") from None
-        data = self._keys.sign(self._signed(body, receiver)) + body
+        data = self._signer.sign(body, receiver)
         if len(data) > _MAX_SIZE:
             raise InvalidWorkerMessage(f"it has {len(data)} bytes, more than {_MAX_SIZE}")
         return data
@@ -136,8 +134,8 @@ class MessageCodec:
         """
         if len(data) > _MAX_SIZE:
             raise InvalidWorkerMessage(f"it has {len(data)} bytes, more than {_MAX_SIZE}")
-        signature, body = data[:_SIGNATURE_SIZE], data[_SIGNATURE_SIZE:]
-        if not self._keys.verify(self._signed(body, receiver), signature):
+        body = self._signer.verified(data, receiver)
+        if body is None:
             raise InvalidWorkerMessage(
                 "it isn't signed with one of this server's state_keys for this place"
             )
@@ -151,11 +149,6 @@ class MessageCodec:
         except InvalidPayload as exc:
             raise InvalidWorkerMessage(f"it is signed, but isn't a message: {exc}") from None
         return read.worker, read.message
-
-    def _signed(self, body: bytes, receiver: str) -> bytes:
-        place = receiver.encode()
-        # Each part with its length, so that no two messages have the same signed bytes.
-        return b"%d %b%d %b%b" % (len(self._deployment), self._deployment, len(place), place, body)
 
 
 def merged(messages: Iterable[ChangesPublished], server: str) -> ChangesPublished:

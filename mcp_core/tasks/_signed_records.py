@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw, Struct
 
+from mcp_core.protocol.input_requests._request_state import DeploymentSigner
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 from ._layout import StoredRecord
@@ -31,7 +32,6 @@ __all__ = ["PURPOSE", "LaterForm", "RecordSigner"]
 
 PURPOSE: Final = "records of tasks"  # of `KeyRing.signing_keys`
 _FORM: Final = 1
-_SIGNATURE_SIZE: Final = 32  # bytes
 
 
 class _SignedBody(Struct, omit_defaults=True):
@@ -61,11 +61,10 @@ class RecordSigner:
     """
 
     def __init__(self, keys: SigningKeys, deployment: str) -> None:
-        self._keys = keys
-        self._deployment = deployment.encode()
+        self._signer = DeploymentSigner(keys, deployment)
 
     def __repr__(self) -> str:
-        return f"<RecordSigner of {self._deployment.decode()!r}>"
+        return f"RecordSigner({self._signer!r})"
 
     def encode(self, record: TaskRecord, key: str) -> StoredRecord:
         """Return `record` as it is stored.
@@ -76,7 +75,7 @@ class RecordSigner:
         """
         data, result = split_record(record)
         body = encode(_SignedBody(_FORM, Raw(data), _digest(result)))
-        return StoredRecord(self._keys.sign(self._signed(body, key)) + body, result)
+        return StoredRecord(self._signer.sign(body, key), result)
 
     def decode(self, data: bytes, key: str) -> TaskRecord:
         """Return the record that is stored under `key`, without its result.
@@ -99,8 +98,8 @@ class RecordSigner:
         return join_record(bytes(body.record), result)
 
     def _verified(self, data: bytes, key: str) -> _SignedBody:
-        signature, body = data[:_SIGNATURE_SIZE], data[_SIGNATURE_SIZE:]
-        if not self._keys.verify(self._signed(body, key), signature):
+        body = self._signer.verified(data, key)
+        if body is None:
             raise InvalidPayload(
                 "it isn't signed with one of this server's state_keys for this place"
             )
@@ -108,11 +107,6 @@ class RecordSigner:
         if form > _FORM:
             raise LaterForm(f"it has form {form} of a later version, and this one reads {_FORM}")
         return _read_body(body)
-
-    def _signed(self, body: bytes, key: str) -> bytes:
-        place = key.encode()
-        # Each part with its length, so that no two records have the same signed bytes.
-        return b"%d %b%d %b%b" % (len(self._deployment), self._deployment, len(place), place, body)
 
 
 def _digest(result: bytes | None) -> str:

@@ -28,7 +28,7 @@ from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["InvalidRequestState", "KeyRing", "SigningKeys", "StateBinding"]
+__all__ = ["DeploymentSigner", "InvalidRequestState", "KeyRing", "SigningKeys", "StateBinding"]
 
 _VERSION: Final = b"1"
 _KEY_NAME: Final = compile_on_first_use(r"[A-Za-z0-9_-]{1,32}")
@@ -36,6 +36,7 @@ _MIN_KEY_SIZE: Final = 32  # bytes; the digest's length, as RFC 2104 (section 3)
 # Derives our key from the user's: they may sign other things with theirs, which must not be valid
 # here.
 _PURPOSE: Final = b"mcp requestState"
+_SIGNATURE_SIZE: Final = 32  # bytes, of an HMAC-SHA256
 
 
 class InvalidRequestState(RemoteProtocolError):
@@ -217,6 +218,41 @@ class SigningKeys:
     def verify(self, data: bytes, signature: bytes) -> bool:
         """Return True if one of the keys has signed `data`."""
         return any(hmac.compare_digest(_hmac(key, data), signature) for key in self._keys)
+
+
+class DeploymentSigner:
+    """Signs what the processes of one deployment keep where others may write.
+
+    Signed data reads `SIGNATURE BODY`. The signature covers the deployment and the place, such as a
+    stream's name, so that nobody can move it to another one.
+
+    Args:
+        keys: the keys that sign and verify.
+        deployment: the deployment's name.
+    """
+
+    __slots__ = ("_deployment", "_keys")
+
+    def __init__(self, keys: SigningKeys, deployment: str) -> None:
+        self._keys = keys
+        self._deployment = deployment.encode()
+
+    def __repr__(self) -> str:
+        return f"<DeploymentSigner of {self._deployment.decode()!r}>"
+
+    def sign(self, body: bytes, place: str) -> bytes:
+        """Return `body` with its signature, for `place`."""
+        return self._keys.sign(self._signed(body, place)) + body
+
+    def verified(self, data: bytes, place: str) -> bytes | None:
+        """Return the body of `data`, or None if no key has signed it for `place`."""
+        signature, body = data[:_SIGNATURE_SIZE], data[_SIGNATURE_SIZE:]
+        return body if self._keys.verify(self._signed(body, place), signature) else None
+
+    def _signed(self, body: bytes, place: str) -> bytes:
+        name = place.encode()
+        # Each part with its length, so that no two have the same signed bytes.
+        return b"%d %b%d %b%b" % (len(self._deployment), self._deployment, len(name), name, body)
 
 
 def _hmac(key: bytes, data: bytes) -> bytes:

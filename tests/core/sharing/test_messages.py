@@ -200,7 +200,7 @@ def test_merged_message_says_what_all_say(
 
 def test_signing_keys_show_nothing() -> None:
     assert repr(KEYS) == "<SigningKeys, 2>"
-    assert repr(CODEC) == "<MessageCodec of 'tea'>"
+    assert repr(CODEC) == "MessageCodec(<DeploymentSigner of 'tea'>)"
 
 
 def _signed(body: bytes) -> bytes:
