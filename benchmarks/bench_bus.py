@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
 from statistics import median, quantiles
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import coredis
 import trio
+from redis_program import redis_server  # type: ignore[import-not-found]  # beside this file
 
 from mcp_core.sharing import ChangesPublished
 from mcp_trio import RedisStore, Server, connect, serve_http
@@ -37,33 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "bench"
+NEVER_WAITING = ("--appendonly", "yes", "--appendfsync", "no")  # for the disk
 PAUSE = 0.003  # seconds between two messages, so that each is read alone
 PADDING = "x" * 90  # as long as what is around the URI in ours
 
 
 def server() -> Server:
     return Server("bench", state_keys={"a": b"k" * 32})
-
-
-@contextmanager
-def redis_server(program: str) -> Iterator[str]:
-    """Start a server that never waits for the disk, and yield its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as directory:
-        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
-        command += ["--dir", directory, "--appendonly", "yes", "--appendfsync", "no"]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-            try:
-                for _ in range(100):
-                    try:
-                        socket.create_connection(("127.0.0.1", port)).close()
-                        break
-                    except ConnectionRefusedError:
-                        sleep(0.05)
-                yield f"redis://127.0.0.1:{port}"
-            finally:
-                running.kill()
 
 
 @contextmanager
@@ -217,7 +196,7 @@ def main() -> None:
     bare: list[float] = []
     changes: list[float] = []
     ratios = []
-    with redis_server(options.program) as url:
+    with redis_server(options.program, *NEVER_WAITING) as url:
         for _ in range(options.rounds):
             ours_now = trio.run(time_ours, url, options.messages)
             bare_now = trio.run(time_bare, url, options.messages)

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
-import subprocess
-import tempfile
-from contextlib import contextmanager
 from functools import partial
 from hashlib import sha1
 from statistics import median
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import coredis
 import trio
+from redis_program import redis_server  # type: ignore[import-not-found]  # beside this file
 
 from mcp_core.adapters import RedisStore
 from mcp_core.protocol.input_requests._request_state import KeyRing
@@ -36,7 +33,7 @@ from mcp_core.tasks._signed_records import PURPOSE, RecordSigner
 from mcp_trio._tasks import TrioTaskRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable
 
     from mcp_core._redis_calls import RedisCall
 
@@ -46,26 +43,6 @@ NOW = 1_800_000_000.0
 AT_ONCE = 64
 PLENTY = 1_000_000_000
 BOUNDLESS = TaskQuota(per_key=PLENTY, total=PLENTY, key_bytes=PLENTY, total_bytes=PLENTY)
-
-
-@contextmanager
-def redis_server(program: str) -> Iterator[str]:
-    """Start a server that keeps nothing on disk, and yield its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as directory:
-        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
-        with subprocess.Popen([*command, "--dir", directory], stdout=subprocess.DEVNULL) as server:
-            try:
-                for _ in range(100):
-                    try:
-                        socket.create_connection(("127.0.0.1", port)).close()
-                        break
-                    except ConnectionRefusedError:
-                        sleep(0.05)
-                yield f"redis://127.0.0.1:{port}"
-            finally:
-                server.kill()
 
 
 def records(count: int) -> list[TaskRecord]:
