@@ -11,6 +11,7 @@ import trio
 
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
 from mcp_core.protocol.input_requests._request_state import KeyRing
+from mcp_core.sharing import ChangesPublished, MessageCodec
 from mcp_trio._tasks import TrioTaskRuntime
 
 if TYPE_CHECKING:
@@ -18,9 +19,24 @@ if TYPE_CHECKING:
 
     from mcp_core.runtime.tasks import TaskRuntime
 
-__all__ = ["KEYS", "RUNS", "Clock", "pause", "run_asyncio", "run_trio", "soon"]
+__all__ = [
+    "CODEC",
+    "KEYS",
+    "RUNS",
+    "STREAM",
+    "TOOLS",
+    "Clock",
+    "pause",
+    "run_asyncio",
+    "run_trio",
+    "soon",
+]
 
 KEYS = KeyRing({"1": b"k" * 32})
+# Of the deployment "lab".
+CODEC = MessageCodec(KEYS.signing_keys("workers"), "lab")
+STREAM = "mcp:{lab}:bus"
+TOOLS = ChangesPublished("s", lists=("tools",))
 
 
 class Clock:

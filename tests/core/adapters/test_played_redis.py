@@ -14,22 +14,17 @@ from mcp_core.registry import Server
 from mcp_core.runtime.sharing import check_session_store
 from mcp_core.sharing import (
     ChangesPublished,
-    MessageCodec,
     Position,
     SessionStoreError,
     WorkerBatch,
 )
 from tests.core.adapters.played_redis import PlayedBus, played_store
-from tests.core.adapters.redis_runs import KEYS, RUNS
+from tests.core.adapters.redis_runs import CODEC, KEYS, RUNS, STREAM, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 pytestmark = pytest.mark.parametrize("run", RUNS)
-
-TOOLS = ChangesPublished("s", lists=("tools",))
-STREAM = "mcp:{lab}:bus"
-CODEC = MessageCodec(KEYS.signing_keys("workers"), "lab")
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from mcp_core.sharing import (
     SessionStoreError,
     WorkerBatch,
 )
-from tests.core.adapters.redis_runs import KEYS, RUNS, pause, soon
+from tests.core.adapters.redis_runs import KEYS, RUNS, STREAM, TOOLS, pause, soon
 from tests.harness.redis_server import PROGRAMS, RedisServer, RespConnection
 from tests.harness.world.waiting import PATIENCE
 
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.process, pytest.mark.parametrize("run", RUNS)]
 
-TOOLS = ChangesPublished("s", lists=("tools",))
 PROMPTS = ChangesPublished("s", lists=("prompts",))
-STREAM = "mcp:{lab}:bus"
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "workers.md"
 # The rule of the documentation, for this deployment.
 [ACL] = re.findall(r"> ACL SETUSER notes reset on >PASSWORD (.*)$", PAGE.read_text(), re.MULTILINE)
