@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from mcp_core.runtime import ServedServer, open_bus
@@ -15,7 +15,7 @@ from ._driver import JobTasks, move_on_after
 from ._runtime import SYSTEM_SOURCES, LoopRuntime
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job, Sources
@@ -34,7 +34,8 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
     new_event = staticmethod(asyncio.Event)
 
     def __init__(self, sources: Sources = SYSTEM_SOURCES) -> None:
-        super().__init__(asyncio.get_running_loop())
+        self.event_loop = asyncio.get_running_loop()
+        super().__init__(self.event_loop)
         self.sources = sources
         self._tasks = JobTasks()
         self._context = contextvars.copy_context()
@@ -61,6 +62,16 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
                 # This task wasn't cancelled: as in `run_job`, the function has failed.
                 raise RuntimeError(f"it was cancelled from inside: {exc!r}") from exc
         raise TimeoutError(f"no response within {seconds:g} s")
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[Callable[[], bool]]:
+        with move_on_after(seconds) as limit:
+
+            def lift() -> bool:
+                limit.reschedule(None)
+                return not limit.expired
+
+            yield lift
 
     def in_store_thread(self, function: Callable[[], T]) -> asyncio.Future[T]:
         return self._loop.run_in_executor(self._store_threads, function)

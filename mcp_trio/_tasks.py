@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import math
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from ._nursery import open_quiet_nursery
 from ._runtime import SYSTEM_SOURCES, TrioRuntime, start_job
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 
     from mcp_core.registry import Server
     from mcp_core.runtime import EventLike, Job, Sources
@@ -38,7 +38,7 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
 
     def __init__(self, nursery: trio.Nursery, sources: Sources = SYSTEM_SOURCES) -> None:
         self.sources = sources
-        self._trio = trio.lowlevel.current_trio_token()
+        self._trio = self.event_loop = trio.lowlevel.current_trio_token()
         self._nursery = nursery
         self._jobs: set[Job] = set()
         self._context = contextvars.copy_context()
@@ -55,6 +55,16 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
         with trio.move_on_after(seconds):
             return await function()
         raise TimeoutError(f"no response within {seconds:g} s")
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[Callable[[], bool]]:
+        with trio.move_on_after(seconds) as scope:
+
+            def lift() -> bool:
+                scope.deadline = math.inf
+                return not scope.cancel_called
+
+            yield lift
 
     def in_store_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(

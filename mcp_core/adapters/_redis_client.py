@@ -22,6 +22,7 @@ from functools import lru_cache, partial
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from mcp_core.runtime.tasks._opening import check_event_loop
 from mcp_core.runtime.tasks._reports import StoreReports
 from mcp_core.sharing import StoreBreaker
 
@@ -83,9 +84,9 @@ class RedisClient:
     isn't open in the child.
 
     Args:
-        url_or_client: a URL, or a `coredis.Redis` that the caller made. Of the latter its settings
-            are used, and never its connections: it need not be entered, unless it finds its server
-            by Sentinel.
+        url_or_client: a URL, or a `coredis.Redis` that the caller made. The client's settings are
+            used, and never its connections: it need not be entered, unless it finds its server by
+            Sentinel.
         name: the deployment's name, for texts.
 
     Raises:
@@ -104,10 +105,9 @@ class RedisClient:
         self._connections: set[_RedisConnection] = set()  # all that have not ended
         self._tls: SSLContext | None = None
         self._breaker = StoreBreaker()
-        self._failures = 0  # that the breaker has counted
         self._cause = ""  # of the last failure
         self._checked = False  # for risks, since it was opened
-        self._told_outage = False  # to the log
+        self._logged_outage = False  # to the log
         self._reports: StoreReports  # of the first runtime that has opened it
 
     def __repr__(self) -> str:
@@ -143,6 +143,7 @@ class RedisClient:
 
         Raises:
             ImportError: coredis isn't installed.
+            RuntimeError: it is entered in another event loop of this process.
         """
         _check_coredis()
         process = os.getpid()
@@ -151,8 +152,9 @@ class RedisClient:
             self._process = process
             self._runtimes = []
             self._forget_connections()
+        check_event_loop(runtime, self._runtimes, self)
         if not self._runtimes:
-            self._checked = self._told_outage = False
+            self._checked = self._logged_outage = False
             self._breaker = StoreBreaker()
             self._reports = StoreReports(runtime)
         self._runtimes.append(runtime)
@@ -337,12 +339,12 @@ class RedisClient:
             raise RuntimeError(NOT_OPEN)
         if self._breaker.is_out and self._breaker.pause(_COMMAND, self.runtime.monotonic()):
             raise RedisFailure(self._cause)
-        return self._failures
+        return self._breaker.failures
 
     def _succeeded(self) -> None:
         self._breaker.succeeded(_COMMAND)
-        if self._told_outage and self.is_open:
-            self._told_outage = False
+        if self._logged_outage and self.is_open:
+            self._logged_outage = False
             self.runtime.warn(f"Redis at {self.address} responds again")
 
     def _failed(self, exc: Exception, connection: _RedisConnection, began: int) -> Exception:
@@ -364,12 +366,9 @@ class RedisClient:
             self._succeeded()
         else:
             self._cause = text
-            # If another one has failed since it began, both have failed together.
-            if self._failures == began:
-                self._failures += 1
-                if self._breaker.failed(_COMMAND, self.runtime.monotonic()):
-                    line = f"{text}. It is tried again once a second"
-                    self._told_outage |= self._reports.warn(line)
+            if self._breaker.failed(_COMMAND, self.runtime.monotonic(), began):
+                line = f"{text}. It is tried again once a second"
+                self._logged_outage |= self._reports.warn(line)
         return RedisFailure(text, is_final=explanation.is_final)
 
     def _without_secrets(self, text: str) -> str:
@@ -564,7 +563,7 @@ def _close_buffers(link: BaseConnection | None) -> None:
 
 
 def _stream_read(present: Any, reply: Any, stream: str) -> StreamRead:
-    """Return what the replies to XRANGE and XREAD say. The latter is None if it waited in vain.
+    """Return what the replies to XRANGE and XREAD say. XREAD's is None if it waited in vain.
 
     An entry of others, without our field, has an empty message.
     """

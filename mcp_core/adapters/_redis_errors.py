@@ -1,7 +1,7 @@
 """Failures of Redis and Valkey, as sentences of cause and cure.
 
-1. The exceptions of coredis are told apart by the names of their classes, and by the first word of
-   what the server has said, so that nothing has to be imported for it.
+1. Exceptions of coredis are recognised by the names of their classes, and by the first word of what
+   the server has said, so that nothing has to be imported for it.
 2. What a server says may repeat a command, hence a password: it isn't shown where it may.
 """
 

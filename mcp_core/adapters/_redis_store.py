@@ -123,9 +123,10 @@ class RedisStore:
         Raises:
             SessionStoreError: Redis refuses what workers need, such as the password or a command.
                 The text says which, and what to do.
-            ValueError: `runtime.keys` is None, or differs from that of another server that has
-                opened this store.
+            ValueError: `runtime.keys` is None, or another server has opened this store with other
+                keys.
             ImportError: coredis isn't installed.
+            RuntimeError: it is open in another event loop of this process.
         """
         if runtime.keys is None:
             raise ValueError("a store in Redis needs state_keys=, which sign what workers say")

@@ -118,7 +118,7 @@ class RedisTaskStore:
         if keys is None:
             raise TaskStoreError(_NO_KEYS)
         if not self._client.is_open:
-            self._runtimes = []  # perhaps those of the process that this one was forked from
+            self._runtimes = []  # a process that was forked begins with its parent's
         async with self._client.opened(runtime):
             signing = _Signing(keys, self._name)
             try:

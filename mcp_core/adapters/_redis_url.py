@@ -35,7 +35,7 @@ class RedisUrl(Struct, frozen=True, kw_only=True):
         user: the name of an ACL user, None for the default one.
         password: None if the server needs none.
         tls: whether the connection is TLS. The server's certificate and name are always verified.
-        ca_file: the PEM file with the certificates to trust, None for those of the system.
+        ca_file: the PEM file with the certificates to trust, None for the system's.
         certificate: the PEM file of a client's certificate, None for none.
         key: the PEM file with its key, None if it is in `certificate`.
     """

@@ -18,10 +18,13 @@ class StoreBreaker:
     A command that has failed waits for 0.1 s, then twice as long each time, up to 1 s. While the
     store is out, one command a second is tried, whichever it is.
 
-    `is_out` is True from the third failure in a row to the next response.
+    Attributes:
+        is_out: True from the third failure in a row to the next response.
+        failures: all failures so far. Commands that fail together count once: see `failed`.
     """
 
     def __init__(self) -> None:
+        self.failures = 0
         self._failures: dict[str, int] = {}  # in a row, by command
         self._not_before: dict[str, float] = {}  # by command
         self._in_a_row = 0
@@ -41,12 +44,19 @@ class StoreBreaker:
         self._next_try = now + _MAX_PAUSE
         return 0.0
 
-    def failed(self, command: str, now: float) -> bool:
-        """Take note that `command` failed at `now`. Return True if the store counts as out now."""
+    def failed(self, command: str, now: float, began: int) -> bool:
+        """Take note that `command` failed at `now`. Return True if the store counts as out now.
+
+        `began` is what `failures` was when the command began. If another one has failed since, one
+        outage has ended both, such as a connection that was lost: it isn't counted again.
+        """
         failures = self._failures[command] = self._failures.get(command, 0) + 1
         # The exponent is bounded: an outage may last for days.
         pause = min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 10))
         self._not_before[command] = now + pause
+        if began != self.failures:
+            return False
+        self.failures += 1
         self._in_a_row += 1
         if self._in_a_row < _MAX_FAILURES or self.is_out:
             return False

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 from mcp_core.protocol.subscriptions._server import Change
 from mcp_core.registry._server import Server
 from mcp_core.runtime._job import Job
+from mcp_core.runtime.tasks._opening import open_store
 from mcp_core.runtime.tasks._reports import StoreReports
 from mcp_core.runtime.tasks._runtime import TaskRuntime
 from mcp_core.runtime.tasks._wakeup import Wakeup
@@ -113,7 +114,7 @@ class WorkerBus:
         self._elicitations: dict[str, None] = {}
         # Changes that hooks have made, and this worker's clients aren't notified of yet.
         self._from_hooks: dict[Change, None] = {}
-        # By index of the hook: its last run, and what it is to be told when that has ended.
+        # By index of the hook: its last run, and the changes that its next run gets.
         self._hook_runs: dict[int, _HookJob] = {}
         self._hooks_due: dict[int, ChangesPublished] = {}
         self._never = runtime.new_event()
@@ -121,8 +122,8 @@ class WorkerBus:
         self._may_publish = Wakeup(runtime)
         self._may_deliver = Wakeup(runtime)
         self._jobs: list[_BusJob] = []
-        self._told_outage = False  # to the log
-        self._was_first = False  # and has told all clients of the server what it has heard
+        self._logged_outage = False  # to the log
+        self._was_first = False  # and notifies all clients of the server of what it has heard
         self._has_joined = False
         self._is_closing = False
 
@@ -147,13 +148,14 @@ class WorkerBus:
 
         Raises:
             ValueError: the server is served with another store already.
+            TimeoutError: the store was not open after 15 s.
             BaseException: any exception that the store raises while it is opened.
         """
         # Before it joins, which takes time: a task of the lifespan may change something meanwhile.
         self._server.attach_bus(self)
         self._was_first = self._server.is_first_bus(self)
         try:
-            async with self._store.opened(self._runtime):
+            async with open_store(self._store, self._runtime):
                 try:
                     await self._join_before_serving()
                     for loop in (self._keep_number, self._read, self._publish, self._deliver):
@@ -255,7 +257,7 @@ class WorkerBus:
         try:
             await self._runtime.within(_START_TIME, self._join)
         except Exception as exc:  # noqa: BLE001 - it is tried again while the server is served
-            self._failed("join", exc)
+            self._failed("join", exc, 0)
             return
         heard = self._changes.take_heard()
         if heard is not None:
@@ -342,7 +344,7 @@ class WorkerBus:
         while not self._is_closing:
             is_first = self._server.is_first_bus(self)
             if is_first and not self._was_first:
-                # The bus that was the first one may have ended before it had told clients of all.
+                # The bus that was the first one may have ended before it notified clients.
                 self._changes.miss_all()
             self._was_first = is_first
             heard = self._changes.take_heard()
@@ -413,22 +415,23 @@ class WorkerBus:
         while not self._is_closing:
             while pause := self._breaker.pause(name, self._runtime.monotonic()):
                 await self._runtime.wait(self._never, pause)
+            began = self._breaker.failures
             try:
                 result = await self._runtime.within(_COMMAND_TIME, function)
             except Exception as exc:  # noqa: BLE001 - a store may raise anything
-                self._failed(name, exc)
+                self._failed(name, exc, began)
             else:
                 self._breaker.succeeded(name)
-                if self._told_outage and not self._breaker.is_out:
-                    self._told_outage = False
+                if self._logged_outage and not self._breaker.is_out:
+                    self._logged_outage = False
                     self._runtime.warn("the store of sessions responds again")
                 return result
         return None
 
-    def _failed(self, name: str, exc: Exception) -> None:
+    def _failed(self, name: str, exc: Exception, began: int) -> None:
         self._reports.failed(f"{name} of the store of sessions", exc)
-        if self._breaker.failed(name, self._runtime.monotonic()):
-            self._told_outage |= self._reports.warn(
+        if self._breaker.failed(name, self._runtime.monotonic(), began):
+            self._logged_outage |= self._reports.warn(
                 "the store of sessions is out: clients of this worker go on, and hear of changes"
                 " at other workers when it responds again"
             )

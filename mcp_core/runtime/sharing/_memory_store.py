@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Final
 
 from mcp_core.runtime.tasks import TaskRuntime
+from mcp_core.runtime.tasks._opening import check_event_loop
 from mcp_core.sharing import ChangesPublished, Position, WorkerBatch, WorkerPlace, merged
 
 __all__ = ["MemoryStore"]
@@ -20,7 +21,7 @@ _NOT_OPEN: Final = (
     "the store of sessions is not open; pass it to a server, which opens it while it is served,"
     " or use it inside `async with store.opened(runtime)`"
 )
-# Messages, and characters of their texts. A worker that is further behind is told of a gap.
+# Messages, and characters of their texts. A worker that is further behind gets a gap.
 _HISTORY: Final = 10_000
 _HISTORY_SIZE: Final = 4 * 1024 * 1024
 _READ_TIME: Final = 5.0  # seconds that a read waits
@@ -33,9 +34,9 @@ _MAX_NUMBER: Final = 2**21 - 1
 class MemoryStore:
     """A `SessionStore` in the process's memory.
 
-    It serves several workers of one process, which share one event loop: never open it in two at
-    once. Other processes don't see it, so it needs no `state_keys`. It has the last 10,000
-    messages, or 4 Mi characters of them.
+    It serves several workers of one process, which share one event loop: opening it in two at once
+    is a `RuntimeError`. Other processes don't see it, so it needs no `state_keys`. It has the last
+    10,000 messages, or 4 Mi characters of them.
     """
 
     needs_keys = False
@@ -53,6 +54,7 @@ class MemoryStore:
 
     @asynccontextmanager
     async def opened(self, runtime: TaskRuntime, /) -> AsyncIterator[MemoryStore]:
+        check_event_loop(runtime, self._runtimes, self)
         if not self._runtimes:
             self._published = runtime.new_event()
         self._runtimes.append(runtime)

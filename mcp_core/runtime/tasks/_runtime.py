@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from mcp_core.protocol.input_requests._request_state import KeyRing
@@ -26,6 +27,7 @@ class TaskRuntime(Runtime):
     """
 
     keys: KeyRing | None = None
+    event_loop: object = None  # in which it runs, to compare by identity
 
     @abc.abstractmethod
     def new_event(self) -> EventLike:
@@ -46,6 +48,13 @@ class TaskRuntime(Runtime):
                 one of the caller: on asyncio it is a `RuntimeError`.
         """
         missing("limit the time of a call")
+
+    def time_limit(self, seconds: float) -> AbstractContextManager[Callable[[], bool]]:
+        """Return a block that is cancelled after `seconds`, without an exception.
+
+        The function that it gives lifts the limit, and returns False if that was too late.
+        """
+        missing("limit the time of a block")
 
     @abc.abstractmethod
     def in_store_thread(self, function: Callable[[], T]) -> Awaitable[T]:

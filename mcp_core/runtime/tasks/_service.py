@@ -31,6 +31,7 @@ from mcp_core.types import ErrorData
 
 from ._held import HeldCalls
 from ._memory_store import MemoryTaskStore
+from ._opening import open_store
 from ._records import STORE, TaskRecords, run_now
 from ._requests import TaskQuestion, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
@@ -117,7 +118,9 @@ class TaskService:
         any other task fails.
         """
         self._warns = warns
-        async with self._watched(), self._store.opened(self.runtime):
+        # One in memory opens at once, and most servers have no other.
+        opened = self._store.opened if self._store.immediate else partial(open_store, self._store)
+        async with self._watched(), opened(self.runtime):
             if self._store.durable:
                 self.runtime.start_soon(self.records.watch_store)
                 self._start_upkeep()

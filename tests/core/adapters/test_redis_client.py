@@ -424,7 +424,7 @@ def test_commands_of_others_survive_the_first_to_leave(run: Any) -> None:
                 await leave()
                 while peer.connections > 1:
                     await pause(runtime)
-                assert client._failures == 0
+                assert client._breaker.failures == 0
                 assert runtime.warnings == []
             if hasattr(other, "aclose"):
                 await other.aclose()
@@ -452,7 +452,7 @@ def test_lost_connection_is_one_failure(run: Any) -> None:
                     await each()
             peer.respond = lambda command: b"+OK\r\n"
             assert await client.execute("PING") == b"OK"
-            assert client._failures == 1
+            assert client._breaker.failures == 1
             assert runtime.warnings == []
 
         with_client(run, peer, main)

@@ -11,11 +11,11 @@ def test_command_waits_longer_after_each_failure() -> None:
     """0.1, 0.2 s for two commands of which each failed once and twice; others don't wait."""
     breaker = StoreBreaker()
     assert breaker.pause("read", 0.0) == 0.0
-    assert not breaker.failed("read", 0.0)
+    assert not breaker.failed("read", 0.0, breaker.failures)
     assert breaker.pause("read", 0.0) == pytest.approx(0.1)
     assert breaker.pause("publish", 0.0) == 0.0
     assert breaker.pause("read", 0.1) == 0.0
-    assert not breaker.failed("read", 0.1)
+    assert not breaker.failed("read", 0.1, breaker.failures)
     assert breaker.pause("read", 0.1) == pytest.approx(0.2)
     assert not breaker.is_out
 
@@ -23,7 +23,10 @@ def test_command_waits_longer_after_each_failure() -> None:
 def test_third_failure_in_a_row_leaves_one_try_a_second() -> None:
     """It counts all commands together, and reports once that the store is out."""
     breaker = StoreBreaker()
-    outcomes = [breaker.failed(command, 0.0) for command in ("read", "publish", "read", "join")]
+    outcomes = [
+        breaker.failed(command, 0.0, breaker.failures)
+        for command in ("read", "publish", "read", "join")
+    ]
     assert outcomes == [False, False, True, False]
     assert breaker.is_out
     tried = []
@@ -32,15 +35,15 @@ def test_third_failure_in_a_row_leaves_one_try_a_second() -> None:
         for command in ("read", "publish", "heartbeat"):
             if not breaker.pause(command, now):
                 tried.append(now)
-                breaker.failed(command, now)
+                breaker.failed(command, now, breaker.failures)
     assert tried == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_first_response_ends_the_outage_for_all_commands() -> None:
     breaker = StoreBreaker()
     for _ in range(20):
-        breaker.failed("read", 0.0)
-        breaker.failed("publish", 0.0)
+        breaker.failed("read", 0.0, breaker.failures)
+        breaker.failed("publish", 0.0, breaker.failures)
     was_out = breaker.is_out
     breaker.succeeded("heartbeat")
     assert (was_out, breaker.is_out) == (True, False)
@@ -52,16 +55,28 @@ def test_success_between_failures_keeps_the_store_in() -> None:
     breaker = StoreBreaker()
     now = 0.0
     for _ in range(20):
-        assert not breaker.failed("publish", now)
+        assert not breaker.failed("publish", now, breaker.failures)
         breaker.succeeded("heartbeat")
         now += breaker.pause("publish", now)
     assert breaker.pause("publish", now) == 0.0
-    breaker.failed("publish", now)
+    breaker.failed("publish", now, breaker.failures)
     assert 0.9 < breaker.pause("publish", now) <= 1.0
+
+
+def test_commands_that_fail_together_count_once() -> None:
+    """A lost connection ends a read, a heartbeat and a publish. The store isn't out for it."""
+    breaker = StoreBreaker()
+    began = breaker.failures
+    for command in ("read", "heartbeat", "publish", "read"):
+        assert not breaker.failed(command, 0.0, began)
+        assert breaker.pause(command, 0.0) > 0
+    assert not breaker.failed("read", 0.5, breaker.failures)
+    assert breaker.failed("read", 0.5, breaker.failures)
+    assert breaker.is_out
 
 
 def test_days_of_failures_do_not_overflow() -> None:
     breaker = StoreBreaker()
     for now in range(5000):
-        breaker.failed("read", float(now))
+        breaker.failed("read", float(now), breaker.failures)
     assert breaker.pause("read", 4999.0) == 1.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_core.registry import DeclarationError, Server
+from mcp_core.registry import DeclarationError, Server, Tasks
 from mcp_core.runtime.sharing import MemoryStore, WorkerBus, check_sharing
 from mcp_core.runtime.sharing._bus import _HookJob
 from mcp_core.sharing import (
@@ -1018,6 +1018,37 @@ async def test_store_that_cannot_be_opened_is_an_error_of_the_start() -> None:
     with pytest.raises(SessionStoreError, match="XADD"):
         async with either.open_server(Server("s"), Closed()):
             raise AssertionError
+
+
+class HangingStore(MemoryStore):
+    """Opens a nursery of its own and waits in it, as one that connects may."""
+
+    durable, immediate = True, False  # of a store of tasks, which it is, too
+
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    @asynccontextmanager
+    async def opened(self, runtime: Any, /) -> AsyncIterator[Any]:
+        async with either.open_quiet_nursery(), MemoryStore.opened(self, runtime):
+            await either.sleep(self.seconds)
+            yield self
+
+
+async def test_store_that_hangs_while_it_is_opened_is_an_error_after_15_seconds() -> None:
+    """A slower one is served: the limit ends with the opening."""
+    store = HangingStore(seconds=10_000)
+    with pytest.raises(TimeoutError, match="not open after 15 s"):
+        async with either.open_server(Server("s"), store):
+            raise AssertionError
+    assert "0 workers" in repr(store)
+    server = Server("s", tasks=Tasks(store=store))  # type: ignore[arg-type]
+    with pytest.raises(TimeoutError, match="not open after 15 s"):
+        async with either.open_server(server):
+            raise AssertionError
+    async with either.open_server(Server("s"), HangingStore(seconds=14)):
+        await either.sleep(100)
 
 
 # -- What is refused -------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 from mcp_core.runtime.sharing import MemoryStore, check_session_store
 from mcp_core.sharing import ChangesPublished, Position, WorkerBatch
@@ -24,6 +26,36 @@ async def test_memory_store_keeps_the_contract() -> None:
     store = MemoryStore()
     async with either.open_task_runtime() as runtime:
         await check_session_store(lambda: store, runtime)
+
+
+async def test_store_in_another_event_loop_is_refused() -> None:
+    """It stays open in the first one, and is free when that has left it."""
+    store = MemoryStore()
+    other = MemoryStore()
+
+    async def elsewhere() -> None:
+        async with either.open_task_runtime() as runtime:
+            async with other.opened(runtime):
+                pass
+            async with store.opened(runtime):
+                raise AssertionError
+
+    on_trio = either.on_trio()
+
+    def run() -> None:
+        if on_trio:
+            trio.run(elsewhere)
+        else:
+            asyncio.run(elsewhere())
+
+    async with either.open_task_runtime() as runtime:
+        async with store.opened(runtime):
+            with pytest.raises(RuntimeError, match=r"open in another event loop.*stores of Redis"):
+                await either.in_thread(run)
+            place = await store.join("s")
+            await store.publish(place.number, TOOLS)
+        async with store.opened(runtime), store.opened(runtime):
+            await store.join("s")
 
 
 @either.trio_only
