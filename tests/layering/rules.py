@@ -90,6 +90,7 @@ ON_FIRST_USE: Final = {
     "sqlite3": "mcp_core/adapters/_sqlite_file.py",
     "tomlkit": "mcp_core/host/edit/_toml_edit.py",
     "truststore": "mcp_trio/http_client/_connector.py",
+    "yaml": "mcp_core/host/config/_yaml.py",
     # Type checkers know it without its being installed.
     "typing_extensions": "mcp_core/registry/_context.py",
 }

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ACTING = """
     anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging
     mcp_trio multiprocessing random referencing rich secrets selectors signal socket ssl subprocess
-    tempfile threading tomlkit trio wsproto
+    tempfile threading tomlkit trio wsproto yaml
 """.split()
 PUBLIC = [
     "mcp_core",

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from mcp_core._inherited_variables import INHERITED_VARIABLES, WINDOWS_VARIABLES
+from mcp_core.host._errors import ConfigFileError
 from mcp_core.host._variables_of_code import redirects_code
 from mcp_core.host.edit._clients import CLIENT_FORMATS, ClientFormat, ServerTransport
 from mcp_core.host.edit._json_edit import JsonSyntax
@@ -29,7 +30,7 @@ from mcp_core.host.edit._json_edit import JsonSyntax
 from ._beside import Restriction, find_other_projects, find_restrictions_beside
 from ._members import MemberReader
 from ._opencode import find_restrictions, translate_entry
-from ._problems import ConfigPlace, ConfigProblem, InvalidConfig, kind_text, member_text, name_text
+from ._problems import ConfigProblem, kind_text, member_text, name_text
 from ._restrictions import OWN_TOOL_LISTS, asks_always, check_restrictions, read_tool_list
 from ._servers import ConfigFile, ConfigInput, ServerConfig, VariableSyntax
 from ._shapes import (
@@ -44,7 +45,7 @@ from ._shapes import (
     looks_like_servers,
     member_at,
 )
-from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, ValueTree, parse_tree
+from ._tree import MAX_CONFIG_SIZE, ConfigTree, MemberPath, ValueTree, is_yaml, parse_tree
 
 __all__ = ["find_config_format", "format_to_edit", "read_config", "read_entry"]
 
@@ -174,11 +175,6 @@ _FIELDS: Final[Mapping[str | int, str]] = {
 }
 
 _CLAUDE_FILE: Final = re.compile(r"(^|[/\\])\.claude\.json$")
-_YAML_FILE: Final = re.compile(r"\.ya?ml$")
-_YAML_CURE: Final = (
-    "YAML is not read: convert the file to JSON (`yq -o json . FILE > servers.json`) and use that,"
-    " or write its servers into .mcp.json"
-)
 # For a file whose path names no format: the syntax that at least one program reads.
 _ANY_SYNTAX: Final = JsonSyntax(comments=True, trailing_commas=True, byte_order_mark=True)
 
@@ -197,8 +193,8 @@ def read_config(
         max_size: the largest size, in bytes; 4 MiB by default. A MiB takes a second or more.
 
     Raises:
-        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON or TOML as the program
-            that owns it reads them.
+        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON, YAML or TOML as the
+            program that owns it reads them. Or it is YAML, and PyYAML isn't installed.
         ValueError: there is no such format.
     """
     known = format or find_config_format(file)
@@ -206,13 +202,7 @@ def read_config(
         raise ValueError(f"unknown format {known!r}; one of {', '.join(CLIENT_FORMATS)} is needed")
     is_shown = format is None and is_open(file)  # by the content
     syntax = _ANY_SYNTAX if known is None or is_shown else CLIENT_FORMATS[known].syntax
-    try:
-        tree = parse_tree(data, file=file, syntax=syntax, max_size=max_size)
-    except InvalidConfig as exc:
-        if _YAML_FILE.search(file) and len(data) <= max_size:
-            problem = ConfigProblem(ConfigPlace(file, 1, 1), _YAML_CURE)
-            raise InvalidConfig([problem]) from exc
-        raise
+    tree = parse_tree(data, file=file, syntax=syntax, max_size=max_size)
     shape = find_shape(tree.value) if isinstance(tree.value, dict) else None
     if shape is not None and (known is None or (is_shown and shape != "claude-code")):
         known = shape
@@ -285,7 +275,12 @@ def format_to_edit(config: ConfigFile) -> ClientFormat:
 
     Args:
         config: the file, as `read_config` returned it.
+
+    Raises:
+        ConfigFileError: it has the name of a YAML file, which is only read.
     """
+    if is_yaml(config.file):
+        raise ConfigFileError(1, "a YAML file is read, and not changed: change it by hand")
     client = replace(CLIENT_FORMATS[config.format], servers=config.servers_path)
     if config.servers_path == ("mcp", "servers") and config.format == "opencode":
         client = replace(client, disabling="disabled")  # version 2 has no `enabled`

@@ -21,6 +21,7 @@ __all__ = [
     "MemberPath",
     "ValueTree",
     "decode_file",
+    "is_yaml",
     "parse_tree",
 ]
 
@@ -31,6 +32,11 @@ MAX_CONFIG_SIZE: Final = 4 * 1024 * 1024
 MemberPath = Sequence[str | int]
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
+_YAML_FILE: Final = re.compile(r"\.ya?ml$")
+_YAML_CURE: Final = (
+    "YAML is read with PyYAML, which isn't installed: pip install 'mcp-trio[config]'; or convert"
+    " the file to JSON (`yq -o json . FILE > servers.json`) and use that"
+)
 _UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -135,12 +141,13 @@ def parse_tree(
 
     Args:
         data: the file's content.
-        file: its path, for places.
+        file: its path, for places. One with a YAML file's name may be JSON or YAML.
         syntax: the JSON of the file; None for TOML.
         max_size: the largest size, in bytes; in characters for a text.
 
     Raises:
-        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON or TOML.
+        InvalidConfig: the file is too large, isn't UTF-8, or isn't JSON, YAML or TOML. Or it is
+            YAML, and PyYAML isn't installed.
     """
     if len(data) > max_size:
         problem = f"the file is larger than {max_size / (1 << 20):g} MiB"
@@ -149,10 +156,31 @@ def parse_tree(
     try:
         if syntax is None:
             return _TomlTree(text, file, read_toml(text))
-        return _JsonTree(text, file, parse_json(text, syntax))
+        try:
+            return _JsonTree(text, file, parse_json(text, syntax))
+        except ConfigFileError:
+            if not is_yaml(file):
+                raise
+        return _JsonTree(text, file, _read_yaml(text))
     except ConfigFileError as exc:
         place = ConfigPlace(file, exc.line, exc.column or 1)
         raise InvalidConfig([ConfigProblem(place, exc.problem)]) from None
+
+
+def is_yaml(file: str) -> bool:
+    """Return True if a file's name is one of YAML."""
+    return _YAML_FILE.search(file) is not None
+
+
+def _read_yaml(text: str) -> JsonNode | None:
+    from ._yaml import MAX_YAML_SIZE, parse_yaml  # on first use: few files are YAML
+
+    if len(text) > MAX_YAML_SIZE:
+        raise ConfigFileError(1, f"the YAML is larger than {MAX_YAML_SIZE >> 10} KiB")
+    try:
+        return parse_yaml(text)
+    except ImportError:
+        raise ConfigFileError(1, _YAML_CURE) from None
 
 
 def decode_file(data: bytes, file: str) -> str:

@@ -276,7 +276,7 @@ _READ_ONLY: Final = (
         _application("Code", "User", "settings.json"),
         project=(".vscode", "settings.json"),
     ),
-    # goose-docs.ai/docs/guides/config-files: YAML, read as JSON only
+    # goose-docs.ai/docs/guides/config-files: YAML
     _read_only(
         "goose",
         "goose",

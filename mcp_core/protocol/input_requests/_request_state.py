@@ -224,7 +224,7 @@ class DeploymentSigner:
     """Signs what the processes of one deployment keep where others may write.
 
     Signed data reads `SIGNATURE BODY`. The signature covers the deployment and the place, such as a
-    stream's name, so that nobody can move it to another one.
+    stream's name, so that it can't be moved to another one.
 
     Args:
         keys: the keys that sign and verify.

@@ -43,7 +43,7 @@ class Alias:
 
     @property
     def expanded(self) -> Any:
-        """What to write in its place."""
+        """The annotation to write in its place."""
         return self if self.is_used else self.value
 
     def __repr__(self) -> str:

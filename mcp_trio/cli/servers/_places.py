@@ -172,8 +172,8 @@ def find_server(
         if snapshot.data is None:
             continue
         read = read_config_path(path, text)
-        client = format_to_edit(read)
         try:
+            client = format_to_edit(read)
             line = find_entry_line(client, name, text)
         except ConfigFileError as exc:
             raise config_error(path, exc) from exc

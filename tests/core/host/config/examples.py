@@ -939,6 +939,83 @@ approval_mode = "approve"
             'servers.json:4:7: extensions.developer.type: is "builtin", which is no transport',
         ),
     ),
+    # goose writes its file with serde_yaml: block style, no anchors, single quotes where needed.
+    Example(
+        _GOOSE + "#extensions-configuration",
+        "goose",
+        "/home/u/.config/goose/config.yaml",
+        """\
+GOOSE_PROVIDER: anthropic
+GOOSE_MODE: smart_approve
+GOOSE_TEMPERATURE: 0.7
+
+extensions:
+  developer:
+    type: builtin
+    name: developer
+    enabled: true
+    timeout: 300
+    bundled: true
+  filesystem:
+    type: stdio
+    name: filesystem
+    enabled: true
+    cmd: npx
+    args:
+    - -y
+    - '@modelcontextprotocol/server-filesystem'
+    - /tmp
+    env_keys: []
+    envs: {}
+    timeout: 300
+  github:
+    type: stdio
+    name: GitHub
+    enabled: false
+    cmd: npx
+    args: [-y, "@modelcontextprotocol/server-github"]
+    env_keys:
+    - GITHUB_PERSONAL_ACCESS_TOKEN
+    timeout: 60
+    available_tools: []
+  remote-tools:
+    type: streamable_http
+    name: remote-tools
+    enabled: true
+    uri: https://example.com/mcp
+    headers:
+      Authorization: Bearer ${TOKEN}
+    env_keys: []
+    envs: {}
+    timeout: 300
+""",
+        {
+            "filesystem": {
+                "transport": "stdio",
+                "command": "npx",
+                "args": ("-y", "@modelcontextprotocol/server-filesystem", "/tmp"),
+                "call_timeout": 300.0,
+                "extra": {"name": "filesystem"},
+            },
+            "github": {
+                "command": "npx",
+                "args": ("-y", "@modelcontextprotocol/server-github"),
+                "forwarded": ("GITHUB_PERSONAL_ACCESS_TOKEN",),
+                "disabled": True,
+                "allowed_tools": None,
+                "call_timeout": 60.0,
+                "extra": {"name": "GitHub"},
+            },
+            "remote-tools": {
+                "transport": "http",
+                "url": "https://example.com/mcp",
+                "headers": {"Authorization": "Bearer ${TOKEN}"},
+                "call_timeout": 300.0,
+                "extra": {"name": "remote-tools"},
+            },
+        },
+        problems=("/home/u/.config/goose/config.yaml:7:5: extensions.developer.type: is",),
+    ),
     Example(
         _ZED_PERMISSIONS + "#mcp-tools",
         "zed",

@@ -27,7 +27,10 @@ def test_read_config_documented_example_has_its_servers(example: Example) -> Non
             assert server.extra == {}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.source)
+WRITTEN = [example for example in EXAMPLES if not example.file.endswith(".yaml")]
+
+
+@pytest.mark.parametrize("example", WRITTEN, ids=lambda example: example.source)
 def test_editors_set_the_same_entry_and_keep_every_byte(example: Example) -> None:
     client = format_to_edit(read_config(example.text, file=example.file))
     for name in example.servers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 
 import pytest
@@ -302,10 +303,12 @@ def test_managed_file_of_two_programs_stops_everything() -> None:
         merge_servers([("managed", config)])
 
 
-def test_yaml_is_refused_with_the_way_to_json() -> None:
+def test_yaml_without_pyyaml_is_refused_with_two_cures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra, or JSON, which is also read from a file of that name."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
     text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n"
     for file in "goose/config.yaml", "servers.yml":
-        with pytest.raises(InvalidConfig, match=r"YAML is not read: .* \(`yq -o json \. FILE"):
+        with pytest.raises(InvalidConfig, match=r"'mcp-trio\[config\]'.* \(`yq -o json \. FILE"):
             read_config(text, file=file)
     # JSON is YAML.
     found = read_config('{"extensions": {"a": {"cmd": "npx"}}}', file="goose/config.yaml")

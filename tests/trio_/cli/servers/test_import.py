@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -264,23 +265,45 @@ def test_import_of_file_without_a_member_around_the_servers(
     assert "CANARY" not in shown.out + shown.err
 
 
-def test_import_of_goose_says_how_to_make_json(
-    host: HostFiles, capsys: pytest.CaptureFixture[str]
+def test_import_of_goose_reads_its_yaml(
+    host: HostFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No YAML is read, and the JSON that is made of it is."""
-    text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n"
+    """Without PyYAML the error has the cure."""
+    text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n    env_keys: [TOKEN]\n"
     path = host.write(host.home / ".config" / "goose" / "config.yaml", text)
-    assert host.run_here("import", "--from", "goose", "--yes") == 1
-    assert f"{path}:1:1: YAML is not read: convert the file to JSON" in capsys.readouterr().err
-    made = {"extensions": {"a": {"type": "stdio", "cmd": "npx", "env_keys": ["TOKEN"]}}}
-    path = host.write(host.project / "servers.json", made)
-    assert host.run_here("import", "--from-file", str(path), "--yes") == 0
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "yaml", None)
+        assert host.run_here("import", "--from", "goose", "--yes") == 1
+    assert f"{path}:1:1: YAML is read with PyYAML" in capsys.readouterr().err
+    assert host.run_here("import", "--from", "goose", "--yes") == 0
     assert host.read(host.user_file)["a"] == {
         "type": "stdio",
         "command": "npx",
         "args": [],
         "env": {"TOKEN": "${TOKEN}"},
     }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["add", "b", "--yes", "--", "npx", "y"],
+        ["remove", "a", "--yes"],
+        ["disable", "a"],
+        ["import", "--from", "cursor", "--yes", "a"],
+    ],
+)
+def test_yaml_file_is_read_and_never_changed(
+    host: HostFiles, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    write_cursor(host, a={"command": "a"})
+    text = "mcpServers: {a: {command: npx}}\n"
+    path = host.write(host.project / "servers.yaml", text)
+    place = command.index("--") if "--" in command else len(command)
+    status = host.run_here(*command[:place], "--config", str(path), *command[place:])
+    assert status == 1
+    assert "a YAML file is read, and not changed" in capsys.readouterr().err
+    assert path.read_text() == text
 
 
 def test_import_from_file_in_unknown_shape_says_so(
