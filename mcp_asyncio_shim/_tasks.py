@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from mcp_core.runtime import ServedServer, open_bus
+from mcp_core.runtime import ServedServer, open_bus, open_lifespans
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._driver import JobTasks, move_on_after
@@ -127,7 +127,7 @@ async def open_server(
 
     *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
-    async with server.lifespan() as value:
+    async with open_lifespans(server) as value:
         runtime = AsyncioTaskRuntime(sources)
         tasks = TaskService(server, runtime, value)
         try:

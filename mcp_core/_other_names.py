@@ -54,7 +54,8 @@ SERVER: Final[dict[str, str]] = {
     "create_initialization_options": "`Server(name, version=..., instructions=...)` has them",
     "get_capabilities": "they follow from what is declared",
     "list_resource_templates": "`server.resource` with a variable in the URI declares a template",
-    "mount": "`mcp_trio.serve_http` takes several servers by path, each with its own tools",
+    "import_server": "`server.mount(other, prefix)` offers what another server declares",
+    "add_provider": "`server.mount(other, prefix)` offers what another server declares",
     "settings": "what is served where is said by arguments, such as those of `mcp_trio.run_http`",
 }
 # By attribute of `Context`.
@@ -207,6 +208,12 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "timeout": "the function limits itself, such as by `trio.fail_after(seconds)`",
         "auth": "scopes are given by name: `OAuthResourceServer(..., tool_scopes={...})`",
         "exclude_args": "a parameter that the model must not see is one of type `Context`",
+    },
+    "mount()": {
+        "namespace": "prefix",
+        "as_proxy": "a mounted server always has its own lifespan and middleware",
+        "tool_names": "the prefix is before each name; give single tools other names by `name=`",
+        "path": "`mcp_trio.serve_http` takes several servers by path",
     },
     "Server()": {
         "host": _BY_SERVER.format("host"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from mcp_core.runtime import ServedServer, open_bus
+from mcp_core.runtime import ServedServer, open_bus, open_lifespans
 from mcp_core.runtime.tasks import TaskRuntime, TaskService
 
 from ._nursery import open_quiet_nursery
@@ -117,7 +117,7 @@ async def open_server(
 
     *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
     """
-    async with server.lifespan() as value, open_quiet_nursery() as nursery:
+    async with open_lifespans(server) as value, open_quiet_nursery() as nursery:
         runtime = TrioTaskRuntime(nursery, sources)
         tasks = TaskService(server, runtime, value)
         try:

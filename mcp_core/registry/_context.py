@@ -25,7 +25,8 @@ from mcp_core.types import LoggingLevel, RequestId
 
 from ._errors import DeclarationError
 from ._form import AcceptedElicitation, ElicitationResult, Form, as_form, not_accepted
-from ._input_requests import CANNOT_AWAIT, InputCollector, RequestHost, meta_of
+from ._input_requests import CANNOT_AWAIT, InputCollector, meta_of
+from ._lifespans import LifespanValues, lifespan_value
 from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
 from ._url_elicitation import ELICITATION_LIFETIME, UrlElicitation, make_url_elicitation
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from mcp_core.protocol.connection._connection import Connection
+    from mcp_core.protocol.messages._events import RequestReceived
 
+    from ._input_requests import RuntimeLike
     from ._server import Server
 
     # A plain `Context` is a `Context[Any]`.
@@ -45,7 +48,7 @@ else:
 
     L = TypeVar("L")
 
-__all__ = ["Context", "error_reporter"]
+__all__ = ["Context", "error_reporter", "mounted_context"]
 
 T = TypeVar("T")
 _FIRST_CHOICES: Final = ("auto", "required")
@@ -86,7 +89,6 @@ class Context(Injected, Generic[L]):
         "_collector",
         "_meta",
         "_request",
-        "_runtime",
         "_task_job",
         "lifespan",
         "server",
@@ -99,10 +101,12 @@ class Context(Injected, Generic[L]):
         self._collector = collector
         self._request = collector.request
         self._task_job: DetachableJob | None = None
-        self._runtime = host.runtime
         self._meta: dict[str, Any] | None = None
         self.server: Server = host.server
-        self.lifespan: L = host.lifespan
+        lifespan = host.lifespan
+        if isinstance(lifespan, LifespanValues):
+            lifespan = lifespan_value(lifespan, host.server)
+        self.lifespan: L = lifespan
         self.state: dict[str, Any] = {}
         self.session_state = host.session_state if self._request.peer.dialect.stateful else {}
         self.in_plain_def = False
@@ -242,9 +246,9 @@ class Context(Injected, Generic[L]):
         """Let `detach` make a task from the call that `job` runs. For runtimes."""
         self._task_job = job
 
-    def enter_task(self, host: RequestHost) -> None:
-        """Use `host` from now on: the call has become a task. For runtimes."""
-        self._runtime = host.runtime
+    @property
+    def _runtime(self) -> RuntimeLike:
+        return self._collector.host.runtime  # another one, once the call has become a task
 
     # -- Notifications ---------------------------------------------------------------------------
 
@@ -662,7 +666,7 @@ class Context(Injected, Generic[L]):
         runtime = host.runtime
         return make_url_elicitation(
             self._collector.round_trips,
-            self.server.key_ring(runtime.entropy),
+            host.server.key_ring(runtime.entropy),
             name,
             host.principal,
             lifetime=lifetime,
@@ -877,6 +881,27 @@ class Context(Injected, Generic[L]):
 def error_reporter(context: Context[Any]) -> Callable[[str, Exception], None]:
     """Return a function that logs what an author's function, which it names, has raised."""
     return context._runtime.report_hook
+
+
+def mounted_context(
+    context: Context[Any], server: Server, inner: Callable[[RequestReceived], RequestReceived]
+) -> Context[Any]:
+    """Return a context of the same request for the handlers of `server`.
+
+    `server` is mounted in the server of `context`, and `inner` returns a request with its names.
+    Only `state` is common to both.
+    """
+    collector = context._collector
+    host = collector.host
+    made: Context[Any] = Context(collector)
+    made._request = inner(context._request)
+    made._task_job = context._task_job
+    made.server = server
+    made.lifespan = lifespan_value(host.lifespan, server, mounted=True)
+    made.state = context.state
+    stateful = context.peer.dialect.stateful
+    made.session_state = host.mounted_states.setdefault(server, {}) if stateful else {}
+    return made
 
 
 def _messages(messages: str | Sequence[t.SamplingMessage]) -> list[t.SamplingMessage]:

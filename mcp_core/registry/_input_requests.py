@@ -137,8 +137,9 @@ class RuntimeLike(Protocol):
 class RequestHost(Protocol):
     """The part of `Service` that a handler's `Context` needs.
 
-    `lifespan` is the server lifespan's value. `principal` is the authenticated user, empty without
-    authorization. `session_state` is a dict of this connection's handlers.
+    `lifespan` is the server lifespan's value, or the `LifespanValues`. `principal` is the
+    authenticated user, empty without authorization. `session_state` is a dict of this connection's
+    handlers, and `mounted_states` has those of mounted servers.
     """
 
     @property
@@ -158,6 +159,9 @@ class RequestHost(Protocol):
 
     @property
     def session_state(self) -> dict[str, Any]: ...
+
+    @property
+    def mounted_states(self) -> dict[Server, dict[str, Any]]: ...
 
     def remember_elicitation(self, elicitation_id: str, /) -> None:
         """Remember that the client's user was sent to a page with this elicitation id."""

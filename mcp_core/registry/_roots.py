@@ -20,6 +20,7 @@ from mcp_core.protocol.messages._events import Peer
 from ._context import L
 from ._errors import DeclarationError
 from ._input_requests import NestedRequests, RequestHost
+from ._lifespans import lifespan_value
 
 if TYPE_CHECKING:
     from msgspec import Struct
@@ -36,7 +37,8 @@ _TIMEOUT: Final = 60.0
 class RootsContext(Generic[L]):
     """The notification that a hook on changed roots serves. Use it only while the hook runs.
 
-    The runtime makes it, of the `host` of the connection and the `peer` that sent the notification.
+    The runtime makes it, of the `host` of the connection, the `peer` that sent the notification and
+    the `server` of the hook, if it isn't the host's.
 
     Attributes:
         server: the server on which the hook was declared.
@@ -46,12 +48,15 @@ class RootsContext(Generic[L]):
         session_state: as `Context.session_state`, of the client whose roots have changed.
     """
 
-    def __init__(self, host: RequestHost, peer: Peer) -> None:
-        self.server: Server = host.server
-        self.lifespan: L = host.lifespan
+    def __init__(self, host: RequestHost, peer: Peer, server: Server | None = None) -> None:
+        self.server: Server = server or host.server
+        mounted = self.server is not host.server
+        self.lifespan: L = lifespan_value(host.lifespan, self.server, mounted=mounted)
         self.peer = peer
         self.principal = host.principal
         self.session_state = host.session_state
+        if mounted:
+            self.session_state = host.mounted_states.setdefault(self.server, {})
         self._sender = _Sender(host, peer)
 
     def __repr__(self) -> str:

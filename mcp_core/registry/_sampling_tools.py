@@ -20,6 +20,7 @@ from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.input_requests._kinds import find_error
 from mcp_core.protocol.input_requests._rounds import MAX_ROUNDS
 from mcp_core.protocol.jsonrpc._codec import encode, reader
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.entries._tools import ToolEntry, ToolInvocation
 
 from ._errors import DeclarationError, UrlElicitationRequired
@@ -27,7 +28,6 @@ from ._errors import DeclarationError, UrlElicitationRequired
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from mcp_core.registry.entries._invocation import Invocation
     from mcp_core.types import CreateMessageParams, CreateMessageResult
 
     from ._context import Context
@@ -86,10 +86,13 @@ class ToolUse:
         if entry is None:
             names = ", ".join(self._owner.tools)
             return _error_result(f"Unknown tool: {name[:_MAX_SHOWN]}. The tools are: {names}")
-        prepared = entry.prepare(Raw(encode(self._content.input)), self._owner.dialect)
+        prepared: Any = entry.prepare(Raw(encode(self._content.input)), self._owner.dialect)
+        if isinstance(prepared, MountedCall):
+            prepared = prepared.prepare_alone()
         if isinstance(prepared, ToolInvocation):
             self._invocation = prepared
-        return prepared
+        result: Invocation | t.Result = prepared
+        return result
 
     def done(self, result: Any) -> None:
         """Store the tool's result.

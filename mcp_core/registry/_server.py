@@ -9,10 +9,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from itertools import count
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
+from weakref import ref
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -20,6 +29,7 @@ from msgspec.structs import replace
 from mcp_core._errors import Fault
 from mcp_core._keywords import NoOptions, refuse_keywords, shows_keywords
 from mcp_core._limits import Limits
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.input_requests._request_state import KeyRing
 from mcp_core.protocol.messages._events import RequestReceived
 from mcp_core.protocol.revisions._config import CacheHint, Config
@@ -30,7 +40,7 @@ from mcp_core.protocol.schema._param_headers import ParamHeaders
 from mcp_core.protocol.subscriptions._server import Change, changes
 from mcp_core.registry.entries._completion import Completer
 from mcp_core.registry.entries._custom_methods import CustomMethodEntry
-from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
 from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
@@ -57,6 +67,11 @@ from ._roots import RootsHook, check_hook
 from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
 
+if TYPE_CHECKING:
+    from ._mounts import Mount
+else:  # most servers have no mounts
+    Mount = type_on_first_use("mcp_core.registry._mounts", "Mount")
+
 __all__ = ["ChangeBus", "ChangeListener", "Middleware", "Proceed", "Server"]
 
 # The second argument of a middleware. Awaiting a call of it gives the result that will be sent.
@@ -78,6 +93,14 @@ _TASKS_CAPABILITY: Final = TasksCapability(
     list={}, cancel={}, requests=TaskRequests(tools=ToolTasks(call={}))
 )
 _RESOURCES_CAPABILITY: Final = ResourcesCapability(subscribe=True, list_changed=True)
+# The kinds of declarations, with the change of a list that each of them is.
+_LIST_CHANGES: Final[Mapping[str, tuple[Change, ...]]] = {
+    "tool": _TOOLS,
+    "prompt": _PROMPTS,
+    "resource": _RESOURCES,
+    "resource template": _RESOURCES,
+    "method": (),
+}
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
@@ -223,15 +246,24 @@ class Server:
         self._resources: dict[str, ResourceEntry] = {}
         self._templates: dict[str, TemplateEntry] = {}
         self._methods: dict[str, CustomMethodEntry] = {}
+        self._entries: dict[str, dict[str, Any]] = {
+            "tool": self._tools,
+            "prompt": self._prompts,
+            "resource": self._resources,
+            "resource template": self._templates,
+            "method": self._methods,
+        }
         self._declaration_numbers = count()
+        self._mounts: list[Mount] = []  # of the servers that are mounted in this one
+        # Where this one is mounted. It doesn't keep an outer server alive.
+        self._outer_mounts: tuple[ref[Mount], ...] = ()
+        self._lifespans_held = 0
         if extensions and TASKS[1] in extensions:
             raise DeclarationError(
                 f"the extension {TASKS[1]} is declared by itself when a tool is declared with task="
             )
         self.tasks = tasks if tasks is not None else Tasks()
-        self._extensions = (
-            {name: dict(settings) for name, settings in extensions.items()} if extensions else None
-        )
+        self._extensions = {name: dict(settings) for name, settings in (extensions or {}).items()}
         self._cache = cache
         self._logging = logging
         self._threads = threads
@@ -321,7 +353,7 @@ class Server:
             DeclarationError, TypeError: as for `tool`.
         """
         entry = ToolEntry(function, options, self._threads)
-        self._add(self._tools, entry.name, entry, "tool", _TOOLS)
+        self._add("tool", entry.name, entry)
 
     def remove_tool(self, name: str) -> None:
         """Remove the tool `name`. Subscribed clients are notified that the list has changed.
@@ -329,7 +361,7 @@ class Server:
         Raises:
             KeyError: there is no tool of that name.
         """
-        self._remove(self._tools, name, _TOOLS)
+        self._remove("tool", name)
 
     @shows_keywords(ResourceOptions)
     def resource(self, uri: str, /, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
@@ -378,11 +410,10 @@ class Server:
         """
         if "{" in uri:
             template = TemplateEntry(uri, function, options, self._threads)
-            self._add(self._templates, uri, template, "resource template", _RESOURCES)
+            self._add("resource template", uri, template)
         else:
             resource = ResourceEntry(uri, function, options, self._threads)
-            self._add(self._resources, uri, resource, "resource", _RESOURCES)
-        self._lookup.add_spelling(uri)
+            self._add("resource", uri, resource)
 
     def remove_resource(self, uri: str) -> None:
         """Remove the resource `uri`, or a template with the completions of its variables.
@@ -392,8 +423,7 @@ class Server:
         Raises:
             KeyError: there is no resource or template with that URI.
         """
-        self._remove(self._templates if "{" in uri else self._resources, uri, _RESOURCES)
-        self._lookup.remove_spelling(uri)
+        self._remove("resource template" if "{" in uri else "resource", uri)
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -423,7 +453,7 @@ class Server:
             DeclarationError, TypeError: as for `prompt`.
         """
         entry = PromptEntry(function, options, self._threads)
-        self._add(self._prompts, entry.name, entry, "prompt", _PROMPTS)
+        self._add("prompt", entry.name, entry)
 
     def remove_prompt(self, name: str) -> None:
         """Remove the prompt `name` and the completions of its arguments.
@@ -433,7 +463,7 @@ class Server:
         Raises:
             KeyError: there is no prompt of that name.
         """
-        self._remove(self._prompts, name, _PROMPTS)
+        self._remove("prompt", name)
 
     def completion(
         self, ref: str, argument: str, /, *, thread: bool | None = None
@@ -518,12 +548,8 @@ class Server:
         """
 
         def declare(function: F) -> F:
-            self._add(
-                self._methods,
-                name,
-                CustomMethodEntry(name, function, params, result, thread, self._threads),
-                "method",
-            )
+            entry = CustomMethodEntry(name, function, params, result, thread, self._threads)
+            self._add("method", name, entry)
             return function
 
         return declare
@@ -534,7 +560,7 @@ class Server:
         Raises:
             KeyError: there is no method of that name.
         """
-        self._remove(self._methods, name)
+        self._remove("method", name)
 
     def middleware(self, function: M, /) -> M:
         """Declare `function` as a middleware around every request for tools, prompts and the like::
@@ -644,32 +670,168 @@ class Server:
 
         return declare
 
-    def _add(
-        self,
-        entries: dict[str, Any],
-        key: str,
-        entry: Any,
-        kind: str,
-        list_changes: tuple[Change, ...] = (),
-    ) -> None:
-        if key in entries:
-            raise DeclarationError(
-                f"there is a {kind} {key!r} already: {entries[key].function.label}"
-            )
-        entry.number = next(self._declaration_numbers)
-        entries[key] = entry
-        self._declarations_changed(list_changes)
+    def _add(self, kind: str, key: str, entry: Any) -> None:
+        """Declare `entry` on this server, and on all servers in which it is mounted.
 
-    def _remove(
-        self, entries: dict[str, Any], key: str, list_changes: tuple[Change, ...] = ()
-    ) -> None:
-        del entries[key]
-        self._declarations_changed(list_changes)
+        Raises:
+            DeclarationError: one of them has a declaration of that kind under its key already.
+        """
+        self._insert([(kind, *placed) for placed in self._placements(kind, key, entry)])
+        self._declarations_changed(_LIST_CHANGES[kind])
+
+    def _placements(self, kind: str, key: str, entry: Any) -> Iterator[tuple[Server, str, Any]]:
+        """Yield this server and each in which it is mounted, with the entry's key and form there.
+
+        A server in which it is mounted in two ways comes twice.
+        """
+        yield self, key, entry
+        for mount in self._live_outer_mounts():
+            yield from mount.outer._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
+
+    def _insert(self, placements: Sequence[tuple[str, Server, str, Any]]) -> None:
+        """Insert entries, by kind, server and key, if there is room for all of them."""
+        taken: dict[tuple[str, Server, str], Any] = {}
+        for kind, server, key, entry in placements:
+            other = server._entries[kind].get(key) or taken.get((kind, server, key))
+            if other is not None:
+                where = "" if server is self else f" on server {server.info.name!r}"
+                raise DeclarationError(
+                    f"there is a {kind} {key!r} already{where}: {other.function.label}"
+                )
+            taken[kind, server, key] = entry
+        for (kind, server, key), entry in taken.items():
+            entry.number = next(server._declaration_numbers)
+            server._entries[kind][key] = entry
+            if kind.startswith("resource"):
+                server._lookup.add_spelling(key)
+
+    def _remove(self, kind: str, key: str) -> None:
+        """Remove a declaration from this server, and from all in which it is mounted.
+
+        Raises:
+            KeyError: there is none.
+            DeclarationError: it belongs to a mounted server.
+        """
+        entry = self._entries[kind][key]
+        if self._mounts:
+            from ._mounts import check_own
+
+            check_own(entry, kind, key)
+        for server, name, _ in self._placements(kind, key, entry):
+            del server._entries[kind][name]
+            if kind.startswith("resource"):
+                server._lookup.remove_spelling(name)
+        self._declarations_changed(_LIST_CHANGES[kind])
 
     def _declarations_changed(self, list_changes: tuple[Change, ...] = ()) -> None:
-        self._lists.discard_pages()
-        self._config = None
+        for server in self._with_outer():
+            server._lists.discard_pages()
+            server._config = None
         self._notify_listeners(list_changes)
+
+    # --- Mounted servers --------------------------------------------------------------------------
+
+    @shows_keywords(NoOptions)
+    def mount(self, other: Server, prefix: str = "", **_other: Unpack[NoOptions]) -> None:
+        """Offer everything that `other` declares, now and later, as a part of this server::
+
+            main = Server("main")
+            main.mount(weather, "weather")  # its tool `forecast` is `weather_forecast` here
+
+        The handlers of `other` keep what is theirs: their `Context.server`, lifespan, middlewares
+        and `session_state`. The middlewares of this server run around those of `other`, whose
+        handlers and middlewares see their own names without the prefix. The lifespan of `other` is
+        entered after that of this server, once each time that this server is served. Lists, limits,
+        `state_keys`, authorization, `tasks`, `cache` and `page_size` are this server's. The
+        instructions of both are joined, and so are their `extensions`.
+
+        `other` may be mounted in several servers, or be served by itself as well.
+
+        Args:
+            other: the server to mount.
+            prefix: the names of its tools and prompts get it with an underscore. URIs and the names
+                of methods stay as they are. "", the default, changes no name.
+
+        Raises:
+            DeclarationError: a name or URI is in use, `other` is or contains this server, it is
+                mounted with that prefix already, `prefix` isn't of `A-Z a-z 0-9 . _ -` or ends in
+                an underscore, an extension has other settings, or this server is being served and
+                `other` has a lifespan, which nothing would enter.
+            TypeError: `other` isn't a `Server`, or an option is unknown.
+        """
+        refuse_keywords(_other, Server.mount, "mount()")
+        if not isinstance(other, Server):
+            raise TypeError(
+                f"server.mount takes a Server and a prefix of its names, not {other!r}: to serve"
+                " several servers by path, give serve_http a mapping of paths"
+            )
+        from ._mounts import make_mount  # on first use: most servers have none
+
+        mount = make_mount(self, other, prefix)
+        if any(server._lifespans_held for server in self._with_outer()):
+            late = next((s for s in [other, *other.mounted_servers()] if s._lifespan), None)
+            if late is not None:
+                raise DeclarationError(
+                    f"server {late.info.name!r} has a lifespan, and {self.info.name!r} is being"
+                    " served: mount it before, or in the lifespan of the outer server"
+                )
+        self._insert(
+            [
+                (kind, *placed)
+                for kind, entries in other._entries.items()
+                for key, entry in entries.items()
+                for placed in self._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
+            ]
+        )
+        self._mounts.append(mount)
+        other._outer_mounts = (*map(ref, other._live_outer_mounts()), ref(mount))
+        changed = [_LIST_CHANGES[kind] for kind, entries in other._entries.items() if entries]
+        self._declarations_changed(tuple(dict.fromkeys(chain.from_iterable(changed))))
+
+    @property
+    def mounts(self) -> Sequence[Mount]:
+        """The mounts of servers in this one, each with its `server` and `prefix`. For runtimes."""
+        return tuple(self._mounts)
+
+    def mounted_servers(self) -> list[Server]:
+        """Return the servers that are mounted in this one, and in these, each once. For runtimes.
+
+        A server comes before those that are mounted in it.
+        """
+        found: dict[Server, None] = {}
+        for mount in self._mounts:
+            found.update(dict.fromkeys([mount.server, *mount.server.mounted_servers()]))
+        return list(found)
+
+    @contextmanager
+    def lifespans_entered(self) -> Iterator[None]:
+        """Return a context manager for a runtime that has entered the lifespans of all servers.
+
+        A mount meanwhile whose lifespan nothing would enter is refused.
+        """
+        self._lifespans_held += 1
+        try:
+            yield
+        finally:
+            self._lifespans_held -= 1
+
+    def all_roots_hooks(self) -> list[tuple[Server, RootsHook]]:
+        """Return the hooks on changed roots of this server and of those mounted in it."""
+        servers = [self, *self.mounted_servers()]
+        return [(server, hook) for server in servers for hook in server.roots_hooks]
+
+    def _live_outer_mounts(self) -> list[Mount]:
+        found = [each() for each in self._outer_mounts]
+        return [mount for mount in found if mount is not None]
+
+    def _with_outer(self) -> list[Server]:
+        """Return this server and all in which it is mounted, each once."""
+        if not self._outer_mounts:
+            return [self]
+        found = {self: None}
+        for mount in self._live_outer_mounts():
+            found.update(dict.fromkeys(mount.outer._with_outer()))
+        return list(found)
 
     # --- Notifications ----------------------------------------------------------------------------
 
@@ -704,9 +866,13 @@ class Server:
         )
 
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
-        if changed and not (self._buses and any(bus.changed(changed) for bus in self._first_bus())):
+        if not changed:
+            return
+        for server in self._with_outer():
+            if server._buses and any(bus.changed(changed) for bus in server._first_bus()):
+                continue
             # A copy: another thread may attach or detach a listener meanwhile.
-            for listener in list(self._listeners):
+            for listener in list(server._listeners):
                 listener.changed(changed)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
@@ -716,10 +882,11 @@ class Server:
         thread. Only the client that was sent to the page is notified, and only once. Other
         revisions have no such notification: their clients get nothing.
         """
-        for bus in self._first_bus():
-            bus.elicitation_completed(elicitation_id)
-        for listener in list(self._listeners):
-            listener.elicitation_completed(elicitation_id)
+        for server in self._with_outer():
+            for bus in server._first_bus():
+                bus.elicitation_completed(elicitation_id)
+            for listener in list(server._listeners):
+                listener.elicitation_completed(elicitation_id)
 
     def verify_url_elicitation(self, token: str, name: str, *, principal: str, now: float) -> str:
         """Return the elicitation's id, after checking who has opened the page.
@@ -727,7 +894,8 @@ class Server:
         For the page to which `Context.elicit_url` has sent a user. Call it before the page accepts
         anything (client/elicitation, Phishing). It may be called from any thread, in every process
         that has the same `state_keys`. Until it expires a token is valid any number of times: to
-        accept a visit once, record the id that this returns.
+        accept a visit once, record the id that this returns. Of a mounted server, tokens of the
+        servers in which it is mounted are valid too: their keys sign for its handlers.
 
         Args:
             token: `UrlElicitation.token`, from the URL.
@@ -742,7 +910,8 @@ class Server:
             InvalidUrlElicitation: the token was altered, has expired, or is for another
                 page or user.
         """
-        return verify_url_elicitation(self._key_ring, token, name, principal, now)
+        rings = [server._key_ring for server in self._with_outer()]
+        return verify_url_elicitation(rings, token, name, principal, now)
 
     def attach(self, listener: ChangeListener) -> None:
         """Notify `listener` of changes until `detach`. A `Service` attaches itself."""
@@ -796,7 +965,8 @@ class Server:
             all_resources: True if the contents of each resource may have changed.
             elicitation_ids: the pages on which users have finished.
         """
-        for listener in list(self._listeners):
+        listeners = [each for server in self._with_outer() for each in list(server._listeners)]
+        for listener in listeners:
             if changed or all_resources:
                 listener.changed(changed, all_resources=all_resources)
             for elicitation_id in elicitation_ids:
@@ -814,11 +984,18 @@ class Server:
         return self._config
 
     def _make_config(self) -> Config:
+        extensions = self.extensions
+        instructions = self.instructions
+        if self._mounts:
+            from ._mounts import joined_instructions
+
+            instructions = joined_instructions(self)
+        tasks: dict[str, Any] = {TASKS[1]: {}} if self._lookup.has_tasks else {}
         return Config(
             self.info,
             ServerCapabilities(
-                extensions=self._served_extensions(),
-                experimental=self._extensions,
+                extensions={**extensions, **tasks} or None,
+                experimental=extensions or None,
                 tasks=_TASKS_CAPABILITY if self._lookup.has_tasks else None,
                 tools=ToolsCapability(list_changed=True) if self._tools else None,
                 resources=_RESOURCES_CAPABILITY if self._resources or self._templates else None,
@@ -826,7 +1003,7 @@ class Server:
                 completions={} if self._lookup.has_completions else None,
                 logging={} if self._logging else None,
             ),
-            instructions=self.instructions,
+            instructions=instructions,
             versions=self.versions,
             limits=self.limits,
             keep_alive=self._keep_alive,
@@ -835,10 +1012,13 @@ class Server:
             declared=self._lookup,
         )
 
-    def _served_extensions(self) -> dict[str, Any] | None:
-        if not self._lookup.has_tasks:
-            return self._extensions
-        return {**(self._extensions or {}), TASKS[1]: {}}
+    @property
+    def extensions(self) -> dict[str, dict[str, Any]]:
+        """The extensions that it was declared with, and those of the servers mounted in it."""
+        found = dict(self._extensions)
+        for mount in self._mounts:
+            found = {**mount.server.extensions, **found}
+        return found
 
     @property
     def has_tasks(self) -> bool:
@@ -896,8 +1076,9 @@ class Server:
         self._key_ring = self.shared_keys = KeyRing(keys)
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
-        """Return a new lifespan. The runtime enters it around the connections that it serves.
+        """Return a new lifespan of this server alone, without those mounted in it.
 
+        `mcp_core.runtime.open_lifespans` enters all of them around the connections that are served.
         Its value is None if the server was declared without one.
         """
         self._was_served = True
@@ -932,10 +1113,11 @@ class Server:
         params = with_declared_uris(request.method.name, request.params, self._lookup)
         return request if params is request.params else replace(request, params=params)
 
-    def answer(self, request: RequestReceived) -> Result | Raw | Invocation:
+    def answer(self, request: RequestReceived) -> Result | Raw | Invocation | MountedCall:
         """Return the response to `request`, or the `Invocation` that gives it.
 
-        Send a `Result` or `Raw` as it is.
+        Send a `Result` or `Raw` as it is. A `MountedCall` is for a mounted server with middleware,
+        inside of which the call is prepared.
 
         Raises:
             McpError: the error to respond with.

@@ -18,7 +18,7 @@ from mcp_core.protocol.input_requests._request_state import InvalidRequestState,
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from mcp_core.protocol.input_requests._request_state import KeyRing
     from mcp_core.protocol.input_requests._rounds import ServerRoundTrips
@@ -89,21 +89,22 @@ def make_url_elicitation(
 
 
 def verify_url_elicitation(
-    ring: KeyRing | None, token: str, name: str, principal: str, now: float
+    rings: Iterable[KeyRing | None], token: str, name: str, principal: str, now: float
 ) -> str:
-    """Return the elicitation's id.
+    """Return the elicitation's id. One of `rings` has to have signed it.
 
     Raises:
         InvalidUrlElicitation: the token isn't valid for this page and visitor, or not any more.
     """
-    try:
-        if ring is None:
-            raise InvalidRequestState("this process has issued none")
-        id: str = _read_id(ring.open(token, _binding(name, principal), now))
-    except (InvalidRequestState, InvalidPayload) as exc:
-        reason = exc.reason if isinstance(exc, InvalidRequestState) else "it has no id"
-        raise InvalidUrlElicitation(f"the visit to {name!r} is refused: {reason}") from None
-    return id
+    reason = "this process has issued none"
+    for ring in filter(None, rings):
+        try:
+            id: str = _read_id(ring.open(token, _binding(name, principal), now))
+        except (InvalidRequestState, InvalidPayload) as exc:
+            reason = exc.reason if isinstance(exc, InvalidRequestState) else "it has no id"
+        else:
+            return id
+    raise InvalidUrlElicitation(f"the visit to {name!r} is refused: {reason}")
 
 
 def _binding(name: str, principal: str) -> StateBinding:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ._job import AUTH_CHECK_TIMEOUT as AUTH_CHECK_TIMEOUT
     from ._job import Job as Job
     from ._job import run_auth_check as run_auth_check
+    from ._lifespans import open_lifespans as open_lifespans
     from ._listen import Changes as Changes
     from ._listen import Subscription as Subscription
     from ._log_records import LogEscaper as LogEscaper
@@ -84,6 +85,7 @@ __all__ = [
     "client_context",
     "made_by_connect",
     "open_bus",
+    "open_lifespans",
     "run_auth_check",
 ]
 
@@ -104,6 +106,7 @@ _MODULES = {
         "PooledConnection",
     ),
     "._job": ("AUTH_CHECK_TIMEOUT", "Job", "run_auth_check"),
+    "._lifespans": ("open_lifespans",),
     "._listen": ("Changes", "Subscription"),
     "._log_records": ("LogEscaper",),
     "._runtime": (

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
-from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.entries._tools import failed_internally
+from mcp_core.registry.functions._content import check_result
 from mcp_core.types import (
     CallToolResult,
     ErrorData,
@@ -82,7 +83,15 @@ class HandlerCall:
     before the function is called.
     """
 
-    __slots__ = ("_before_handler", "_request", "_server", "context", "invocation", "runtime")
+    __slots__ = (
+        "_before_handler",
+        "_given",
+        "_request",
+        "_server",
+        "context",
+        "invocation",
+        "runtime",
+    )
 
     def __init__(
         self,
@@ -98,19 +107,32 @@ class HandlerCall:
         self._before_handler = before_handler
         self.runtime = runtime
         self.context = context
-        self.invocation = invocation
+        self.invocation = self._given = invocation
 
-    async def run(self) -> Any:
-        """Return the result to send, or raise what the handler raised. May be awaited again."""
-        invocation = self.invocation
-        if invocation is None:
-            found = self._server.answer(self._request)
-            if not isinstance(found, Invocation):
-                return found
-            invocation = self.invocation = found
+    async def run(
+        self, prepare: Callable[[], Any] | None = None, context: Context | None = None
+    ) -> Any:
+        """Return the result to send, or raise what the handler raised. May be awaited again.
+
+        For a handler of a mounted server, `prepare` looks up its call, and `context` is its own.
+        """
+        if prepare is not None:
+            found = prepare()
+        else:
+            context = self.context
+            found = self._given or self._server.answer(self._request)
+        if isinstance(found, MountedCall):
+            context = found.enter(context)
+            handle = partial(self.run, found.prepare, context)
+            result = await run_middleware(handle, context, found.middlewares)
+            check_result(result)
+            return result
+        if not isinstance(found, Invocation):
+            return found
+        self.invocation = found
         if self._before_handler is not None:
-            await self._before_handler(invocation)
-        return await _run_invocation(invocation, self.context, self._server, self.runtime)
+            await self._before_handler(found)
+        return await _run_invocation(found, context, self._server, self.runtime)
 
 
 async def _run_invocation(
@@ -140,14 +162,14 @@ def _call_in_thread(invocation: Invocation, context: Context | None) -> tuple[An
         raise RuntimeError("the handler raised StopIteration") from exc
 
 
-def run_middleware(call: HandlerCall, middlewares: Sequence[Middleware]) -> Awaitable[Any]:
-    """Return an awaitable of the result of `call`, with all of `middlewares` around it."""
-    context = call.context
-    assert context is not None
+def run_middleware(
+    handle: Callable[[], Awaitable[Any]], context: Context, middlewares: Sequence[Middleware]
+) -> Awaitable[Any]:
+    """Return an awaitable of the result of `handle`, with all of `middlewares` around it."""
 
     def proceed(index: int) -> Awaitable[Any]:
         if index == len(middlewares):
-            return call.run()
+            return handle()
         return middlewares[index](context, lambda: proceed(index + 1))
 
     return proceed(0)

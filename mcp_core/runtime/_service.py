@@ -45,7 +45,7 @@ from mcp_core.registry._context import Context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._roots import RootsContext
 from mcp_core.registry._server import Server
-from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.functions._content import check_result
 from mcp_core.tasks._record import quota_key
 from mcp_core.types import (
@@ -204,7 +204,9 @@ class RequestJob(ConversationJob):
             result: Any = self._returned
             if result is None:
                 if middlewares:
-                    result = await run_middleware(self._call, middlewares)
+                    context = self._call.context
+                    assert context is not None
+                    result = await run_middleware(self._call.run, context, middlewares)
                     check_result(result)
                 else:
                     result = await self._call.run()
@@ -280,9 +282,9 @@ class RootsJob(Job):
         service = self._service
         while self.changed:
             self.changed = False
-            for hook in list(service.server.roots_hooks):
+            for server, hook in service.server.all_roots_hooks():
                 try:
-                    outcome = hook(RootsContext(service, self._peer))
+                    outcome = hook(RootsContext(service, self._peer, server))
                     if isawaitable(outcome):
                         await outcome
                 except Exception as exc:  # noqa: BLE001 - it ends this hook only
@@ -312,7 +314,7 @@ class Service:
         server: the declarations.
         conn: the connection.
         runtime: what the driver adds.
-        lifespan: the server lifespan's value.
+        lifespan: the value of `open_lifespans`.
         principal: the authenticated user, "" without one. Signed data that a client is given
             is valid for this user only.
         conversation: what an HTTP server knows of the client, None on other transports.
@@ -320,6 +322,7 @@ class Service:
 
     Attributes:
         session_state: a dict for this connection's handlers.
+        mounted_states: the same for each mounted server that has handled a request.
     """
 
     def __init__(
@@ -340,6 +343,7 @@ class Service:
         self.principal = principal
         self._conversation = conversation
         self.session_state: dict[str, Any] = {}
+        self.mounted_states: dict[Server, dict[str, Any]] = {}
         self.tasks = tasks
         self.task_notifier: TaskNotifierLike | None = None  # created on first use
         # The `tasks/result` requests that wait, and the id of the task of each.
@@ -504,7 +508,7 @@ class Service:
     def _handle_notification(self, event: NotificationReceived) -> RootsJob | None:
         if event.method.name != _ROOTS_CHANGED or event.peer is None:
             return None
-        if not self.server.roots_hooks or not can_answer("roots", event.peer):
+        if not can_answer("roots", event.peer) or not self.server.all_roots_hooks():
             return None
         if self._roots_job is not None:
             self._roots_job.changed = True
@@ -541,8 +545,7 @@ class Service:
             self.finish(request, self._unanswered(request, exc))
             return None
         if not isinstance(invocation, Invocation):
-            self.finish(request, invocation)
-            return None
+            return self._handle_outcome(collector, invocation)
         if invocation.task is not None and tasks is not None:
             return self._start_job(tasks.call_job(self, collector, invocation))
         if invocation.is_async or invocation.thread:
@@ -566,6 +569,15 @@ class Service:
         if seconds > MAX_BLOCKING:
             report_blocking(self.server, self.runtime, invocation, seconds)
         return None
+
+    def _handle_outcome(self, collector: InputCollector, answer: Any) -> Job | None:
+        """Send a response. But for a `MountedCall` return the job, whose middleware comes first."""
+        if not isinstance(answer, MountedCall):
+            self.finish(collector.request, answer)
+            return None
+        if answer.task is not None and self.tasks is not None:
+            return self._start_job(self.tasks.call_job(self, collector, None))
+        return self._new_job(collector, None)
 
     def _unanswered(self, request: RequestReceived, exc: BaseException) -> ErrorData:
         """Return the error for a request that calls no function, or whose arguments are invalid."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Awaitable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -23,7 +23,17 @@ from mcp_core.registry.functions._function import Function, Injected
 from mcp_core.registry.tasks._options import TaskOptions
 from mcp_core.types import ErrorData, Result
 
-__all__ = ["Invocation"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Invocation", "MountLike", "MountedCall"]
+
+
+class MountLike(Protocol):
+    """The part of a `Mount` that an invocation needs."""
+
+    def enter(self, context: Any, /) -> Any:
+        """Return the context of the mounted server's handlers, for one of the outer server."""
 
 
 class Invocation(abc.ABC):
@@ -35,6 +45,7 @@ class Invocation(abc.ABC):
         arguments: the function's keyword arguments, without the context.
         dialect: the peer's revision.
         function: the declared function.
+        mounts: the mounts through which the function's server was reached, the outermost first.
         task: the options of the task as which the call runs, None for an ordinary call.
         thread: True if the function blocks and must run in a worker thread.
         is_async: True if `call` returns an awaitable.
@@ -43,7 +54,15 @@ class Invocation(abc.ABC):
 
     task: TaskOptions | None = None
 
-    __slots__ = ("arguments", "dialect", "function", "is_async", "thread", "wants_context")
+    __slots__ = (
+        "arguments",
+        "dialect",
+        "function",
+        "is_async",
+        "mounts",
+        "thread",
+        "wants_context",
+    )
 
     def __init__(
         self, function: Function, thread: bool, arguments: dict[str, Any], dialect: Dialect
@@ -52,6 +71,7 @@ class Invocation(abc.ABC):
         self.thread = thread
         self.arguments = arguments
         self.dialect = dialect
+        self.mounts: tuple[MountLike, ...] = ()
         self.is_async = function.is_async
         self.wants_context = function.context != ""
 
@@ -69,6 +89,8 @@ class Invocation(abc.ABC):
         """
         if not self.function.context:
             return self.function.call(**self.arguments)
+        for mount in self.mounts:
+            context = mount.enter(context)
         # In a thread, middleware of the same request may use the context meanwhile.
         if self.is_async or self.thread or context is None:
             return self.function.call(**self.arguments, **{self.function.context: context})
@@ -109,3 +131,50 @@ class Invocation(abc.ABC):
         # The text of a ToolError is meant for the peer, also outside of a tool.
         text = str(exc) if isinstance(exc, ToolError) else f"Internal error (reference {reference})"
         return ErrorData(self.dialect.codes[Fault.INTERNAL], whole_text(text))
+
+
+class MountedCall:
+    """A call of what a mounted server with middleware declares: its middleware runs first.
+
+    Args:
+        mount: how the server is mounted.
+        middlewares: the server's.
+        prepare: returns what `Server.answer` of the mounted server would, inside its middleware.
+        task: the options of the task as which the call runs, None for an ordinary call.
+
+    `mounts` has the mounts through which the outer server of `mount` was reached, the outermost
+    first.
+    """
+
+    __slots__ = ("_mount", "middlewares", "mounts", "prepare", "task")
+
+    def __init__(
+        self,
+        mount: MountLike,
+        middlewares: Sequence[Any],
+        prepare: Callable[[], Any],
+        task: TaskOptions | None = None,
+    ) -> None:
+        self._mount = mount
+        self.middlewares = middlewares
+        self.prepare = prepare
+        self.task = task
+        self.mounts: tuple[MountLike, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<MountedCall through {self._mount!r}>"
+
+    def enter(self, context: Any) -> Any:
+        """Return the context for the middlewares and the handler, for one of the outermost."""
+        for mount in (*self.mounts, self._mount):
+            context = mount.enter(context)
+        return context
+
+    def prepare_alone(self) -> Any:
+        """Return the `Invocation` or response as if there were no middleware."""
+        found = self.prepare()
+        if isinstance(found, MountedCall):
+            found = found.prepare_alone()
+        if isinstance(found, Invocation):
+            found.mounts = (*self.mounts, self._mount, *found.mounts)
+        return found

@@ -17,9 +17,10 @@ from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from inspect import isawaitable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mcp_core.protocol.subscriptions._server import Change
+from mcp_core.registry._lifespans import lifespan_value
 from mcp_core.registry._server import Server
 from mcp_core.runtime._job import Job
 from mcp_core.runtime.tasks._opening import open_store
@@ -41,6 +42,7 @@ from ._remote_change import RemoteChange
 __all__ = ["WorkerBus", "check_sharing"]
 
 T = TypeVar("T")
+_HookKey: TypeAlias = tuple[Server, int]
 
 _HEARTBEAT: Final = 3.0  # seconds; a worker counts as alive for 10 s
 # Seconds after which a command is cancelled. A store has a deadline of its own, which is shorter.
@@ -114,9 +116,9 @@ class WorkerBus:
         self._elicitations: dict[str, None] = {}
         # Changes that hooks have made, and this worker's clients aren't notified of yet.
         self._from_hooks: dict[Change, None] = {}
-        # By index of the hook: its last run, and the changes that its next run gets.
-        self._hook_runs: dict[int, _HookJob] = {}
-        self._hooks_due: dict[int, ChangesPublished] = {}
+        # By server and index of the hook: its last run, and the changes that its next run gets.
+        self._hook_runs: dict[_HookKey, _HookJob] = {}
+        self._hooks_due: dict[_HookKey, ChangesPublished] = {}
         self._never = runtime.new_event()
         self._may_read = Wakeup(runtime)
         self._may_publish = Wakeup(runtime)
@@ -369,7 +371,7 @@ class WorkerBus:
         return changed
 
     def _is_hook_due(self) -> bool:
-        return any(self._hook_runs[index].has_ended for index in self._hooks_due)
+        return any(self._hook_runs[key].has_ended for key in self._hooks_due)
 
     async def _run_hooks(self, heard: ChangesPublished | None) -> None:
         """Run the hooks, one after the other. Stop one that takes too long, and go on without it.
@@ -377,25 +379,36 @@ class WorkerBus:
         It isn't waited for: it may be in a thread, which can't be stopped. Until it has ended it
         doesn't run again, and then once for all that was heard meanwhile.
         """
-        for index, hook in enumerate(list(self._server.remote_change_hooks)):
+        for key, hook in self._hooks():
             if heard is not None:
-                due = self._hooks_due.get(index, heard)
-                self._hooks_due[index] = merged((due, heard), self._name)
-            last = self._hook_runs.get(index)
+                due = self._hooks_due.get(key, heard)
+                self._hooks_due[key] = merged((due, heard), self._name)
+            last = self._hook_runs.get(key)
             if last is not None and not last.has_ended:
                 if heard is not None:
                     self._reports.warn(
                         f"{_HOOK} was cancelled and still runs: clients are notified without it"
                     )
-            elif index in self._hooks_due:
-                await self._run_hook(index, hook, self._hooks_due.pop(index))
+            elif key in self._hooks_due:
+                await self._run_hook(key, hook, self._hooks_due.pop(key))
+
+    def _hooks(self) -> list[tuple[_HookKey, Callable[[Any], Any]]]:
+        servers = [self._server, *self._server.mounted_servers()]
+        return [
+            ((server, index), hook)
+            for server in servers
+            for index, hook in enumerate(server.remote_change_hooks)
+        ]
 
     async def _run_hook(
-        self, index: int, hook: Callable[[Any], Any], due: ChangesPublished
+        self, key: _HookKey, hook: Callable[[Any], Any], due: ChangesPublished
     ) -> None:
-        change = RemoteChange(self._server, self._lifespan, due)
+        server = key[0]
+        mounted = server is not self._server
+        lifespan = lifespan_value(self._lifespan, server, mounted=mounted)
+        change = RemoteChange(server, lifespan, due)
         job = _HookJob(partial(hook, change), self._runtime, self._server, self._may_deliver.set)
-        self._hook_runs[index] = job
+        self._hook_runs[key] = job
         self._runtime.start_job(job)
         if not await self._runtime.wait(job.ended, _HOOK_TIME):
             job.was_stopped = True

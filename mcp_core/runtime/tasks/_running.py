@@ -74,12 +74,20 @@ _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The reques
 class TaskHost:
     """The `RequestHost` of a handler that runs as a task: it has no conversation."""
 
-    def __init__(self, server: Server, runtime: TaskRuntime, lifespan: Any, principal: str) -> None:
+    def __init__(
+        self,
+        server: Server,
+        runtime: TaskRuntime,
+        lifespan: Any,
+        principal: str,
+        mounted_states: dict[Server, dict[str, Any]],
+    ) -> None:
         self.server = server
         self.runtime = runtime
         self.lifespan = lifespan
         self.principal = principal
         self.session_state: dict[str, Any] = {}
+        self.mounted_states = mounted_states
 
     def __repr__(self) -> str:
         return f"<TaskHost of {self.server!r}>"
@@ -383,7 +391,7 @@ class TaskJob(RequestJob):
         request = RequestReceived(record.id, method, params, peer, call.params)
         if not tasks.server.may_be_task(request):
             return None
-        host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal)
+        host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal, {})
         collector = InputCollector(host, request)
         collector.round_trips.responses.update(record.responses)
         job = cls(None, tasks, collector)
@@ -510,7 +518,9 @@ class TaskJob(RequestJob):
         tasks = self._tasks
         task = self.task = RunningTask(tasks, self, record)
         tasks.add(task)
-        self.attach(TaskHost(tasks.server, tasks.runtime, service.lifespan, service.principal))
+        lifespan, principal = service.lifespan, service.principal
+        states = service.mounted_states
+        self.attach(TaskHost(tasks.server, tasks.runtime, lifespan, principal, states))
         dialect = self.request.peer.dialect
         limits = tasks.records.limits
         if dialect.tasks == "requested":
@@ -529,8 +539,6 @@ class TaskJob(RequestJob):
         collector = self.input_collector
         collector.host = host
         collector.task = self.task
-        if self._call.context is not None:
-            self._call.context.enter_task(host)
 
     async def run(self) -> Any:
         """Return the handler's result, or raise what it raised.

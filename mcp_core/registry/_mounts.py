@@ -1,0 +1,244 @@
+"""Servers mounted in others: the form that their entries have there.
+
+1. An entry of a mounted server stands in the tables of the outer one as a `MountedEntry`, and as
+   one of that in the tables of the next outer one. So a lookup, a list and a capability know no
+   difference, and a call passes one `Mount` for each server that it enters.
+2. What a call enters has names of its own: handlers and middlewares see a request as it would be
+   if their server were served by itself.
+3. Middlewares of a mounted server run before arguments are read, as those of the outer one do.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from mcp_core._patterns import compile_on_first_use
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
+from mcp_core.types import CallToolParams, CompleteParams, GetPromptParams, PromptReference
+
+from ._context import mounted_context
+from ._errors import DeclarationError
+from ._validation import check_tool_name, plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from msgspec import Struct
+
+    from mcp_core.protocol.messages._events import RequestReceived
+    from mcp_core.protocol.revisions._dialects import Dialect
+    from mcp_core.registry.entries._completion import Completers
+    from mcp_core.registry.tasks._options import TaskOptions
+
+    from ._context import Context
+    from ._server import Server
+
+__all__ = ["Mount", "check_own", "joined_instructions", "make_mount"]
+
+_PREFIX: Final = compile_on_first_use(r"[A-Za-z0-9_.-]*[A-Za-z0-9.-]")
+_PREFIXED: Final = frozenset({"tool", "prompt"})  # the kinds whose names get the prefix
+
+
+class Mount:
+    """One server, mounted in another with a prefix. `Server.mount` makes it."""
+
+    __slots__ = ("__weakref__", "outer", "prefix", "server")
+
+    def __init__(self, outer: Server, server: Server, prefix: str) -> None:
+        self.outer = outer
+        self.server = server
+        self.prefix = prefix
+
+    def __repr__(self) -> str:
+        return f"<Mount of {self.server!r} as {self.prefix!r}>"
+
+    def key(self, kind: str, key: str) -> str:
+        """Return the name or URI in the outer server of what is `key` in the mounted one."""
+        return f"{self.prefix}_{key}" if self.prefix and kind in _PREFIXED else key
+
+    def wrap(self, kind: str, entry: Any) -> MountedEntry:
+        """Return an entry of the mounted server for the outer one."""
+        if kind in _PREFIXED:
+            name = self.key(kind, entry.name)
+            if kind == "tool" and self.prefix:
+                check_tool_name(name)
+            return MountedNamedEntry(self, entry, name)
+        if kind == "resource template":
+            return MountedTemplate(self, entry)
+        return MountedEntry(self, entry)
+
+    def enter(self, context: Context) -> Context:
+        """Return the context of the mounted server's handlers, for one of the outer server."""
+        return mounted_context(context, self.server, self._inner_request)
+
+    def _inner_request(self, request: RequestReceived) -> RequestReceived:
+        """Return a request with the name that the mounted server has for what it names."""
+        if not self.prefix:
+            return request
+        match request.params:
+            case (CallToolParams() | GetPromptParams()) as params:
+                return replace(request, params=self._renamed(params))
+            case CompleteParams(ref=PromptReference() as ref) as params:
+                return replace(request, params=replace(params, ref=self._renamed(ref)))
+        return request
+
+    def _renamed(self, named: Any) -> Any:
+        return replace(named, name=named.name.removeprefix(f"{self.prefix}_"))
+
+    def answer(self, prepare: Callable[[], Any], task: TaskOptions | None = None) -> Any:
+        """Return what `prepare` returns for a request, or the `MountedCall` that will call it."""
+        if self.server.middlewares:
+            return MountedCall(self, self.server.middlewares, prepare, task)
+        found = prepare()
+        if isinstance(found, (Invocation, MountedCall)):
+            found.mounts = (self, *found.mounts)
+        return found
+
+
+class MountedEntry:
+    """An entry of a mounted server: what isn't below is as in its own server."""
+
+    __slots__ = ("_entry", "_mount", "number")
+    number: int  # the number of the declaration on the outer server
+
+    def __init__(self, mount: Mount, entry: Any) -> None:
+        self._mount = mount
+        self._entry = entry
+
+    def __repr__(self) -> str:
+        return f"{self._entry!r} of {self._mount.server.info.name!r}"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+    @property
+    def completers(self) -> MountedCompleters:
+        """The completers of a prompt or template."""
+        return MountedCompleters(self._mount, self._entry.completers)
+
+    def prepare(self, *arguments: Any) -> Any:
+        """Return what the entry itself returns, or the `MountedCall` inside of which it will."""
+        return self._mount.answer(partial(self._entry.prepare, *arguments))
+
+    def check_own(self, kind: str, key: str) -> None:
+        """Raise `DeclarationError`: the outer server cannot remove this."""
+        name = self._mount.server.info.name
+        raise DeclarationError(
+            f"the {kind} {key!r} belongs to the mounted server {name!r}: remove it there"
+        )
+
+
+class MountedNamedEntry(MountedEntry):
+    """A tool or a prompt of a mounted server, with its prefix."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, mount: Mount, entry: Any, name: str) -> None:
+        super().__init__(mount, entry)
+        self.name = name
+
+    def list_entry(self, dialect: Dialect) -> Struct:
+        """Return the list's entry in this revision."""
+        listed: Struct = self._entry.list_entry(dialect)
+        return replace(listed, name=self.name)
+
+    def prepare(self, arguments: Any, dialect: Dialect, task: TaskOptions | None = None) -> Any:
+        further = () if task is None else (task,)  # a prompt has none
+        prepare = partial(self._entry.prepare, arguments, dialect, *further)
+        return self._mount.answer(prepare, task)
+
+
+class MountedTemplate(MountedEntry):
+    """A resource template of a mounted server."""
+
+    __slots__ = ()
+
+    def prepare(self, uri: str, dialect: Dialect) -> Any:
+        # Whether it matches decides which of several templates responds.
+        found = self._entry.prepare(uri, dialect)
+        return None if found is None else super().prepare(uri, dialect)
+
+
+class MountedCompleters:
+    """The completers of a prompt or template of a mounted server."""
+
+    __slots__ = ("_completers", "_mount")
+
+    def __init__(self, mount: Mount, completers: Completers) -> None:
+        self._mount = mount
+        self._completers = completers
+
+    def __repr__(self) -> str:
+        return f"{self._completers!r} of {self._mount.server.info.name!r}"
+
+    def __bool__(self) -> bool:
+        return bool(self._completers)
+
+    def add(self, argument: str, completer: object, owner: str) -> None:
+        """Raise `DeclarationError`: its own server declares completions."""
+        name = self._mount.server.info.name
+        raise DeclarationError(
+            f"{owner} belongs to the mounted server {name!r}: declare its completions there"
+        )
+
+    def prepare(self, params: Any, dialect: Dialect) -> Any:
+        """Return what the completers themselves return, as an entry does."""
+        return self._mount.answer(partial(self._completers.prepare, params, dialect))
+
+
+def make_mount(outer: Server, other: Server, prefix: str) -> Mount:
+    """Return the mount of `other` in `outer`, which isn't registered yet.
+
+    Raises:
+        DeclarationError: as by `Server.mount`.
+    """
+    name = outer.info.name
+    prefix = plain_name(prefix)
+    if prefix and not _PREFIX.fullmatch(prefix):
+        raise DeclarationError(
+            f"{prefix!r} is no prefix of names: it is of A-Z, a-z, 0-9, '.', '_' and '-', and the"
+            " underscore after it is added"
+        )
+    mounted = other.info.name
+    if other is outer:
+        raise DeclarationError(f"server {name!r} cannot be mounted in itself")
+    if outer in other.mounted_servers():
+        raise DeclarationError(
+            f"server {mounted!r} cannot be mounted in {name!r}, which is mounted in it"
+        )
+    if any(each.server is other and each.prefix == prefix for each in outer.mounts):
+        how = f"with the prefix {prefix!r}" if prefix else "without a prefix"
+        raise DeclarationError(f"server {mounted!r} is mounted {how} in {name!r} already")
+    for identifier in outer.extensions.keys() & other.extensions.keys():
+        if outer.extensions[identifier] != other.extensions[identifier]:
+            raise DeclarationError(
+                f"servers {name!r} and {mounted!r} declare the extension {identifier!r} with"
+                " different settings"
+            )
+    return Mount(outer, other, prefix)
+
+
+def check_own(entry: Any, kind: str, key: str) -> None:
+    """Raise `DeclarationError` if `entry` belongs to a mounted server."""
+    if isinstance(entry, MountedEntry):
+        entry.check_own(kind, key)
+
+
+def joined_instructions(server: Server) -> str | None:
+    """Return the instructions of `server` and of all that are mounted in it, for the model."""
+    texts = [server.instructions or "", *_instructions_of(server.mounts, "")]
+    return "\n\n".join(filter(None, texts)) or None
+
+
+def _instructions_of(mounts: Sequence[Mount], prefix: str) -> list[str]:
+    texts = []
+    for mount in mounts:
+        whole = f"{prefix}{mount.prefix}_" if mount.prefix else prefix
+        if mount.server.instructions:
+            names = f" (its names begin with {whole})" if whole else ""
+            texts.append(f"# {mount.server.info.name}{names}\n\n{mount.server.instructions}")
+        texts += _instructions_of(mount.server.mounts, whole)
+    return texts
