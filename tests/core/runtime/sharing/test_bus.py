@@ -417,6 +417,33 @@ async def test_hook_gets_uris_and_the_lifespan() -> None:
         assert "prompts, 2 URIs" in repr(change)
 
 
+async def test_hook_of_mounted_server_gets_its_own_server_and_lifespan() -> None:
+    """A change of the mounted server is shared, and the hook of each worker can declare it anew."""
+    hooked: list[Any] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        yield "database"
+
+    def prepare(worker: Worker) -> None:
+        inner = Server("inner", lifespan=lifespan)
+        worker.server.mount(inner, "in")
+
+        @inner.on_remote_change
+        def note(change: Any) -> None:
+            hooked.append(change)
+            if change.uris:
+                change.server.add_tool(lambda: "x", name="more", description="Do.")
+
+    async with open_workers([E] * 2, FaultySessionStore(), prepare) as (a, b):
+        (inner,) = a.server.mounted_servers()
+        inner.changed(resource="x:1")
+        await a.hears(UPDATED)
+        await b.hears(UPDATED, TOOLS)
+        assert (hooked[-1].server, hooked[-1].lifespan) == (*b.server.mounted_servers(), "database")
+        assert "in_more" in await b.tools()
+
+
 @pytest.mark.parametrize("fault", ["raises", "hangs", "resists"])
 async def test_clients_are_notified_although_a_hook_fails(
     fault: str, caplog: pytest.LogCaptureFixture
