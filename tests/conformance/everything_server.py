@@ -36,6 +36,7 @@ from mcp_core.registry import (
     File,
     Form,
     Image,
+    Proceed,
     Server,
     TaskOptions,
     Tasks,
@@ -76,8 +77,12 @@ def everything(
     *,
     page_size: int = 1000,
     tasks: Tasks | None = None,
+    mounted: bool = False,
 ) -> Server:
-    """Build the server. `runtime` is "trio" or "asyncio", on which its handlers will run."""
+    """Build the server. `runtime` is "trio" or "asyncio", on which its handlers will run.
+
+    With `mounted` it is a pair of servers mounted in an empty one. One of the pair has middleware.
+    """
     server = Server(
         "everything",
         "1.2.3",
@@ -89,20 +94,30 @@ def everything(
         tasks=tasks,
     )
     library = import_module(runtime)
-    add_content_tools(server)
-    add_failing_tools(server)
-    add_notifying_tools(server, library)
-    add_change_tools(server)
-    add_waiting_tools(server, library)
-    add_form_tools(server)
-    add_sampling_tools(server)
-    add_url_tools(server)
-    add_keyed_input_tools(server)
-    add_returned_input_tools(server)
-    add_task_tools(server, library)
-    add_prompts(server)
-    add_resources(server)
+    one = other = server
+    if mounted:
+        one, other = Server("one"), Server("other")
+        other.middleware(pass_on)
+        server.mount(one)
+        server.mount(other)
+    add_content_tools(one)
+    add_failing_tools(other)
+    add_notifying_tools(one, library)
+    add_change_tools(other)
+    add_waiting_tools(one, library)
+    add_form_tools(other)
+    add_sampling_tools(one)
+    add_url_tools(other)
+    add_keyed_input_tools(one)
+    add_returned_input_tools(other)
+    add_task_tools(other, library)
+    add_prompts(one)
+    add_resources(other)
     return server
+
+
+async def pass_on(context: Context, proceed: Proceed) -> object:
+    return await proceed()
 
 
 # -- Tools that return content ---------------------------------------------------------------------
@@ -861,6 +876,9 @@ def main() -> None:
     )
     parser.add_argument("--revision", action="append", help="the only one; may be repeated")
     parser.add_argument("--page-size", type=int, default=1000, help="entries of one page of a list")
+    parser.add_argument(
+        "--mounted", action="store_true", help="as two servers that are mounted in a third one"
+    )
     parser.add_argument("--tasks", metavar="FILE", help="keep the tasks in this SQLite file")
     given = parser.parse_args()
     server = everything(
@@ -868,6 +886,7 @@ def main() -> None:
         given.revision or ALL,
         page_size=given.page_size,
         tasks=None if given.tasks is None else Tasks(store=SqliteTaskStore(given.tasks)),
+        mounted=given.mounted,
     )
     driver = import_module(DRIVERS[given.runtime])
     if given.stdio:

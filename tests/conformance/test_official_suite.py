@@ -8,7 +8,8 @@ Rules of this file:
    compares them with what the suite requires. Of its other scenarios only the task extension's
    are played, with `--force`.
 3. One server process plays all scenarios, one revision after the other; a second one responds with
-   streams only, which some checks are about; a third is reached over HTTP/2, through a bridge.
+   streams only, which some checks are about; a third is a pair mounted in another; a fourth is
+   reached over HTTP/2, through a bridge.
 
 `tests/conformance/conftest.py` finds the suite.
 """
@@ -140,6 +141,7 @@ TASK_SERVERS: Final = {
     "HTTP/1.1": (),
     "event streams": ("--reply", "sse"),
     "HTTP/2": (),
+    "mounted": ("--mounted",),
     "SQLite": ("--tasks", "FILE"),
     "uvicorn": ("--runtime", "asyncio"),
     "uvicorn with SQLite": ("--runtime", "asyncio", "--tasks", "FILE"),
@@ -150,15 +152,15 @@ _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
 
 @pytest.fixture(
-    scope="module", params=["auto", "sse", pytest.param("http2", marks=pytest.mark.slow)]
+    scope="module", params=["auto", "sse", "mounted", pytest.param("http2", marks=pytest.mark.slow)]
 )
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The URL of the everything server."""
     place = tmp_path_factory.mktemp("server")
-    reply = "auto" if request.param == "http2" else request.param
-    with everything_at(place / "stderr.txt", "--reply", reply) as url:
+    options = {"sse": ("--reply", "sse"), "mounted": ("--mounted",)}.get(request.param, ())
+    with everything_at(place / "stderr.txt", *options) as url:
         if request.param != "http2":
             yield url
             return
