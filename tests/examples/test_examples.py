@@ -188,13 +188,24 @@ Seats on flight KL 1234
 2 seats by the aisle on KL 1234; 3 left
 """
 ANSWERS = "Oolong is half oxidised.\nSencha is not oxidised: it is steamed.\n"
+MOUNTED = """\
+notes_read notes_write units_fahrenheit
+Buy oolong.
+203.0
+notes_read notes_write
+"""
 DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
 
 
 @pytest.mark.parametrize("version", BOTH_ERAS)
 @pytest.mark.parametrize(
     ("name", "output"),
-    [("booking.py", QUESTIONS), ("research.py", ANSWERS), ("watched.py", DEGREES)],
+    [
+        ("booking.py", QUESTIONS),
+        ("research.py", ANSWERS),
+        ("watched.py", DEGREES),
+        ("mounted.py", MOUNTED),
+    ],
 )
 def test_example_with_own_client_prints_output(
     name: str, output: str, version: str, tmp_path: Path
