@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 
 from mcp_core import types as t
 from mcp_core._errors import CallTimeout
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.input_requests._kinds import require_capabilities
 from mcp_core.protocol.messages._events import Peer
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from ._server import Server
+else:  # which imports this module
+    Server = type_on_first_use("mcp_core.registry._server", "Server")
 
 __all__ = ["RootsContext", "RootsHook", "check_hook"]
 

@@ -288,6 +288,7 @@ async def test_middleware_of_mounted_server_runs_before_arguments_are_read(versi
 async def test_outer_middleware_that_proceeds_twice_enters_the_mounted_one_twice(
     version: str,
 ) -> None:
+    """A guard of the mounted server sees each run of its handler."""
     pair = Pair()
     pair.inner.add_tool(about, description="Tell.")
 
@@ -433,6 +434,7 @@ async def test_mounted_tool_detaches_by_hand(version: str, middleware: bool) -> 
 
 
 async def test_hooks_on_roots_of_mounted_servers_run_too() -> None:
+    """Each with its own server, lifespan and state of the session."""
     pair = Pair()
     happened: list[str] = []
     rescanned = either.Event()

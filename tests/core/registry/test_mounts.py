@@ -44,6 +44,7 @@ def listed(server: Server, kind: str = "tool") -> list[str]:
 
 
 def test_mount_prefixes_names_and_leaves_uris_and_methods() -> None:
+    """Lists and capabilities are as if all of it were declared here."""
     outer = declare(Server("outer"), "own")
     outer.mount(full(), "in")
     assert keys(outer) == {
@@ -207,7 +208,7 @@ def lifespan_too_late() -> None:
         ),
     ],
 )
-def test_what_cannot_be_mounted_is_refused(declare_badly: Any, text: str) -> None:
+def test_mount_that_cannot_be_served_is_refused(declare_badly: Any, text: str) -> None:
     with pytest.raises(DeclarationError) as caught:
         declare_badly()
     assert text in str(caught.value)
