@@ -1106,7 +1106,10 @@ class Server:
         Raises:
             McpError: there is no such resource.
         """
-        return self._lookup.prepare_read(uri, context.peer.dialect)
+        found: Any = self._lookup.prepare_read(uri, context.peer.dialect)
+        invocation: Invocation
+        invocation = found.prepare_alone() if isinstance(found, MountedCall) else found
+        return invocation
 
     def as_declared(self, request: RequestReceived) -> RequestReceived:
         """Return `request` with the URI that it names as it is declared, for its handler."""

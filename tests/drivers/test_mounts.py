@@ -384,6 +384,28 @@ class Uses:
 
 
 @both_eras
+async def test_handlers_read_mounted_resources_without_their_middleware(version: str) -> None:
+    """The outer server's handlers too, and the resource's function gets its own context."""
+    pair = Pair()
+
+    @pair.inner.resource("shop://shelf")
+    def shelf(context: Context) -> str:
+        return about(context)
+
+    async def read(context: Context) -> str:
+        contents = (await context.read_resource("shop://shelf")).contents
+        return str(contents[0].text)
+
+    for server in (pair.outer, pair.inner):
+        server.add_tool(read, description="Read.")
+    async with either.connect(pair.outer, versions=[version]) as client:
+        for tool, seen in (("read", ["outer"]), ("in_read", ["outer", "inner"])):
+            text = (await client.call_tool(tool)).text
+            assert text == f"inner, inner's database, {seen}"
+    assert not [event for event in pair.events if event.startswith("inner: resources")]
+
+
+@both_eras
 @pytest.mark.parametrize("middleware", [True, False])
 async def test_mounted_tool_runs_as_a_task(version: str, middleware: bool) -> None:
     """Its context goes on when the call has become a task, and its record has the outer name."""
