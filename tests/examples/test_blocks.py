@@ -90,6 +90,11 @@ PLAYERS: Final = [
         ["docs/howto/deploy.md"],
         partial(in_language, "ini"),
     ),
+    Player(
+        "examples/test_fuzz_in_ci.py::test_job_of_page_fails_for_new_faults_only",
+        ["docs/howto/fuzz-in-ci.md"],
+        partial(in_language, "yaml"),
+    ),
 ]
 
 
