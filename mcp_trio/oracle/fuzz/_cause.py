@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ._case import Case, Step
     from ._session import TargetFault
 
-__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "possible_causes"]
+__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "plain_case", "possible_causes"]
 
 ANY: Final = "*"
 UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
@@ -69,6 +69,17 @@ class Cause(Struct, frozen=True, order=True):
     def anywhere(self) -> Cause:
         """The same cause for any method."""
         return Cause(self.family, self.shape, ANY)
+
+    @property
+    def wider(self) -> list[Cause]:
+        """The causes that explain a fault with this one, itself first.
+
+        If a valid message of the method shows the fault, then it isn't about what is wrong in this
+        message. If any method shows it, then it isn't about the method.
+        """
+        shapes = dict.fromkeys((self.shape, _plain_shape(self.shape)))
+        scopes = dict.fromkeys((self.scope, ANY))
+        return [Cause(self.family, shape, scope) for shape in shapes for scope in scopes]
 
     def __str__(self) -> str:
         where = "any method" if self.scope == ANY else self.scope
@@ -123,6 +134,33 @@ def cases_elsewhere(fault: TargetFault, case: Case, tools: Collection[str] = ())
         if other is not None and other.shape == sent.shape:
             found.append([*case[: sent.place], step, *case[sent.place + 1 :]])
     return found
+
+
+def plain_case(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Case | None:
+    """Return a case with a valid message in place of the one that shows the fault.
+
+    None if that is valid, or if no params are known that make it so: those of a tool's call aren't.
+    """
+    sent = _candidates(fault, case, tools)[-1]
+    kind = _plain_shape(sent.shape)
+    is_wrong = kind != sent.shape and sent.place >= 0
+    if not is_wrong or sent.method not in _OF_CLIENTS or sent.method in ("initialize", _CALL):
+        return None
+    step: Step = ("request", sent.method, {}, "int")
+    if kind == "notification":
+        step = ("notify", sent.method, {})
+    elif kind != "request":
+        return None
+    simple = [*case[: sent.place], step, *case[sent.place + 1 :]]
+    shape = _candidates(fault, simple, tools)[-1].shape
+    return simple if shape == kind else None
+
+
+def _plain_shape(shape: str) -> str:
+    """Return a shape without what is wrong or unusual in the message."""
+    if ", " in shape or " after " in shape:
+        return shape.replace(" after malformed ", " after ")
+    return shape.removeprefix("burst of ").partition(" ")[0]
 
 
 def _family(fault: TargetFault) -> str:

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._case import AFTER_CANCEL
-from ._cause import cases_elsewhere, possible_causes
+from ._cause import cases_elsewhere, plain_case, possible_causes
 from ._findings import FuzzFinding
 from ._play import PROBE_METHODS, play_case
 from ._shrink import ShrinkBudget, shrink
@@ -195,14 +195,24 @@ class Examiner:
                 break
 
     async def find_cause(self, finding: FuzzFinding) -> Cause:
-        """Return a finding's cause. Two plays at most show whether it is about the method.
+        """Return a finding's cause.
+
+        A play shows whether it is about what is wrong in the message: if it isn't, the finding
+        takes the case with a valid one. Two more show whether it is about the method.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
+        may_play = self._shrinks and finding.is_solid
+        simple = plain_case(finding.fault, finding.case, self._tools) if may_play else None
+        if simple is not None and (await self._confirm(simple, finding.fault, plays=1))[0]:
+            hits, last = await self._confirm(simple, finding.fault)
+            if hits == CONFIRMATIONS and last is not None:
+                finding.case = simple
+                finding.take_play(last)
         fault, case = finding.fault, finding.case
         cause = possible_causes(fault, case, self._tools)[-1]
-        if not self._shrinks or not finding.is_solid:
+        if not may_play:
             return cause
         for other in cases_elsewhere(fault, case, self._tools):
             hits, _ = await self._confirm(other, fault, plays=1)

@@ -132,7 +132,7 @@ class Findings:
         possible = possible_causes(fault, case, self._tools)
         if self._is_left_out(fault, possible):
             return False
-        explained = {each for cause in possible for each in (cause, cause.anywhere)}
+        explained = {each for cause in possible for each in cause.wider}
         for each in self.items:
             if each.cause in explained:
                 each.seen += 1
@@ -167,7 +167,7 @@ class Findings:
             self.left_out[fault.row] = "in the baseline"
             return True
         for each in possible:
-            for cause in (each, each.anywhere):
+            for cause in each.wider:
                 if cause in self.known:
                     self.known[cause] += 1
                     self.left_out[fault.row] = "in the baseline"
@@ -196,7 +196,8 @@ class Findings:
         if self._is_left_out(finding.fault, [finding.cause]):
             return False
         if former is None:
-            same = next((each for each in self.items if each.cause == finding.cause), None)
+            wider = finding.cause.wider
+            same = next((each for each in self.items if each.cause in wider), None)
             if same is not None and (same.is_solid or finding.hits <= same.hits):
                 same.seen += 1
                 same.add_method(finding.fault.method)

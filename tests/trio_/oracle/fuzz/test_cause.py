@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_trio.oracle.fuzz._cause import ANY, Cause, cases_elsewhere, possible_causes
+from mcp_trio.oracle.fuzz._cause import ANY, Cause, cases_elsewhere, plain_case, possible_causes
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
@@ -171,6 +171,10 @@ STRING = Cause("RPC-17", "request params:string", "tools/list")
         (STRING, [("request", "ping", "x", "int"), ("request", "tools/list", {}, "int")], False),
         (Cause("RPC-17", "request params:string", ANY), [("request", "tools/list", "x", "int")],
          True),
+        # A valid message shows it: what is wrong in another one doesn't matter.
+        (Cause("RPC-17", "request", "tools/list"), [("request", "tools/list", "x", "int")], True),
+        (Cause("RPC-17", "request", ANY), [("mutate", text("tools/list", jsonrpc="1"))], True),
+        (Cause("RPC-17", "request", "ping"), [("request", "tools/list", "x", "int")], False),
         (STRING, [("burst", 9, "tools/list", "x")], True),
         (Cause("RPC-35", "request params:string", "tools/list"),
          [("request", "tools/list", "x", "int")], False),
@@ -180,7 +184,7 @@ def test_known_cause_explains_a_fault_of_a_case_only_with_its_message(
     cause: Cause, steps: list[Step], expected: bool
 ) -> None:
     found = possible_causes(row("RPC-17"), [OPEN, *steps], TOOLS)
-    assert any(cause in (each, each.anywhere) for each in found) is expected
+    assert any(cause in each.wider for each in found) is expected
 
 
 @pytest.mark.parametrize(
@@ -205,6 +209,54 @@ def test_message_is_sent_elsewhere_with_the_same_shape(step: Step, expected: lis
     fault = row("RPC-17", str(step[1]) if isinstance(step[1], str) else "bytes")
     case: Case = [OPEN, step, ("wait",)]
     assert cases_elsewhere(fault, case, TOOLS) == [[OPEN, each, ("wait",)] for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("shape", "plain"),
+    [
+        ("request params:string", "request"),
+        ("request progress task", "request"),
+        ("burst of request params/cursor:number", "request"),
+        ("request header:origin", "request"),
+        ("notification params:array", "notification"),
+        ("exit status 1 after malformed request", "exit status 1 after request"),
+        ("exit status 1 after bytes", "exit status 1 after bytes"),
+        ("request params:string, after a cancelled call",
+         "request params:string, after a cancelled call"),
+        ("bytes", "bytes"),
+        ("opening half", "opening"),
+    ],
+)  # fmt: skip
+def test_plain_shape_is_without_what_is_wrong(shape: str, plain: str) -> None:
+    found = Cause("RPC-7", shape, "ping").wider
+    assert {each.shape for each in found} == {shape, plain}
+    assert {each.scope for each in found} == {"ping", ANY}
+    assert found[0].shape == shape
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (("request", "tools/list", "x", "int"), ("request", "tools/list", {}, "int")),
+        (("mutate", text("tools/list", jsonrpc="1")), ("request", "tools/list", {}, "int")),
+        (("damage", text("tools/list", id=None).encode()), ("request", "tools/list", {}, "int")),
+        (("burst", 3, "tools/list", {}), ("request", "tools/list", {}, "int")),
+        (("head", "type", "tools/list"), ("request", "tools/list", {}, "int")),
+        (("notify", "notifications/initialized", 5), ("notify", "notifications/initialized", {})),
+        (("request", "tools/list", {}, "int"), None),
+        (("request", "tools/call", "x", "int"), None),
+        (("request", "acme/none", "x", "int"), None),
+        (("request", "prompts/get", "x", "int"), None),  # without a name it isn't valid
+        (("damage", b"\xff"), None),
+    ],
+)
+def test_plain_case_has_a_valid_message_of_the_same_method(
+    step: Step, expected: Step | None
+) -> None:
+    method = str(step[1]) if step[0] in ("request", "notify") else "tools/list"
+    case: Case = [OPEN, step]
+    found = plain_case(row("RPC-7", method), case)
+    assert found == (None if expected is None else [OPEN, expected])
 
 
 def test_mutated_message_is_sent_elsewhere_with_another_method() -> None:

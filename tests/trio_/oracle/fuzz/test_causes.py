@@ -92,6 +92,15 @@ def test_faults_of_one_cause_are_one_finding_that_counts_the_others() -> None:
     assert target.starts - alone.starts == 2, "the other two cases are played once"
 
 
+def test_fault_of_a_valid_message_is_one_finding_for_malformed_ones_too() -> None:
+    """The malformed one is played first, and its finding takes the case with the valid one."""
+    run = played(MemoryTarget(broken("ping")), [OPEN, ("burst", 2, "ping", {})], PING)
+    (finding,) = run.findings
+    assert finding.cause == PING_CAUSE
+    assert finding.case[1][0] == "request"
+    assert finding.seen == 2
+
+
 def test_two_shapes_of_one_method_are_two_findings() -> None:
     """Neither is shown by another method, nor by a valid request."""
     target = MemoryTarget(
