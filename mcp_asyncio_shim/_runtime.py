@@ -21,12 +21,12 @@ from mcp_core.runtime import LogEscaper, Runtime, Sources
 from ._driver import move_on_after
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from mcp_core import Event, RequestReceived
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.registry import NestedRequests
-    from mcp_core.runtime import Job, Service
+    from mcp_core.runtime import Clock, Job, Reschedule, Service
     from mcp_core.types import RequestId
 
     from ._driver import ConnectionDriver
@@ -158,6 +158,13 @@ class LoopRuntime(Runtime):
     def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function)
+
+    async def in_time(
+        self, seconds: float, function: Callable[[Clock, Reschedule], Awaitable[T]]
+    ) -> tuple[T] | None:
+        with move_on_after(seconds) as block:
+            return (await function(self._loop.time, block.reschedule),)
+        return None
 
     async def in_thread(self, function: Callable[[], T]) -> T:
         limiter = _limiter_of(self._loop)

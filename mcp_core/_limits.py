@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import force_setattr
 __all__ = [
     "CLIENT_LIMITS",
     "Bucket",
+    "Buckets",
     "Limits",
     "Rate",
 ]
@@ -71,6 +73,33 @@ class Bucket:
             self._tokens -= 1.0
             return 0.0
         return (1.0 - self._tokens) / rate.per_second
+
+
+# Keys for which a bucket is kept. Beyond that the one whose last call is oldest is forgotten.
+_MOST_BUCKETS: Final = 10_000
+
+
+class Buckets:
+    """The buckets of one `rate`, by key: a name for who calls."""
+
+    __slots__ = ("_buckets", "_rate")
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Buckets of {len(self._buckets)} keys>"
+
+    def get(self, key: str) -> Bucket:
+        """Return the bucket of `key`."""
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = Bucket(self._rate)
+            if len(self._buckets) > _MOST_BUCKETS:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(key)
+        return bucket
 
 
 class Limits(Struct, frozen=True, kw_only=True):

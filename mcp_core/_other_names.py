@@ -205,7 +205,6 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "mode": "`versions` has the revisions that may be spoken",
     },
     "@server.tool": {
-        "timeout": "the function limits itself, such as by `trio.fail_after(seconds)`",
         "auth": "scopes are given by name: `OAuthResourceServer(..., tool_scopes={...})`",
         "exclude_args": "a parameter that the model must not see is one of type `Context`",
     },

@@ -29,11 +29,11 @@ from mcp_core import (
 from mcp_core.runtime import Runtime, Sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_core import Event, RequestReceived
     from mcp_core.registry import NestedRequests
-    from mcp_core.runtime import Job, Service
+    from mcp_core.runtime import Clock, Job, Reschedule, Service
 
     # Called when a job has ended. It may return a function that still has to be awaited, such as
     # one that writes the response.
@@ -106,6 +106,17 @@ class TrioRuntime(Runtime):
     def call_soon(self, function: Callable[[], object]) -> None:
         with suppress(trio.RunFinishedError):
             self._trio.run_sync_soon(function, idempotent=True)
+
+    async def in_time(
+        self, seconds: float, function: Callable[[Clock, Reschedule], Awaitable[T]]
+    ) -> tuple[T] | None:
+        with trio.move_on_after(seconds) as scope:
+
+            def reschedule(deadline: float | None) -> None:
+                scope.deadline = math.inf if deadline is None else deadline
+
+            return (await function(trio.current_time, reschedule),)
+        return None
 
     def in_thread(self, function: Callable[[], T]) -> Coroutine[Any, Any, T]:
         return trio.to_thread.run_sync(function, abandon_on_cancel=True)

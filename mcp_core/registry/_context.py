@@ -48,7 +48,7 @@ else:
 
     L = TypeVar("L")
 
-__all__ = ["Context", "error_reporter", "mounted_context"]
+__all__ = ["Context", "collector_of", "error_reporter", "mounted_context"]
 
 T = TypeVar("T")
 _FIRST_CHOICES: Final = ("auto", "required")
@@ -876,6 +876,11 @@ class Context(Injected, Generic[L]):
     def request_state(self) -> str | None:
         """The `request_state` that this handler returned in its last run, None in the first run."""
         return self._collector.round_trips.state
+
+
+def collector_of(context: Context[Any]) -> InputCollector:
+    """Return what collects the handler's requests for input."""
+    return context._collector
 
 
 def error_reporter(context: Context[Any]) -> Callable[[str, Exception], None]:

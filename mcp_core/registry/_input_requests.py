@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from msgspec import Raw, Struct, field
@@ -81,6 +81,7 @@ __all__ = [
     "RuntimeLike",
     "SingleRequest",
     "TaskInput",
+    "TimeLimitLike",
     "internal_error",
     "meta_of",
 ]
@@ -167,11 +168,33 @@ class RequestHost(Protocol):
         """Remember that the client's user was sent to a page with this elicitation id."""
 
 
+class TimeLimitLike(Protocol):
+    """The time that a handler has left, as in `mcp_core.runtime`."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+@contextmanager
+def paused(limits: Iterable[TimeLimitLike]) -> Iterator[None]:
+    """Return a context manager in which the clocks of `limits` stand still."""
+    stopped = tuple(limits)
+    for limit in stopped:
+        limit.pause()
+    try:
+        yield
+    finally:
+        for limit in stopped:
+            limit.resume()
+
+
 class NestedRequestSender(Protocol):
     """The occasion for nested requests: a client's request, or a notification.
 
     `label` is its method. `related` is the request's id, None for a notification. `trace` is
-    its trace context. The other members are `InputCollector`'s.
+    its trace context. `time_limits` don't go on while a response is awaited. The
+    other members are `InputCollector`'s.
     """
 
     active_requests: list[NestedRequests[Any]]
@@ -191,6 +214,9 @@ class NestedRequestSender(Protocol):
 
     @property
     def trace(self) -> dict[str, str]: ...
+
+    @property
+    def time_limits(self) -> tuple[TimeLimitLike, ...]: ...
 
 
 class NestedRequests(abc.ABC, Generic[T]):
@@ -265,7 +291,8 @@ class NestedRequests(abc.ABC, Generic[T]):
                 host.runtime.pump()
             elif self.seconds is None:
                 wake()  # nothing to wait for: the response is known already
-            yield
+            with paused(sender.time_limits):
+                yield
         finally:
             # A request isn't left open when its waiting task is gone, for example cancelled.
             sender.active_requests.remove(self)
@@ -447,6 +474,10 @@ class TaskInput(abc.ABC, Generic[T]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} for {self._collector.label}, {len(self.requests)} asked>"
 
+    def paused(self) -> AbstractContextManager[None]:
+        """Return a context manager for the wait, in which the handler's time stands still."""
+        return paused(self._collector.time_limits)
+
     @abc.abstractmethod
     def receive(self, responses: Mapping[str, Raw]) -> None:
         """Receive the responses, undecoded, by the keys of `requests`.
@@ -557,7 +588,8 @@ class InputCollector(Struct, eq=False):
 
     `active_requests` are those that wait for responses now. `no_response_error` is the exception
     that was raised in the handler because no response can come any more; None while one can.
-    `task` is the task that the request became, None for an ordinary call.
+    `task` is the task that the request became, None for an ordinary call. `time_limits` are those
+    of the functions that run now: the handler, and tools that the client's model uses.
     """
 
     host: RequestHost
@@ -565,6 +597,7 @@ class InputCollector(Struct, eq=False):
     active_requests: list[NestedRequests[Any]] = []
     no_response_error: BaseException | None = None
     task: RunningTaskLike | None = None
+    time_limits: tuple[TimeLimitLike, ...] = ()
     # Created on first use: most requests never need input.
     _round_trips: ServerRoundTrips | None = None
 

@@ -105,6 +105,7 @@ class _Sender:
         self.active_requests: list[NestedRequests[Any]] = []
         self.no_response_error: BaseException | None = None
         self.trace: dict[str, str] = {}
+        self.time_limits = ()
 
     def __repr__(self) -> str:
         return f"<sender for {self.label}>"

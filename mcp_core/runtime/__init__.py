@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from ._runtime import LAST_GRACE as LAST_GRACE
     from ._runtime import READ_SIZE as READ_SIZE
     from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
+    from ._runtime import Clock as Clock
     from ._runtime import EventLike as EventLike
+    from ._runtime import Reschedule as Reschedule
     from ._runtime import Runtime as Runtime
     from ._runtime import Sources as Sources
     from ._service import RequestJob as RequestJob
@@ -63,6 +65,7 @@ __all__ = [
     "Changes",
     "ClientContext",
     "ClientTask",
+    "Clock",
     "EventLike",
     "HttpClientRuntime",
     "HttpRequestJob",
@@ -73,6 +76,7 @@ __all__ = [
     "OnActions",
     "PooledConnection",
     "RequestJob",
+    "Reschedule",
     "Runtime",
     "ServedServer",
     "Service",
@@ -110,9 +114,11 @@ _MODULES = {
     "._listen": ("Changes", "Subscription"),
     "._log_records": ("LogEscaper",),
     "._runtime": (
+        "Clock",
         "EventLike",
         "LAST_GRACE",
         "READ_SIZE",
+        "Reschedule",
         "Runtime",
         "SHUTDOWN_GRACE",
         "Sources",

@@ -80,11 +80,13 @@ class HandlerCall:
 
     `invocation` is None until it is looked up. If it is given from the start, and the function has
     no context parameter, `context` may be None. `before_handler` is awaited inside the middleware,
-    before the function is called.
+    before the function is called. `count` is called when the invocation is looked up, and
+    returns the error if there were too many.
     """
 
     __slots__ = (
         "_before_handler",
+        "_count",
         "_given",
         "_request",
         "_server",
@@ -101,7 +103,9 @@ class HandlerCall:
         runtime: Runtime,
         invocation: Invocation | None,
         before_handler: Callable[[Invocation], Awaitable[object]] | None = None,
+        count: Callable[[Invocation], McpError | None] | None = None,
     ) -> None:
+        self._count = count
         self._server = server
         self._request = request
         self._before_handler = before_handler
@@ -130,15 +134,33 @@ class HandlerCall:
         if not isinstance(found, Invocation):
             return found
         self.invocation = found
+        error = None if self._count is None else self._count(found)
+        if error is not None:
+            raise error
+        self._count = None  # it may run again, for the same request
         if self._before_handler is not None:
             await self._before_handler(found)
         return await _run_invocation(found, context, self._server, self.runtime)
 
 
 async def _run_invocation(
-    invocation: Invocation, context: Context | None, server: Server, runtime: Runtime
+    invocation: Invocation,
+    context: Context | None,
+    server: Server,
+    runtime: Runtime,
+    *,
+    is_limited: bool = False,
 ) -> Any:
-    """Return the result of an invocation, or raise what the function raised."""
+    """Return the result of an invocation, or raise what the function raised.
+
+    `is_limited` is True inside of its own time limit.
+    """
+    limits = invocation.limits
+    if limits is not None and limits.timeout is not None and not is_limited:
+        from ._time_limit import run_in_time  # on first use: few tools have a limit
+
+        run = partial(_run_invocation, invocation, context, server, runtime, is_limited=True)
+        return await run_in_time(run, limits.timeout, invocation, context, server, runtime)
     value: Any
     if invocation.thread:
         (value,) = await runtime.in_thread(partial(_call_in_thread, invocation, context))
@@ -212,7 +234,9 @@ async def read_resource(context: Context, uri: str, runtime: Runtime) -> ReadRes
 async def run_task_input(task_input: TaskInput[T]) -> T:
     """Request input of a task's client, unless it has responded before."""
     if task_input.requests:
-        task_input.receive(await task_input.task.request_input(task_input.requests))
+        with task_input.paused():
+            responses = await task_input.task.request_input(task_input.requests)
+        task_input.receive(responses)
     return task_input.result()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.messages._events import RequestReceived
@@ -35,7 +35,9 @@ __all__ = [
     "LAST_GRACE",
     "READ_SIZE",
     "SHUTDOWN_GRACE",
+    "Clock",
     "EventLike",
+    "Reschedule",
     "Runtime",
     "Sources",
     "missing",
@@ -50,6 +52,9 @@ SHUTDOWN_GRACE: Final = 5.0
 LAST_GRACE: Final = 5.0
 
 T = TypeVar("T")
+
+Clock: TypeAlias = Callable[[], float]  # returns the time, monotonic, in seconds
+Reschedule: TypeAlias = Callable[[float | None], object]  # sets a time by a clock, None for never
 
 _REFERENCE_SIZE: Final = 4  # bytes
 
@@ -175,6 +180,16 @@ class Runtime(abc.ABC):
     async def detach(self, job: DetachableJob | None) -> bool:
         """Make the call of `job`, if there is one, a task. Return False if it stays a call."""
         return job is not None and await job.detach()
+
+    def in_time(
+        self, seconds: float, function: Callable[[Clock, Reschedule], Awaitable[T]]
+    ) -> Coroutine[Any, Any, tuple[T] | None]:
+        """Await `function(clock, reschedule)`, and return its value in a tuple.
+
+        After `seconds` it is cancelled; if it ends with that, return None. `reschedule` sets
+        another time for that, by `clock`.
+        """
+        missing("limit the time of a handler")
 
     def in_thread(self, function: Callable[[], T]) -> Awaitable[T]:
         """Run `function`, which blocks, in a worker thread. Awaiting this gives its result."""

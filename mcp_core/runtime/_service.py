@@ -39,6 +39,7 @@ from mcp_core.protocol.messages._events import (
     RequestReceived,
 )
 from mcp_core.protocol.messages._pending import deliver
+from mcp_core.protocol.messages._rejection import rate_limited
 from mcp_core.protocol.revisions._declared_uris import NAMES_URI
 from mcp_core.protocol.subscriptions._server import LISTEN, Change
 from mcp_core.registry._context import Context
@@ -214,14 +215,25 @@ class RequestJob(ConversationJob):
                 return result
             await self.input_collector.ask_returned(result)
             self._returned = None
-            self._call = self._new_call(None)
+            self._call = self._new_call(None, again=True)
 
-    def _new_call(self, invocation: Invocation | None) -> HandlerCall:
+    def _new_call(self, invocation: Invocation | None, *, again: bool = False) -> HandlerCall:
+        """Return the call to make.
+
+        It is counted when it is looked up, unless it is made `again`.
+        """
         service = self._service
         assert service is not None
         wants_context = invocation is None or invocation.wants_context
         context = Context(self.input_collector) if wants_context else None
-        return HandlerCall(service.server, self.request, context, service.runtime, invocation)
+        return HandlerCall(
+            service.server,
+            self.request,
+            context,
+            service.runtime,
+            invocation,
+            count=None if again or invocation is not None else service.count_call,
+        )
 
     def done(self, result: Any) -> None:
         """Send the handler's result."""
@@ -546,8 +558,8 @@ class Service:
             return None
         if not isinstance(invocation, Invocation):
             return self._handle_outcome(collector, invocation)
-        if invocation.task is not None and tasks is not None:
-            return self._start_job(tasks.call_job(self, collector, invocation))
+        if invocation.limits is not None or (invocation.task is not None and tasks is not None):
+            return self._start_call(collector, invocation)
         if invocation.is_async or invocation.thread:
             return self._new_job(collector, invocation)
         try:
@@ -579,6 +591,22 @@ class Service:
             return self._start_job(self.tasks.call_job(self, collector, None))
         return self._new_job(collector, None)
 
+    def count_call(self, invocation: Invocation) -> McpError | None:
+        """Count the call `invocation`, and return an error if its client has made too many."""
+        limits = invocation.limits
+        if limits is None or limits.buckets is None:
+            return None
+        if self._conversation is not None:
+            key = self._conversation.client
+        else:
+            key = f"principal {self.principal}" if self.principal else ""
+        wait = limits.buckets.get(key).take(self.conn.now)
+        if not wait:
+            return None
+        dialect = invocation.dialect
+        rejection = rate_limited(wait, dialect)
+        return McpError(dialect.codes[rejection.fault], rejection.message, rejection.data)
+
     def _unanswered(self, request: RequestReceived, exc: BaseException) -> ErrorData:
         """Return the error for a request that calls no function, or whose arguments are invalid."""
         if isinstance(exc, McpError):
@@ -606,6 +634,19 @@ class Service:
         job = RequestJob(self, collector, invocation, returned)
         self._jobs[collector.request.id] = job
         return job
+
+    def _start_call(self, collector: InputCollector, invocation: Invocation) -> Job | None:
+        """Return the job of a call with limits, or that may become a task.
+
+        If its client has called the tool too often, answer and return None.
+        """
+        error = self.count_call(invocation)
+        if error is not None:
+            self.finish(collector.request, self._unanswered(collector.request, error))
+            return None
+        if invocation.task is not None and self.tasks is not None:
+            return self._start_job(self.tasks.call_job(self, collector, invocation))
+        return self._new_job(collector, invocation)
 
     def _start_job(self, job: ConversationJob | None) -> ConversationJob | None:
         """Remember a job, so that it is cancelled with its request. None if it has ended."""

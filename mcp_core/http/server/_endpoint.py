@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import types as t
-from mcp_core._limits import Bucket
+from mcp_core._limits import Bucket, Buckets
 from mcp_core.http.wire._mcp_headers import (
     LAST_EVENT_ID,
     METHOD,
@@ -48,7 +48,7 @@ from ._auth import AUTHORIZED_VERBS, AuthCheck, EndpointAuth
 from ._exchange import Exchange, ResponseMode
 from ._incoming_request import IncomingHttpRequest, withheld_headers
 from ._options import HttpOptions
-from ._quotas import ToolCallBuckets, client_key
+from ._quotas import client_key
 from ._session import (
     Conversation,
     EndpointState,
@@ -115,7 +115,7 @@ class Endpoint:
         self.log = self.state.log
         self.sessions = Sessions(limits)
         self.one_shots = self.state.one_shots
-        self._buckets = ToolCallBuckets()
+        self._buckets: Buckets | None = None  # of principals, each for all of its connections
         self.websockets = self.state.websockets
         self._retry = round(options.retry * 1000)
         self._configure = configure
@@ -700,8 +700,16 @@ class Endpoint:
         return session
 
     def bucket(self, principal: str) -> Bucket | None:
-        """Return what counts the tool calls of `principal`, over all of its connections."""
-        return self._buckets.get(principal, self._session_config.limits.tool_calls)
+        """Return what counts the tool calls of `principal`, over all of its connections.
+
+        None for a client without a name: its connections are counted one by one.
+        """
+        rate = self._session_config.limits.tool_calls
+        if not principal or rate is None:
+            return None
+        if self._buckets is None:
+            self._buckets = Buckets(rate)
+        return self._buckets.get(principal)
 
     # -- What to do now ----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Quotas of one client: its tool calls, and the memory for request bodies that all clients share.
+"""Quotas of one client: its name, and the memory for request bodies that all clients share.
 
 1. A client is the principal of its token or, without authorization, the network that it connects
    from. A client whose address is unknown has no quota of its own: nothing tells it from others.
@@ -12,22 +12,18 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from mcp_core._limits import Bucket
 from mcp_core.http.wire._forwarded import client_network
 
 from ._checks import client_bodies_too_large, too_many_bodies
 
 if TYPE_CHECKING:
-    from mcp_core._limits import Rate
     from mcp_core.http.wire._messages import ErrorResponse
 
     from ._options import HttpLimits
 
-__all__ = ["ToolCallBuckets", "UnfinishedBodies", "client_key"]
+__all__ = ["UnfinishedBodies", "client_key"]
 
 _CACHED: Final = 4096
-# Principals whose calls are counted. Beyond that the one whose last call is oldest is forgotten.
-_MOST_BUCKETS: Final = 10_000
 
 
 @lru_cache(maxsize=_CACHED)
@@ -36,31 +32,6 @@ def client_key(principal: str, address: str) -> str:
     if principal:
         return f"principal {principal}"
     return f"address {client_network(address)}" if address else ""
-
-
-class ToolCallBuckets:
-    """The token buckets of principals, each for all connections of one."""
-
-    def __init__(self) -> None:
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"<ToolCallBuckets of {len(self._buckets)} principals>"
-
-    def get(self, principal: str, rate: Rate | None) -> Bucket | None:
-        """Return what counts the tool calls of `principal`, over all of its connections.
-
-        None for a client without a name: its connections are counted one by one.
-        """
-        if not principal or rate is None:
-            return None
-        bucket = self._buckets.get(principal)
-        if bucket is None:
-            bucket = self._buckets[principal] = Bucket(rate)
-            if len(self._buckets) > _MOST_BUCKETS:
-                self._buckets.popitem(last=False)
-        self._buckets.move_to_end(principal)
-        return bucket
 
 
 class BodyOwner(Protocol):

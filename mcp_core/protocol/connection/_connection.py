@@ -216,6 +216,11 @@ class Connection:
         return self._incoming.in_flight
 
     @property
+    def now(self) -> float:
+        """The time of what arrived last, or of the last timeout, by its caller's clock."""
+        return self._now
+
+    @property
     def probing(self) -> bool:
         """True if the opening's last request is the probe, `server/discover`."""
         return self.negotiation is not None and self.negotiation.probing

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError, single
+from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry.functions._function import Function, Injected
@@ -25,6 +26,10 @@ from mcp_core.types import ErrorData, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ._call_limits import CallLimits
+else:
+    CallLimits = type_on_first_use("mcp_core.registry.entries._call_limits", "CallLimits")
 
 __all__ = ["Invocation", "MountLike", "MountedCall"]
 
@@ -47,12 +52,14 @@ class Invocation(abc.ABC):
         function: the declared function.
         mounts: the mounts through which the function's server was reached, the outermost first.
         task: the options of the task as which the call runs, None for an ordinary call.
+        limits: how long it may take and how many there may be, None for no limits.
         thread: True if the function blocks and must run in a worker thread.
         is_async: True if `call` returns an awaitable.
         wants_context: True if the function has a parameter for the context.
     """
 
     task: TaskOptions | None = None
+    limits: CallLimits | None = None
 
     __slots__ = (
         "arguments",

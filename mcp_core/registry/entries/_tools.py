@@ -13,13 +13,14 @@ from __future__ import annotations
 import collections.abc
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault, McpError, ToolError
 from mcp_core._keywords import check_keywords
+from mcp_core._limits import Rate
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.protocol.schema._param_headers import param_headers
@@ -61,6 +62,9 @@ from mcp_core.types import (
 
 from ._invocation import Invocation
 
+if TYPE_CHECKING:
+    from ._call_limits import CallLimits
+
 __all__ = ["ToolEntry", "ToolOptions", "failed_internally"]
 
 _MAPPINGS: Final = (dict, collections.abc.Mapping, collections.abc.MutableMapping, Any, MISSING)
@@ -85,6 +89,16 @@ class ToolOptions(TypedDict, total=False):
         task: "optional" if a client may have the call run as a task, "required" if it has to,
             "forbidden" (the default) if it cannot; or `TaskOptions`. The function is an `async
             def`, or a plain `def` with `thread=True`.
+        timeout: seconds that a call may take. Then it is cancelled, and the model gets a result
+            with `isError` that says so. The time in which the handler waits for its client, as in
+            `Context.elicit`, doesn't count; in 2026-07-28 each run has the whole time. For an
+            `async def`, or a plain `def` with `thread=True`: its thread goes on until the function
+            returns, and the log says so once. By default there is no limit.
+        rate: how many calls each client may make, over all of its connections: the principal, or
+            without authorization the network that it connects from. Above it a call is an error,
+            before the function is called. Of clients that nothing tells apart, all count as one. In
+            2026-07-28 a call that is repeated with the user's answer counts again. By default only
+            `Limits.tool_calls` applies.
     """
 
     name: str | None
@@ -97,6 +111,8 @@ class ToolOptions(TypedDict, total=False):
     output_schema: Mapping[str, Any] | None
     thread: bool
     task: TaskSupport | TaskOptions
+    timeout: float | None
+    rate: Rate | None
 
 
 class ToolEntry:
@@ -110,6 +126,7 @@ class ToolEntry:
         "_read",
         "_tool",
         "function",
+        "limits",
         "name",
         "number",
         "output",
@@ -130,6 +147,12 @@ class ToolEntry:
         check_tool_name(self.name)
         self.thread = runs_in_thread(found, options.get("thread"), threads)
         self.task = read_task_options(options.get("task"), found, self.thread)
+        timeout, rate = options.get("timeout"), options.get("rate")
+        self.limits: CallLimits | None = None
+        if timeout is not None or rate is not None:
+            from ._call_limits import read_call_limits  # on first use: most tools have none
+
+            self.limits = read_call_limits(timeout, rate, found, self.thread)
         description = options.get("description") or found.description
         if not description:
             warn_author(
@@ -196,7 +219,7 @@ class ToolEntry:
 class ToolInvocation(Invocation):
     """One call of a tool."""
 
-    __slots__ = ("_output", "task")
+    __slots__ = ("_output", "limits", "task")
 
     def __init__(
         self,
@@ -207,6 +230,7 @@ class ToolInvocation(Invocation):
     ) -> None:
         super().__init__(entry.function, entry.thread, arguments, dialect)
         self._output = entry.output
+        self.limits = entry.limits
         self.task = task
 
     def result(self, value: Any) -> Result:

@@ -401,7 +401,8 @@ class TaskJob(RequestJob):
         job.attach(host)
         return job
 
-    def _new_call(self, invocation: Invocation | None) -> HandlerCall:
+    def _new_call(self, invocation: Invocation | None, *, again: bool = False) -> HandlerCall:
+        service = self._service
         wants_context = invocation is None or invocation.wants_context
         context = Context(self.input_collector) if wants_context else None
         if context is not None:
@@ -413,6 +414,7 @@ class TaskJob(RequestJob):
             self._tasks.runtime,
             invocation,
             before_handler=self._before_handler,
+            count=None if again or invocation or service is None else service.count_call,
         )
 
     @property

@@ -330,6 +330,7 @@ class RouterHarness:
                 HarnessRuntime(self, conversation),
                 None,
                 principal=conversation.principal,
+                conversation=conversation,
             )
             self.services.append(service)
         job = service.handle_event(event)

@@ -842,10 +842,9 @@ def test_release_needs_a_stream() -> None:
 
 def test_buckets_of_the_oldest_principals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory has a bound: the least recent principal gets its full burst again, `a` doesn't."""
-    from mcp_core import Rate
-    from mcp_core.http.server import _quotas
+    from mcp_core import Rate, _limits
 
-    monkeypatch.setattr(_quotas, "_MOST_BUCKETS", 2)
+    monkeypatch.setattr(_limits, "_MOST_BUCKETS", 2)
     server = Server("s", limits=Limits(tool_calls=Rate(per_second=0.001, burst=1)))
 
     @server.tool

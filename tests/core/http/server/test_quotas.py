@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from mcp_core import Limits
+from mcp_core import Limits, Rate
 from mcp_core.http import (
     Close,
     Endpoint,
@@ -20,11 +20,13 @@ from mcp_core.http import (
     TrustedProxies,
 )
 from mcp_core.http.server._quotas import UnfinishedBodies, client_key
+from mcp_core.registry import Server
 from tests.core.http.server.test_auth import guarded
 from tests.core.http.test_isolation import left_over
 from tests.harness.wire.router import (
     POST,
     D,
+    E,
     Reply,
     RouterHarness,
     SessionClient,
@@ -411,3 +413,53 @@ def test_websocket_message_that_takes_too_long_closes_it() -> None:
     (close,) = [action for action in played.take() if isinstance(action, Close)]
     assert (close.code, close.reason) == (1008, "a message arrives too slowly")
     assert harness.endpoint.state.bodies.total == 0
+
+
+# -- The rate of a tool ----------------------------------------------------------------------------
+
+
+def rated() -> Server:
+    """A server with a tool that each client may call once, and then after a long time."""
+    server = Server("rated")
+
+    @server.tool(rate=Rate(per_second=0.001, burst=1))
+    def once() -> str:
+        """Be called once."""
+        return "called"
+
+    return server
+
+
+CALLERS: list[tuple[tuple[str, str], tuple[str, str], bool]] = [
+    # principal and address of the first call and of the second, and whether they are one client
+    (("ann", "192.0.2.1"), ("ann", "198.51.100.1"), True),
+    (("ann", "192.0.2.1"), ("bob", "192.0.2.1"), False),
+    (("ann", "192.0.2.1"), ("", "192.0.2.1"), False),
+    (("", "192.0.2.1"), ("", "192.0.2.1"), True),
+    (("", "192.0.2.1"), ("", "192.0.2.2"), False),
+    (("", "2001:db8::1"), ("", "2001:db8::2"), True),  # one network
+    (("", ""), ("", ""), True),
+    (("", ""), ("", "192.0.2.1"), False),
+]
+
+
+@pytest.mark.parametrize("era", ["session", "stateless"])
+@pytest.mark.parametrize(("first", "second", "same"), CALLERS)
+def test_rate_of_a_tool_is_for_each_client(
+    first: tuple[str, str], second: tuple[str, str], same: bool, era: str
+) -> None:
+    """A client is counted over all of its sessions, and over requests without one."""
+    harness = RouterHarness(rated())
+    statuses = []
+    for principal, harness.address in (first, second):
+        if era == "session":
+            reply = harness.session(principal=principal).call(1, "once")
+        else:
+            params = {"name": "once", "arguments": {}, "_meta": meta()}
+            names = (b"mcp-method", b"tools/call"), (b"mcp-name", b"once")
+            version = (b"mcp-protocol-version", E.encode())
+            message = request(1, "tools/call", params)
+            reply = harness.post(message, version, *names, principal=principal)
+        harness.step()
+        statuses.append("result" in reply.message)
+    assert statuses == [True, not same]
