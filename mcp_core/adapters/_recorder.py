@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import McpTrioError
@@ -153,6 +153,7 @@ class Recorder:
             with those that the file doesn't take. It must not wait or raise.
         secrets: known secrets, which are hidden everywhere, unless `record` says that the
             file has all of them. The secrets of `record` and `target` are known, too.
+        fuzzer: the side that breaks rules on purpose, for the header; None for no side.
 
     Attributes:
         header: the trace's header.
@@ -174,6 +175,7 @@ class Recorder:
         log: Callable[..., object],
         on_line: OnLine | None = None,
         secrets: Iterable[str] = (),
+        fuzzer: Sender | None = None,
     ) -> None:
         recording = record if isinstance(record, Recording) else Recording(path=record)
         self._recording = recording
@@ -201,6 +203,7 @@ class Recorder:
             transport=transport,
             target=self._redact_target(target),
             redacted=() if self._redactor is None else self._redactor.redacted,
+            fuzzer=UNSET if fuzzer is None else fuzzer,
         )
         self._has_reader = on_line is not None  # which gets lines that the file doesn't take
         self._is_writable = True

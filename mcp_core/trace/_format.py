@@ -94,6 +94,8 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
         server_versions: revisions that the server is known to speak, even if the trace doesn't show
             it. Left out if there are none.
         finding: what a fuzzer has found in this conversation. Left out of other traces.
+        fuzzer: the side that breaks rules on purpose, in a recording of a fuzzer's whole run. Left
+            out of other traces.
     """
 
     format_version: int = field(name="mcp-trace")
@@ -105,6 +107,7 @@ class TraceHeader(Struct, frozen=True, kw_only=True):
     redacted: tuple[str, ...] = ()
     server_versions: tuple[str, ...] | UnsetType = UNSET
     finding: RecordedFinding | UnsetType = UNSET
+    fuzzer: Literal["client", "server"] | UnsetType = UNSET
 
 
 class HttpHead(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

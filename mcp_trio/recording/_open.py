@@ -31,6 +31,7 @@ async def open_recorder(
     target: Sequence[str | os.PathLike[str]] = (),
     on_line: Callable[[TraceLine], object] | None = None,
     secrets: Iterable[str] = (),
+    fuzzer: Literal["client", "server"] | None = None,
 ) -> AsyncIterator[Recorder | None]:
     """Open a recorder for a conversation. Yield None if `record` is None.
 
@@ -52,6 +53,7 @@ async def open_recorder(
         log=_log.log,
         on_line=on_line,
         secrets=secrets,
+        fuzzer=fuzzer,
     )
     try:
         yield recorder

@@ -1,7 +1,7 @@
-"""The judge of a fuzzer's evidence: a trace whose header says what the fuzzer has found in it.
+"""The judge of a fuzzer's traces: those of its findings, and recordings of whole runs.
 
 1. The fuzzer's own breaches aren't reported. What the other side did after the first one may follow
-   from it, so only the row of the finding is reported from there on.
+   from it, so it isn't reported from there on, but for the row of the finding.
 2. The fuzzer knows more than a trace shows, such as for how long it waited. If the messages don't
    prove its finding, the header's word for it is reported.
 """
@@ -17,9 +17,49 @@ from .rows import CHECKED_LEVELS, ROWS
 if TYPE_CHECKING:
     from mcp_core.trace._format import RecordedFinding
 
-__all__ = ["FuzzEvidence"]
+    from ._sides import Side
+
+__all__ = ["FuzzEvidence", "FuzzRecording"]
 
 _LEVELS: Final = CHECKED_LEVELS["should"]
+
+
+# Conversations whose breaches are known one by one. A run plays a few at the same time.
+_MAX_BREACHED: Final = 1_000
+
+
+class FuzzRecording:
+    """The findings about a recording of a fuzzer's run. `fuzzer` is the fuzzer's side."""
+
+    def __init__(self, fuzzer: Side) -> None:
+        self._fuzzer = fuzzer
+        self._breached: dict[int, None] = {}  # conversations in which it has broken a rule
+        self._earlier = 0  # up to this one, all count as breached
+
+    def select(self, found: list[Finding]) -> list[Finding]:
+        """Return the judge's findings that are reported."""
+        return [each for each in found if self._is_reported(each)]
+
+    def _is_reported(self, found: Finding) -> bool:
+        number = found.conversation
+        if found.side != self._fuzzer:
+            return number > self._earlier and number not in self._breached
+        if _is_breach(found):
+            self._breached[number] = None
+            if len(self._breached) > _MAX_BREACHED:
+                oldest = next(iter(self._breached))
+                del self._breached[oldest]
+                self._earlier = max(self._earlier, oldest)
+        return False
+
+    def close(self, revision: str) -> list[Finding]:
+        """Return no further findings: this header has none."""
+        return []
+
+
+def _is_breach(found: Finding) -> bool:
+    """Return True if a finding about the fuzzer shows that it has broken a rule."""
+    return found.is_certain and found.level in _LEVELS
 
 
 class FuzzEvidence:
@@ -38,7 +78,7 @@ class FuzzEvidence:
 
     def _is_reported(self, found: Finding) -> bool:
         if found.side != self._finding.side:
-            self._is_breached = self._is_breached or (found.is_certain and found.level in _LEVELS)
+            self._is_breached = self._is_breached or _is_breach(found)
             return False
         if found.row != self._finding.row:
             return not self._is_breached

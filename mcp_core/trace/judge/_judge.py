@@ -17,7 +17,7 @@ from mcp_core.trace._format import DamagedLine, TraceHeader, TraceLine
 from mcp_core.trace._ids import GivenTexts
 
 from ._conversation_table import ConversationTable
-from ._evidence import FuzzEvidence
+from ._evidence import FuzzEvidence, FuzzRecording
 from ._exchange_judge import ExchangeJudge
 from ._finding import Finding
 from ._message_judge import MessageJudge
@@ -51,8 +51,9 @@ class Judge:
             even before the trace, as in a test that starts both. Only then is it certain that the
             client has made up a `requestState` that isn't in the trace.
         unjudged: a side that isn't judged: a fuzzer, which breaks rules on purpose. By default both
-            are judged, unless the header has a fuzzer's finding: then the finding's side is judged
-            until the fuzzer's first breach, and from there on by the row of the finding only.
+            are judged, unless the header names a fuzzer: then the other side is judged until the
+            fuzzer's first breach in a conversation. If the header has a fuzzer's finding, its side
+            is judged by the row of the finding from there on.
 
     Attributes:
         opportunities: how often each row was judged, findings included. If a row is missing, its
@@ -74,9 +75,14 @@ class Judge:
         is_stdio = header is not None and header.transport in _LINES
         self._server_versions = FACTS.keys() & set(versions or ())
         finding = header.finding if header is not None else UNSET
-        self._evidence = FuzzEvidence(finding) if finding is not UNSET else None
+        fuzzer = header.fuzzer if header is not None else UNSET
+        self._evidence: FuzzEvidence | FuzzRecording | None = None
         if finding is not UNSET:
+            self._evidence = FuzzEvidence(finding)
             unjudged, from_start = other_side(finding.side), True
+        elif fuzzer is not UNSET:
+            self._evidence = FuzzRecording(fuzzer)
+            unjudged, from_start = fuzzer, True
         self.unjudged: Side | None = unjudged
         self._revision = ""  # the one that was selected last
         self._report = JudgeReport(unjudged)

@@ -13,6 +13,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from msgspec import UNSET
+
 from mcp_core.trace import (
     CHECKED_LEVELS,
     JUDGED_ROWS,
@@ -327,10 +329,14 @@ class CheckReport:
         """Print the findings and a summary."""
         if self.fuzzer is not None:
             other = "server" if self.fuzzer == "client" else "client"
-            screen.write_line(
-                f"the {self.fuzzer} is a fuzzer, and is not judged; after its first breach the"
-                f" {other} is judged only by the row of this finding"
+            header = self.source.header if self.source is not None else None
+            has_finding = header is not None and header.finding is not UNSET
+            after = (
+                f"after its first breach the {other} is judged only by the row of this finding"
+                if has_finding
+                else f"after its first breach in a conversation the {other} is not judged either"
             )
+            screen.write_line(f"the {self.fuzzer} is a fuzzer, and is not judged; {after}")
         if self.source_text:
             screen.write_line(self.source_text)
         self.show_findings(screen)

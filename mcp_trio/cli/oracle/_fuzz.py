@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import trio
 
@@ -50,7 +50,7 @@ from mcp_trio.streams._stdio import stop_on_signals
 from ._junit_file import write_junit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mcp_trio.cli.configured._launch import ConfiguredLaunch
     from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
@@ -418,6 +418,7 @@ async def _run_campaign(
     if stop.caught:
         return stop.exit_code
     stderr, stdout = target.stderr, Screen(sys.stdout)
+    begin_junit(options, target.shown_words, target.known_secrets)
     limits = campaign_options(options)
     campaign: Campaign | None = None
     async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
@@ -429,6 +430,7 @@ async def _run_campaign(
                 fuzzed.kind,
                 target.shown_words,
                 secrets=target.known_secrets,
+                fuzzer="client",
             )
             fuzzed.recorder = await recorders.enter_async_context(recorder)
             try:
@@ -540,6 +542,31 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
         baseline=_read_baseline(options.baseline),
         ignored=_read_ignored(options),
     )
+
+
+def begin_junit(options: FuzzOptions, words: Sequence[str], secrets: Collection[str]) -> None:
+    """Write the report of a run that hasn't ended, in place of an earlier run's.
+
+    It stays if the run doesn't get as far as its own report, even if it is killed. A device or a
+    pipe, such as /dev/stdout, gets one report only.
+
+    Raises:
+        CliError: the report cannot be written.
+    """
+    from mcp_trio.oracle.fuzz._report import failed_junit_report
+
+    path = options.junit
+    if path is None or (path.exists() and not path.is_file()):
+        return
+    target = NamedTarget(list(words), secrets)
+    write_junit(path, failed_junit_report(target, "the run has not ended: its output says why"))
+
+
+class NamedTarget(NamedTuple):
+    """A target's command, or its URL as the only word, as far as a report needs it."""
+
+    command: Sequence[str]
+    secrets: Collection[str]
 
 
 def no_conversation(target: Any, error: ConnectFailed, options: FuzzOptions) -> CliError:
@@ -692,12 +719,12 @@ def write(
     if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
         arguments["response_timeout"] = options.response_timeout
     document = report_document(campaign, offers, options.seed)
+    if options.junit is not None:  # first: the folder may not be writable
+        write_junit(options.junit, junit_report(campaign, strict=options.strict))
     try:
         names = write_findings(options.output, campaign, document, **arguments)
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
-    if options.junit is not None:
-        write_junit(options.junit, junit_report(campaign, strict=options.strict))
     if options.as_json:
         stdout.write_json(document)
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import ConnectFailed
+from mcp_core.drivers import launch_secrets
 from mcp_trio.cli._errors import INTERRUPTED, CliError
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._recording import read_recording
@@ -109,6 +110,7 @@ async def _run_campaign(
     if stop.caught:
         return stop.exit_code
     stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
+    servers.begin_junit(options, command, launch_secrets(command))
     limits = servers.campaign_options(options)
     more: dict[str, Any] = {
         "env": dict(read_environment(found, tuple(command), "")),
@@ -119,7 +121,7 @@ async def _run_campaign(
     campaign: Campaign | None = None
     transport = target.header().transport
     async with open_recorder(
-        recording, "server", transport, command, secrets=target.secrets
+        recording, "server", transport, command, secrets=target.secrets, fuzzer="server"
     ) as recorder:
         target.recorder = recorder
         with scope:

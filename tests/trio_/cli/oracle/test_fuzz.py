@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -385,11 +386,51 @@ def test_file_that_cannot_be_written_is_misuse(fuzz: Fuzz, option: str) -> None:
     assert "Not a directory" in run.err
 
 
+@pytest.mark.parametrize(
+    ("words", "is_internal"),
+    [
+        ((), True),
+        (("--allow-tool", "none"), False),
+        (("--baseline", "none.json"), False),
+        (("--record", "none/a"), False),
+    ],
+)
+def test_junit_report_of_a_run_that_does_not_begin_replaces_an_earlier_one(
+    fuzz: Fuzz, words: tuple[str, ...], is_internal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The green report of an earlier run must not be published for it."""
+    report = fuzz.folder / "fuzz.xml"
+    assert fuzz("--junit", str(report)).status == 0
+    assert not ET.parse(report).findall(".//error")
+
+    async def fail(*_: Any) -> None:
+        raise KeyError("a mistake of ours")
+
+    if is_internal:
+        monkeypatch.setattr("mcp_trio.oracle.fuzz._probe.probe", fail)
+    assert fuzz("--junit", str(report), *words).status == (70 if is_internal else 2)
+    (error,) = ET.parse(report).findall(".//error")
+    assert error.attrib["message"] == "the run has not ended: its output says why"
+
+
+def test_junit_report_to_a_pipe_is_not_begun(tmp_path: Path) -> None:
+    """It would get two documents."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    options = _fuzz.FuzzOptions(output=tmp_path, seconds=1, cases=1, seed=1, era="both", junit=pipe)
+    _fuzz.begin_junit(options, ("server",), ())
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
 def test_record_begins_a_trace_of_the_run_without_secrets(fuzz: Fuzz) -> None:
     path = fuzz.folder / "all.mcp.jsonl"
     run = fuzz("--record", str(path), server=("--", "memory", "--api-key", "s3cret"))
     assert run.status == 0
-    assert json.loads(path.read_text())["target"] == "memory --api-key '‹redacted 6›'"
+    header = json.loads(path.read_text().splitlines()[0])
+    assert header["target"] == "memory --api-key '‹redacted 6›'"
+    assert header["fuzzer"] == "client"
 
 
 def test_record_in_a_place_that_is_missing_is_misuse(fuzz: Fuzz) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.trace import Judge, RecordedFinding, TraceHeader, TraceLine, read_trace
+from mcp_core.trace.judge import _evidence
 from mcp_trio.cli import main
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import report_document, write_findings
@@ -177,3 +178,54 @@ def test_written_trace_is_read_by_its_format(tmp_path: Path) -> None:
     *_, (_, end) = lines
     assert isinstance(end, TraceLine)
     assert (end.sender, end.end) == ("client", "timeout")
+
+
+# -- Recordings of whole runs ----------------------------------------------------------------------
+
+
+def judged(*lines: TraceLine, fuzzer: Any = "client") -> list[str]:
+    """Return what the judge finds in a recording of a run: side and row of each finding."""
+    judge = Judge(TraceHeader(format_version=1, transport="stdio", fuzzer=fuzzer))
+    found = [each for line in lines for each in judge.receive(line)]
+    return [f"{each.side} {each.row}" for each in (*found, *judge.close()) if each.is_certain]
+
+
+def sent(sender: Any, message: Any, conversation: int = 1) -> TraceLine:
+    return TraceLine(t=0.1, conversation=conversation, sender=sender, raw=json.dumps(message))
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+PONG = {"jsonrpc": "2.0", "id": 1, "result": {}}
+BREACH = {"jsonrpc": "1.0", "id": 2, "method": "ping"}
+
+
+@pytest.mark.parametrize(
+    ("breaches", "expected"),
+    [((), ["server RPC-7", "server RPC-7"]), ((1,), ["server RPC-7"]), ((1, 2), [])],
+)
+def test_recorded_run_is_judged_until_the_first_breach_in_each_conversation(
+    breaches: tuple[int, ...], expected: list[str]
+) -> None:
+    """Each conversation has a ping that is answered twice."""
+    lines: list[TraceLine] = []
+    for number in (1, 2):
+        lines += [sent("client", BREACH, number)] if number in breaches else []
+        lines += [sent("client", PING, number), *[sent("server", PONG, number)] * 2]
+    assert judged(*lines) == expected
+
+
+def test_recorded_run_of_a_clients_fuzzer_judges_the_client() -> None:
+    breach = sent("client", BREACH)
+    assert "client RPC-1" in judged(breach, fuzzer="server")
+    assert judged(breach, fuzzer="client") == []
+
+
+def test_recorded_run_forgets_no_breach_of_many_conversations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the newest are known one by one. For the others nothing is certain any more."""
+    monkeypatch.setattr(_evidence, "_MAX_BREACHED", 2)
+    lines = [sent("client", BREACH, number) for number in range(1, 6)]
+    late = [sent("client", PING, 1), *[sent("server", PONG, 1)] * 2]
+    new = [sent("client", PING, 9), *[sent("server", PONG, 9)] * 2]
+    assert judged(*lines, *late, *new) == ["server RPC-7"]
