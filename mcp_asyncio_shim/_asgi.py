@@ -89,9 +89,10 @@ def asgi(
     Raises:
         TypeError: an option is unknown.
         ValueError: one of `hosts` isn't a name, one of `origins` not an origin as browsers write
-            it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash or
-            lacks sessions; `store` needs the server's `state_keys`; or the verifier of `auth`
-            fetches the issuer's keys, or asks it.
+            it, or one of `trusted_proxies` not an address; `sse_path` begins without a slash,
+            or lacks sessions or GET streams; `reply` and `get_stream` leave no stream for questions
+            to a session's client; `store` needs the server's `state_keys`; or the verifier of
+            `auth` fetches the issuer's keys, or asks it.
 
     Source: asgi.readthedocs.io; 2026-07-28, basic/transports/streamable-http; 2025-11-25 to
     2024-11-05, basic/transports.

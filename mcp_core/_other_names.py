@@ -257,7 +257,6 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "sampling_handler": "there is no other model: `context.sample` asks the client's",
         "session_state_store": "`context.session_state` is a dict in memory",
         "client_log_level": "the client sets it",
-        "subscriptions": "clients can always subscribe; `server.changed` says what has changed",
         "resource_security": "`server.resource` checks each variable; `unchecked=` leaves some out",
         "dereference_schemas": "schemas are sent as they are declared",
         "providers": "what a server has is declared, by `server.add_tool` and the like",

@@ -92,7 +92,6 @@ _CALL_TOOL: Final = "tools/call"
 _TASKS_CAPABILITY: Final = TasksCapability(
     list={}, cancel={}, requests=TaskRequests(tools=ToolTasks(call={}))
 )
-_RESOURCES_CAPABILITY: Final = ResourcesCapability(subscribe=True, list_changed=True)
 # The kinds of declarations, with the change of a list that each of them is.
 _LIST_CHANGES: Final[Mapping[str, tuple[Change, ...]]] = {
     "tool": _TOOLS,
@@ -178,6 +177,10 @@ class Server:
         cache: how long, and by whom, the lists and the server's description may be cached
             (2026-07-28); not at all by default.
         logging: False to declare no `logging` capability; `Context.log` then raises.
+        list_changed: False to declare no `listChanged`: clients aren't notified that a list has
+            changed, and list again when they need it.
+        subscriptions: False to declare no `subscribe`: clients can't subscribe to a resource, and
+            aren't notified that its contents have changed.
         threads: True to run every plain `def` in a worker thread, unless it is declared with
             `thread=False`. By default a plain `def` runs in the event loop, which costs less, and
             must not block.
@@ -222,6 +225,8 @@ class Server:
         page_size: int = PAGE_SIZE,
         cache: CacheHint | None = None,
         logging: bool = True,
+        list_changed: bool = True,
+        subscriptions: bool = True,
         threads: bool = False,
         lifespan: Lifespan | None = None,
         keep_alive: float | None = None,
@@ -266,6 +271,8 @@ class Server:
         self._extensions = {name: dict(settings) for name, settings in (extensions or {}).items()}
         self._cache = cache
         self._logging = logging
+        self._list_changed = True if list_changed else None  # None: the capability is absent
+        self._subscribe = True if subscriptions else None
         self._threads = threads
         self._reported: set[str] = set()
         self._keep_alive = keep_alive
@@ -991,15 +998,18 @@ class Server:
 
             instructions = joined_instructions(self)
         tasks: dict[str, Any] = {TASKS[1]: {}} if self._lookup.has_tasks else {}
+        has_resources = self._resources or self._templates
+        listed = self._list_changed
+        resources = ResourcesCapability(subscribe=self._subscribe, list_changed=listed)
         return Config(
             self.info,
             ServerCapabilities(
                 extensions={**extensions, **tasks} or None,
                 experimental=extensions or None,
                 tasks=_TASKS_CAPABILITY if self._lookup.has_tasks else None,
-                tools=ToolsCapability(list_changed=True) if self._tools else None,
-                resources=_RESOURCES_CAPABILITY if self._resources or self._templates else None,
-                prompts=PromptsCapability(list_changed=True) if self._prompts else None,
+                tools=ToolsCapability(list_changed=listed) if self._tools else None,
+                resources=resources if has_resources else None,
+                prompts=PromptsCapability(list_changed=listed) if self._prompts else None,
                 completions={} if self._lookup.has_completions else None,
                 logging={} if self._logging else None,
             ),

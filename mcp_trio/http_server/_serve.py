@@ -106,6 +106,8 @@ async def serve_http(
     limits: HttpLimits | None = None,
     trusted_proxies: Iterable[str] = (),
     subprotocols: Iterable[str] = ("mcp",),
+    listen: bool = True,
+    get_stream: bool = True,
     auth: ResourceServerLike | Mapping[str, ResourceServerLike | None] | None = None,
     max_connections: int = _MAX_CONNECTIONS,
     on_exchange: Callable[[AccessLogEntry], object] | None = None,
@@ -152,6 +154,10 @@ async def serve_http(
             of a proxy share the limits of one client.
         subprotocols: names of WebSocket subprotocols, of which a client has to offer one. With an
             empty list any client is accepted, and none is selected.
+        listen: False to refuse `subscriptions/listen` (2026-07-28), for platforms that count the
+            seconds of open streams.
+        get_stream: False to offer no GET stream in sessions (until 2025-11-25), for the same
+            reason. Changes aren't declared then, and HTTP+SSE isn't served.
         auth: the `mcp_core.auth.OAuthResourceServer`, or the `ApiKeys`, that authorizes requests;
             or one for each path, or None for a path without authorization. `routes` have none.
             Handlers never get the token: a token is valid only for the server for which it was
@@ -180,11 +186,12 @@ async def serve_http(
         RuntimeError: the caller isn't a task of trio.
         ValueError: one of `hosts`, `origins`, `trusted_proxies` or `subprotocols` has another form;
             two paths differ only in a slash at the end; `sse_path` begins without a slash, lacks
-            sessions, is taken, or is for several servers; `auth` has other paths than `server`, or
-            gives scopes to a tool's name, a prompt or a method that doesn't exist; the metadata
-            of two resource servers would be at the same path, because their resources differ only
-            in the host; or `store` needs a server's `state_keys`, or would be shared by two servers
-            of one name.
+            sessions or GET streams, is taken, or is for several servers; `reply` and `get_stream`
+            leave no stream for questions to a session's client; `auth` has other paths than
+            `server`, or gives scopes to a tool's name, a prompt or a method that doesn't exist; the
+            metadata of two resource servers would be at the same path, because their resources
+            differ only in the host; or `store` needs a server's `state_keys`, or would be shared by
+            two servers of one name.
         TypeError: an option is unknown; the text says what other libraries' options are here.
 
     Source: 2026-07-28, basic/transports/streamable-http; 2025-11-25 to 2024-11-05,
@@ -218,6 +225,8 @@ async def serve_http(
         trusted_proxies=trusted_proxies,
         sse_path=sse_path,
         subprotocols=subprotocols,
+        listen=listen,
+        get_stream=get_stream,
     )
     listeners = await open_listeners(host, port)
     if not hosts:

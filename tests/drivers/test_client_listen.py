@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -332,3 +333,47 @@ async def test_subscription_ends_when_our_server_stops(nursery: either.Nursery) 
     ):
         stop.set()
         assert [change async for change in changes] == []
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("list_changed", [True, False])
+@pytest.mark.parametrize("subscriptions", [True, False])
+async def test_server_declares_and_sends_only_the_changes_that_it_has(
+    list_changed: bool, subscriptions: bool, version: str
+) -> None:
+    """A client cannot listen to others, and finds the methods for them unknown."""
+    server = Server("still", list_changed=list_changed, subscriptions=subscriptions)
+    server.add_resource("note://a", lambda: "a", name="a", description="A note.")
+    server.add_tool(lambda: "t", name="t", description="A tool.")
+    server.add_prompt(lambda: "p", name="p", description="A prompt.")
+    sent: list[Any] = []
+
+    def note(direction: str, data: bytes) -> None:
+        sent.append(json.loads(data))
+
+    async with either.connect(server, versions=[version], trace=note) as client:
+        declared = client.peer.capabilities
+        assert [bool(each.list_changed) for each in (declared.tools, declared.prompts)] == [
+            list_changed,
+            list_changed,
+        ]
+        assert bool(declared.resources.list_changed) is list_changed
+        assert bool(declared.resources.subscribe) is subscriptions
+        for wanted, is_declared in (
+            ({"tools": True}, list_changed),
+            ({"uris": ["note://a"]}, subscriptions),
+        ):
+            if is_declared:
+                async with client.listen(**wanted):
+                    pass
+            else:
+                with pytest.raises(LocalProtocolError):
+                    async with client.listen(**wanted):
+                        raise AssertionError("listens")
+        server.changed(tools=True, resource="note://a")
+        await client.list_tools()
+    methods = [message.get("method") for message in sent]
+    if not list_changed:
+        assert "notifications/tools/list_changed" not in methods
+    if not subscriptions:
+        assert "notifications/resources/updated" not in methods

@@ -1413,9 +1413,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         ("RES-1",),
-        "mcp_core/registry/_server.py::_RESOURCES_CAPABILITY",
-        "ResourcesCapability(subscribe=True, list_changed=True)",
-        "ResourcesCapability(list_changed=True)",
+        "mcp_core/registry/_server.py::Server._make_config",
+        "ResourcesCapability(subscribe=self._subscribe, list_changed=listed)",
+        "ResourcesCapability(list_changed=listed)",
     ),
     Mutation(
         ("RES-6",),

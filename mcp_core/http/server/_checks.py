@@ -48,6 +48,7 @@ __all__ = [
     "ID_IN_USE",
     "LONG_LIVED",
     "NOT_INITIALIZED",
+    "NO_GET_STREAM",
     "NO_SESSION",
     "NO_STREAM",
     "ONLY_POST",
@@ -381,6 +382,11 @@ STREAM_OVER: Final = ErrorResponse(
 )
 OPEN_ALREADY: Final = ErrorResponse(409, "the stream of this session is already open")
 NO_STREAM: Final = ErrorResponse(405, "there is no stream without a session", ONLY_POST)
+NO_GET_STREAM: Final = ErrorResponse(
+    405,
+    "this server offers no stream for messages that belong to no request (get_stream=False)",
+    [(b"allow", b"POST, DELETE, OPTIONS")],
+)
 POST_HERE: Final = ErrorResponse(405, "send messages to this URL by POST", [(b"allow", b"POST")])
 
 # -- CORS ----------------------------------------------------------------------------------------

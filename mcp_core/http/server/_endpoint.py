@@ -333,6 +333,9 @@ class Endpoint:
             self._reject(exchange, found)
             return
         stream, cursor = found
+        if stream is session.standalone_stream and not self.options.get_stream:
+            self._reject(exchange, _checks.NO_GET_STREAM)
+            return
         if exchange.grant is not None and stream.needed_scopes:
             assert self.auth is not None
             rejection = self.auth.authorize_resume(exchange.grant, stream.needed_scopes)
@@ -350,6 +353,7 @@ class Endpoint:
         """GET without a session: how a client of 2024-11-05 begins one."""
         if (
             not self.options.sessions
+            or not self.options.get_stream
             or not self._session_config.stateful
             or PROTOCOL_VERSION in exchange.headers
         ):
@@ -784,9 +788,13 @@ class Endpoint:
         self._by_version: dict[bytes, Dialect] = {
             each.version.encode(): each for each in config.dialects
         }
-        self._session_config = config.for_http()
+        self._session_config = config.for_http(long_lived=self.options.get_stream)
         self._one_shot_config = config.for_http(long_lived=False)
-        self._stateless_config = config.for_http(handshake=False) if config.stateless else None
+        self._stateless_config = (
+            config.for_http(handshake=False, long_lived=self.options.listen)
+            if config.stateless
+            else None
+        )
 
 
 # By verb, whether the revision has no handshake, and whether the request names a session.

@@ -41,6 +41,13 @@ class ServeOptions(TypedDict, total=False):
             serves them too.
         subprotocols: names of WebSocket subprotocols, of which a client has to offer one;
             `["mcp"]` by default. With none, any client is accepted, and none is selected.
+        listen: False to refuse `subscriptions/listen` (2026-07-28), whose response is open as long
+            as its client listens, and to declare no changes in that revision. For platforms that
+            count the seconds of open streams. True by default.
+        get_stream: False to offer no GET stream in a session (until 2025-11-25), which clients keep
+            open for messages that belong to no request: changes, and questions of a hook. They
+            aren't declared then, and HTTP+SSE isn't served. A stream that broke can be resumed all
+            the same. True by default.
     """
 
     hosts: Iterable[str]
@@ -51,6 +58,8 @@ class ServeOptions(TypedDict, total=False):
     trusted_proxies: Iterable[str]
     sse_path: str | None
     subprotocols: Iterable[str]
+    listen: bool
+    get_stream: bool
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -136,6 +145,9 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         sse_path: a second path for the endpoint, at which each GET without a session begins
             HTTP+SSE (2024-11-05); None for none.
         subprotocols: the WebSocket subprotocols of which a client has to offer one; empty for none.
+        listen: True if `subscriptions/listen` is accepted, except over a WebSocket, which always
+            has it.
+        get_stream: True if a session has a standalone stream, which a GET opens.
     """
 
     host_origin_policy: HostOriginPolicy
@@ -147,6 +159,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
     trusted_proxies: TrustedProxies | None = None
     sse_path: str | None = None
     subprotocols: tuple[str, ...] = SUBPROTOCOLS
+    listen: bool = True
+    get_stream: bool = True
 
     @staticmethod
     def of(
@@ -165,7 +179,8 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
         Raises:
             TypeError: an option is unknown.
             ValueError: one of `hosts`, `origins`, `trusted_proxies` or `subprotocols` is malformed;
-                or there are no sessions at `sse_path`.
+                there are no sessions, or no GET streams, at `sse_path`; or a session has no stream
+                for questions to its client.
         """
         check_keywords(options, ServeOptions, "the server")
         proxies = options.get("trusted_proxies", ())
@@ -175,6 +190,17 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
                 raise ValueError(f"sse_path has to begin with a slash: write {'/' + sse_path!r}")
             if not options.get("sessions", True):
                 raise ValueError("sse_path needs sessions: HTTP+SSE has no requests without one")
+            if not options.get("get_stream", True):
+                raise ValueError("sse_path needs get_stream: a GET begins HTTP+SSE")
+        if (
+            not options.get("get_stream", True)
+            and options.get("reply", "auto") == "json"
+            and options.get("sessions", True)
+        ):
+            raise ValueError(
+                'with reply="json" and get_stream=False there is no stream for questions to a'
+                ' client: write sessions=False, or reply="auto"'
+            )
         policy = HostOriginPolicy(
             bind, options.get("hosts", ()), options.get("origins", ()), scheme=scheme
         )
@@ -186,4 +212,6 @@ class HttpOptions(Struct, frozen=True, kw_only=True):
             trusted_proxies=TrustedProxies(proxies) if proxies else None,
             sse_path=sse_path,
             subprotocols=checked_subprotocols(options.get("subprotocols", SUBPROTOCOLS)),
+            listen=options.get("listen", True),
+            get_stream=options.get("get_stream", True),
         )

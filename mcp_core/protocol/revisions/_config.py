@@ -110,7 +110,7 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
         meta_member = b'"_meta":%b,' % encode(meta) if meta else b""
         dialect_config = DialectConfig(
             dialect=dialect,
-            receives={**supported_methods(dialect.receives[role], config.capabilities), **custom},
+            receives={**self._supported(dialect), **custom},
             sends={**dialect.receives[role.other], **custom_sent},
             result_meta=meta,
             result_type_member=type_member,
@@ -120,6 +120,13 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
         )
         self[dialect] = dialect_config
         return dialect_config
+
+    def _supported(self, dialect: Dialect) -> dict[str, Method]:
+        config = self._config
+        found = supported_methods(dialect.receives[self._role], config.capabilities)
+        if config.listens:
+            return found
+        return {name: row for name, row in found.items() if not row.long_lived}
 
 
 class DeclaredUris(Protocol):
@@ -162,6 +169,7 @@ class Config:
         declares_tasks: the extension for tasks of 2026-07-28 is declared.
         dialect_configs: by role and dialect, a `DialectConfig`.
         receivable: by role, the methods that it receives in any of the revisions, by name.
+        listens: False if requests that have no result until they are ended are refused.
 
     Raises:
         ValueError: the identifier of an extension is malformed, a version is unknown or there is
@@ -182,6 +190,7 @@ class Config:
         "instructions",
         "keep_alive",
         "limits",
+        "listens",
         "methods",
         "probe_timeout",
         "receivable",
@@ -217,6 +226,7 @@ class Config:
         if limits is None:
             limits = CLIENT_LIMITS if isinstance(capabilities, t.ClientCapabilities) else Limits()
         self.limits = limits
+        self.listens = True
         for identifier in capabilities.extensions or ():
             if not _EXTENSION.fullmatch(identifier):
                 raise ValueError(
@@ -259,11 +269,13 @@ class Config:
             handshake: the connection may be opened by a handshake. Otherwise each request has to
                 carry its revision and capabilities.
             long_lived: the connection has a stream for change notifications. Otherwise the
-                capabilities `listChanged` and `subscribe` aren't declared.
+                capabilities `listChanged` and `subscribe` aren't declared, and
+                `subscriptions/listen` (2026-07-28), whose response is such a stream, is refused.
         """
         other = copy(self)
         other.limits = replace(self.limits, pause=0.0)
         other.keep_alive = None
+        other.listens = long_lived
         if not handshake:
             other.stateful = ()
             # Each request has a connection to itself, where a rate would limit nothing.
