@@ -68,6 +68,12 @@ def check_asyncio() -> None:
         ) from None
 
 
+def _note(exc: BaseException) -> None:
+    from mcp_core.runtime import note_other_loop  # on first use: few need it
+
+    note_other_loop(exc, "asyncio")
+
+
 def handle_event(event: Event, service: Service) -> Job | None:
     """Handle one event as `Service.handle_event` does, and log it. This never waits."""
     job = service.handle_event(event)
@@ -147,9 +153,11 @@ class LoopRuntime(Runtime):
         return requests.result()
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        _note(exc)
         logger.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
     def report_hook(self, name: str, exc: BaseException) -> None:
+        _note(exc)
         logger.error("%s failed", name, exc_info=exc)
 
     def warn(self, text: str) -> None:

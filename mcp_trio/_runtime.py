@@ -95,9 +95,11 @@ class TrioRuntime(Runtime):
             self._last_switch = time.perf_counter()
 
     def report(self, request: RequestReceived, reference: str, exc: BaseException) -> None:
+        _note(exc)
         _log.error("%s failed (reference %s)", request.method.name, reference, exc_info=exc)
 
     def report_hook(self, name: str, exc: BaseException) -> None:
+        _note(exc)
         _log.error("%s failed", name, exc_info=exc)
 
     def warn(self, text: str) -> None:
@@ -146,6 +148,12 @@ class TrioRuntime(Runtime):
 
     def from_thread(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return trio.from_thread.run(function)
+
+
+def _note(exc: BaseException) -> None:
+    from mcp_core.runtime import note_other_loop  # on first use: few need it
+
+    note_other_loop(exc, "trio")
 
 
 def handle_event(event: Event, service: Service) -> Job | None:

@@ -115,13 +115,21 @@ async def open_server(
     Handlers of tasks that ignore their cancellation get a line in the log, unless `warns` is False.
     `sources` are for everything that is served.
 
-    *Error handling*: exceptions of the lifespan, and of opening a store, propagate unchanged.
+    *Error handling*: exceptions of the lifespan, and of opening a store, propagate. One that
+    another event loop has caused gets a note.
     """
-    async with open_lifespans(server) as value, open_quiet_nursery() as nursery:
-        runtime = TrioTaskRuntime(nursery, sources)
-        tasks = TaskService(server, runtime, value)
-        try:
-            async with open_bus(server, store, runtime, value), tasks.opened(grace, warns=warns):
-                yield ServedServer(server, value, tasks, sources)
-        finally:
-            runtime.stop_jobs()
+    try:
+        async with open_lifespans(server) as value, open_quiet_nursery() as nursery:
+            runtime = TrioTaskRuntime(nursery, sources)
+            tasks = TaskService(server, runtime, value)
+            bus = open_bus(server, store, runtime, value)
+            try:
+                async with bus, tasks.opened(grace, warns=warns):
+                    yield ServedServer(server, value, tasks, sources)
+            finally:
+                runtime.stop_jobs()
+    except Exception as exc:
+        from mcp_core.runtime import note_other_loop  # on first use: few need it
+
+        note_other_loop(exc, "trio")
+        raise

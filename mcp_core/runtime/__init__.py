@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._listen import Changes as Changes
     from ._listen import Subscription as Subscription
     from ._log_records import LogEscaper as LogEscaper
+    from ._other_loop import note_other_loop as note_other_loop
     from ._runtime import LAST_GRACE as LAST_GRACE
     from ._runtime import READ_SIZE as READ_SIZE
     from ._runtime import SHUTDOWN_GRACE as SHUTDOWN_GRACE
@@ -88,6 +89,7 @@ __all__ = [
     "UnexpectedResult",
     "client_context",
     "made_by_connect",
+    "note_other_loop",
     "open_bus",
     "open_lifespans",
     "run_auth_check",
@@ -113,6 +115,7 @@ _MODULES = {
     "._lifespans": ("open_lifespans",),
     "._listen": ("Changes", "Subscription"),
     "._log_records": ("LogEscaper",),
+    "._other_loop": ("note_other_loop",),
     "._runtime": (
         "Clock",
         "EventLike",
