@@ -43,7 +43,11 @@ from mcp_core.http.server._router import PlainResponse, Router
 from mcp_core.http.server._session import Conversation
 from mcp_core.http.wire._forwarded import TrustedProxies, end_to_end, end_to_end_trailers
 from mcp_core.http.wire._head_limits import HEAD_TIMEOUT, MAX_RESPONSE_HEAD, HeadError
-from mcp_core.http.wire._host_origin import HostOriginPolicy
+from mcp_core.http.wire._host_origin import (
+    HostOriginPolicy,
+    served_authority,
+    warning_without_hosts,
+)
 from mcp_core.http.wire._http1 import (
     MAX_EMPTY_LINES,
     empty_lines,
@@ -179,6 +183,8 @@ __all__ = [
     "response_error",
     "response_head",
     "rst_stream",
+    "served_authority",
+    "warning_without_hosts",
     "without_quoted_bytes",
     "written_fields",
 ]

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 
 from mcp_core import McpTrioError, __version__, escape_text
 
-from ._errors import INTERNAL_ERROR, INTERRUPTED, NO_CONNECTION, SERVER_ERROR, CliError
+from ._errors import (
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    NO_CONNECTION,
+    SERVER_ERROR,
+    CliError,
+    file_source,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,9 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, BaseExceptionGroup) as exc:  # noqa: BLE001 - of the user's file, or ours
         from traceback import format_exc
 
+        from mcp_core.adapters import is_of_served_code
+
         # A server's text may be in it.
         print(escape_text(format_exc(), "\n\t"), end="", file=sys.stderr)
-        if _is_of_served_file(exc):
+        if is_of_served_code(exc):
             return SERVER_ERROR
         print(
             f"mcp-trio: this is an internal error of mcp-trio {__version__}, and says nothing about"
@@ -61,18 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERNAL_ERROR
 
 
-def _is_of_served_file(error: BaseException) -> bool:
-    """Return True if the user's file raised the error. Only `mcp-trio run` imports such a file."""
-    module = sys.modules.get("mcp_trio.cli.run._run")
-    return module is not None and bool(module.is_of_served_file(error))
-
-
 def _run_subcommand(arguments: list[str]) -> int:
     # Clients start `run FILE`, so it must start fast: it imports neither argparse nor rich.
     if arguments[:1] == ["run"] and len(arguments) == 2 and not arguments[1].startswith("-"):
         from mcp_trio.cli.run._run import run
 
-        return run(arguments[1])
+        return run(file_source(arguments[1]))
     from ._parser import parse
 
     return parse(arguments)()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from mcp_core import escape_text
@@ -15,6 +14,8 @@ from mcp_core.drivers import shorten_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from mcp_core.adapters import ServedSource, ServedSourceError
 
 __all__ = [
     "INTERNAL_ERROR",
@@ -25,10 +26,11 @@ __all__ = [
     "SERVER_ERROR",
     "CliError",
     "check_uri",
+    "file_source",
     "is_uri",
     "join_names",
     "one_line",
-    "split_file",
+    "source_error",
     "suggestion",
     "unknown_argument",
     "unknown_name",
@@ -107,18 +109,20 @@ def check_uri(uri: str) -> None:
         raise CliError(f"{uri} is a template: replace {variable[0]} by a value")
 
 
-def split_file(target: str) -> tuple[Path, str]:
-    """Return the path and the name in `FILE[:NAME]`; the name is "" without `:NAME`.
+def source_error(exc: ServedSourceError) -> CliError:
+    """Return the error of the command for a server that cannot be taken from its source."""
+    return CliError(str(exc), SERVER_ERROR if exc.import_failed else MISUSE)
+
+
+def file_source(target: str) -> ServedSource:
+    """Return the source `FILE[:NAME]`.
 
     Raises:
         CliError: there is no such file.
     """
-    path, name = Path(target), ""
-    if not path.exists():
-        before, colon, name = target.rpartition(":")
-        path = Path(before if colon else target)
-    if path.is_dir():
-        raise CliError(f"{path} is a directory; give the path of a file in it")
-    if not path.is_file():
-        raise CliError(f"there is no file {path}; give the path of a Python file, as server.py")
-    return path, name
+    from mcp_core.adapters import ServedSource, ServedSourceError
+
+    try:
+        return ServedSource.from_file(target)
+    except ServedSourceError as exc:
+        raise source_error(exc) from None

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from mcp_core import ALL
+from mcp_core.adapters import add_recording_options
 from mcp_core.types import LOGGING_LEVELS
 
 from ._errors import is_uri
-from ._recording import add_recording_options
 from ._session import DEFAULT_LOG_LEVEL, DEFAULT_TIMEOUT
 from .state._logins import add_keychain_option
 
@@ -21,11 +21,13 @@ __all__ = [
     "REFERENCES",
     "URIS",
     "VariadicArgument",
+    "add_asyncio",
     "add_config",
     "add_configured_options",
     "add_directory",
     "add_headers",
     "add_log_level",
+    "add_module",
     "add_output",
     "add_process_options",
     "add_server_name",
@@ -35,7 +37,6 @@ __all__ = [
     "add_token",
     "add_variables",
     "existing_path",
-    "listen_address",
     "refuse_yes",
 ]
 
@@ -99,6 +100,8 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
         help="send tokens and other credentials to another machine although URL is not encrypted",
     )
     add_process_options(parser)
+    add_module(parser)
+    add_asyncio(parser)
     add_configured_options(parser)
     parser.add_argument(
         "--yes",
@@ -166,6 +169,26 @@ def add_directory(parser: Parser) -> None:
     """Add `--cwd`."""
     parser.add_argument(
         "--cwd", metavar="DIRECTORY", type=existing_path, help="start COMMAND in this directory"
+    )
+
+
+def add_module(parser: Parser) -> None:
+    """Add `-m`."""
+    parser.add_argument(
+        "-m",
+        dest="module",
+        metavar="PACKAGE.MODULE[:NAME]",
+        help="serve a module in place of FILE; it is found as by `python -m`, first in the current"
+        " directory, or in that of --cwd",
+    )
+
+
+def add_asyncio(parser: Parser) -> None:
+    """Add `--asyncio`."""
+    parser.add_argument(
+        "--asyncio",
+        action="store_true",
+        help="run FILE on asyncio, which its functions await, and not on trio",
     )
 
 
@@ -302,14 +325,3 @@ def _seconds(text: str) -> float:
 
 
 _seconds.__name__ = "number of seconds"  # argparse shows this name if `float` raises
-
-
-def listen_address(text: str) -> tuple[str, int]:
-    """Parse `[HOST:]PORT` to listen on; the host is 127.0.0.1 by default."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
-    if not (host and port.isascii() and port.isdigit() and int(port) < 65_536):
-        raise argparse.ArgumentTypeError(
-            f"{text} is not an address; write a port as 8000, or 0.0.0.0:8000, or [::1]:8000"
-        )
-    return host, int(port)

@@ -144,7 +144,9 @@ class Target:
 
     Args:
         server: the URL, or the words of the command that starts the server.
-        file: the `FILE[:NAME]` that this command serves, if the user gave a file.
+        file: the `FILE[:NAME]` or `PACKAGE.MODULE[:NAME]` that this command serves, if the user
+            gave one.
+        file_words: the words that name it on a command line, with its options.
         env: variables that this command gets in addition to the few that it inherits.
         inherit_env: whether it inherits the whole environment instead.
         cwd: its working directory; the current one by default.
@@ -171,6 +173,7 @@ class Target:
 
     server: str | tuple[str, ...]
     file: str = ""
+    file_words: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     inherit_env: bool = False
     cwd: Path | None = None
@@ -234,7 +237,7 @@ class Target:
         """The words that name the server at the end of a command line, such as `mcp-trio login`."""
         if self.configured is not None:
             return self.configured.choice.words(self.configured.server)
-        return [self.name]
+        return [*self.file_words] or [self.name]
 
     @property
     def connecting_timeout(self) -> float:

@@ -21,13 +21,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal
 
 from mcp_core import ALL
+from mcp_core.adapters import read_recording
 from mcp_core.urls import http_url, url_transport
 
 from ._elicitation_answers import ElicitationAnswers, open_terminal
-from ._errors import CliError, one_line, split_file
+from ._errors import CliError, file_source, one_line
 from ._options import ARGUMENTS, NO_WORDS, REFERENCES
-from ._recording import read_recording
 from ._screen import Screen
+from ._served_file import absolute_file, serving_command
 from ._session import DEFAULT_TIMEOUT, Target, trace_printer
 from .state._logins import has_login, uses_keychain
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mcp_core.host import QualifiedName
 
 __all__ = [
+    "ASYNCIO_NEEDS_FILE",
     "configured_target",
     "invalid_url",
     "is_server",
@@ -55,7 +57,11 @@ _URL_WITHOUT_SCHEME: Final = re.compile(
 _MERGED_PREFIX: Final = "mcp__"
 # The options that aren't for configured servers, since a server's entry decides these.
 _UNCONFIGURED_OPTIONS: Final = (
-    *("headers", "token_env", "allow_cleartext", "env", "inherit_env", "cwd"),
+    *("headers", "token_env", "allow_cleartext", "env", "inherit_env", "cwd", "asyncio"),
+)
+ASYNCIO_NEEDS_FILE: Final = (
+    "--asyncio is for a server that this command takes from a Python file: give FILE, or -m"
+    " PACKAGE.MODULE"
 )
 _FILE: Final = re.compile(r"(?s).*\.py(?::\w+)?")
 
@@ -86,9 +92,11 @@ def parse_server_command(
     given = [getattr(found, position) for position in found.positions]
     for word in (*given, *found.words, *getattr(found, "answer", ())):
         require_utf_8(word)
-    if _is_configured(found, has_server=_ends_in_server(words, found)):
+    has_server = found.module is not None or _ends_in_server(words, found)
+    if _is_configured(found, has_server=has_server):
         stray = [*found.words[len(list(takewhile(found.takes.fits, found.words))) :], *unknown]
-        return found, _configured_target(parser, found, [*stray, *words[cut:]])
+        module = ["-m", found.module] if found.module is not None else []
+        return found, _configured_target(parser, found, [*stray, *module, *words[cut:]])
     refuse_configured_options(parser, found)
     server: str | tuple[str, ...] = tuple(command)
     file = ""
@@ -103,10 +111,12 @@ def parse_server_command(
     # A reference is long, and the error would repeat it in each of its examples.
     shown = [REFERENCES.metavar for _ in fitting] if found.takes is REFERENCES else fitting
     prefix = f"{parser.prog} {shlex.join([*given, *shown])}".rstrip()
-    if file and stray and not stray[0].startswith("-") and shutil.which(stray[0]):
-        raise _missing_server(prefix, [*stray, file])  # such as `python server.py`
-    if file:
-        server = _run_command(file, found)
+    source = _choose_source(parser, found, file, is_elsewhere=bool(server))
+    if source and stray and not stray[0].startswith("-") and shutil.which(stray[0]):
+        # Such as `python server.py`, or `python -m server`.
+        raise _missing_server(prefix, [*stray, *source])
+    if source:
+        server = _run_command(source, found)
     elif not server:
         # The URI of a resource may look like the URL of a server.
         if given and found.words and is_server(given[0]) and found.positions != ["uri"]:
@@ -124,7 +134,26 @@ def parse_server_command(
             f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its"
             " command)"
         )
-    return found, _target(parser, found, server, file)
+    return found, _target(parser, found, server, source)
+
+
+def _choose_source(
+    parser: argparse.ArgumentParser, found: argparse.Namespace, file: str, *, is_elsewhere: bool
+) -> tuple[str, ...]:
+    """Return what this command serves itself: `FILE[:NAME]`, `-m` and a module, or nothing.
+
+    `is_elsewhere` is True if the command line has a URL, or a command that starts the server.
+
+    Raises:
+        SystemExit: argparse has printed an error: there are two servers, or an option isn't for it.
+    """
+    if found.module is not None:
+        if file or is_elsewhere:
+            parser.error(f"there are two servers: -m {found.module}, and the last word or command")
+        return ("-m", found.module)
+    if found.asyncio and is_elsewhere:
+        parser.error(ASYNCIO_NEEDS_FILE)
+    return (file,) if file else ()
 
 
 def _ends_in_server(words: Sequence[str], found: argparse.Namespace) -> bool:
@@ -259,7 +288,7 @@ def configured_target(
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
-        recording=read_recording(parser, found, stderr),
+        recording=read_recording(parser, found, stderr.write_line),
         answers=answers,
         roots=tuple(getattr(found, "roots", ())),
         keychain=uses_keychain(found, has_login=choice.has_login),
@@ -274,18 +303,17 @@ def _is_file(word: str, found: argparse.Namespace) -> bool:
     return is_server(word) and not is_url(word)
 
 
-def _run_command(target: str, found: argparse.Namespace) -> tuple[str, ...]:
-    """Return the command that serves `FILE[:NAME]`, with the Python that runs this command.
+def _run_command(source: Sequence[str], found: argparse.Namespace) -> tuple[str, ...]:
+    """Return the command that serves a source: `FILE[:NAME]`, or `-m` and `PACKAGE.MODULE[:NAME]`.
 
     Raises:
         CliError: there is no such file.
     """
-    path, name = split_file(target)
-    if found.cwd is not None:
-        path = path.absolute()  # the server starts in another directory
-    file = f"{path}:{name}" if name else str(path)
-    # -P: not from the current directory, whose modules may have the same names.
-    return (sys.executable, "-P", "-m", "mcp_trio", "run", file)
+    if found.module is None:
+        (file,) = source
+        # With --cwd the server starts in another directory.
+        source = file_source(file).words if found.cwd is None else (absolute_file(file),)
+    return serving_command(*source, asyncio=found.asyncio)
 
 
 def require_utf_8(word: str) -> None:
@@ -313,9 +341,10 @@ def _target(
     parser: argparse.ArgumentParser,
     found: argparse.Namespace,
     server: str | tuple[str, ...],
-    file: str,
+    source: tuple[str, ...],
 ) -> Target:
     stderr = Screen(sys.stderr)
+    file = source[-1] if source else ""
     name = file or (server if isinstance(server, str) else shlex.join(server))
     headers = read_headers(found, server)
     allow_cleartext = getattr(found, "allow_cleartext", False)
@@ -324,12 +353,13 @@ def _target(
     return Target(
         server=server,
         file=file,
+        file_words=(*(("--asyncio",) if found.asyncio else ()), *source),
         versions=ALL if found.revision is None else (found.revision,),
         timeout=found.timeout or DEFAULT_TIMEOUT,
         log_level=getattr(found, "log_level", None),
         stderr=stderr,
         trace=trace_printer(stderr) if found.trace else None,
-        recording=read_recording(parser, found, stderr),
+        recording=read_recording(parser, found, stderr.write_line),
         answers=ElicitationAnswers(name, found.answer, stderr) if "answer" in found else None,
         roots=tuple(getattr(found, "roots", ())),
         headers=headers,

@@ -33,6 +33,8 @@ from mcp_core.http import (
     Router,
     begins_http2,
     check_scope_names,
+    served_authority,
+    warning_without_hosts,
 )
 from mcp_core.registry import Server
 from mcp_core.runtime import SHUTDOWN_GRACE, Sources
@@ -269,14 +271,15 @@ async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
     return listeners
 
 
-def warn_of_missing_hosts(listeners: Sequence[trio.SocketListener], host: str) -> None:
-    """Log a warning if other machines can connect, although no host name is accepted."""
-    if not _is_loopback(listeners):
-        _log.warning(
-            "listening on %s, where other machines can connect by IP address only: name the"
-            " hosts that clients use (hosts=)",
-            host,
-        )
+def warn_of_missing_hosts(listeners: Sequence[trio.SocketListener], host: str, *cure: str) -> None:
+    """Log a warning if other machines can connect, although no host name is accepted.
+
+    `cure` is what to do about it, if that isn't to name the hosts.
+    """
+    bound = [listener.socket.getsockname()[0] for listener in listeners]
+    warning = warning_without_hosts(bound, host, *cure)
+    if warning is not None:
+        _log.warning("%s", warning)
 
 
 async def serve_http_listeners(
@@ -491,15 +494,8 @@ def _listen_error_text(exc: OSError, host: str, port: int) -> str:
 def address_of(listener: trio.SocketListener, host: str, path: str, scheme: str) -> HttpAddress:
     """Return the address to show for the endpoint at `path`."""
     name, port = listener.socket.getsockname()[:2]
-    # A client cannot connect to "all addresses"; show loopback, which is one of them.
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, host)  # noqa: S104 - only compared
-    bracketed = f"[{name}]" if ":" in name else name
-    return HttpAddress(name, port, f"{scheme}://{bracketed}:{port}{path}")
-
-
-def _is_loopback(listeners: Sequence[trio.SocketListener]) -> bool:
-    names = [listener.socket.getsockname()[0] for listener in listeners]
-    return all(name == "::1" or name.startswith("127.") for name in names)
+    authority = served_authority((name, port), host)
+    return HttpAddress(authority.host.strip("[]"), port, f"{scheme}://{authority}{path}")
 
 
 @shows_keywords(NoOptions)

@@ -97,11 +97,22 @@ ON_FIRST_USE: Final = {
 
 # In these files only, so that a user without tests, or without a web framework, does not need it.
 # The core's names that are imported on first use come from one place, the subcommands from another.
+# What serves a file for either driver has options, imports the file, and shows its traceback.
 BY_FILES: Final = {
+    "argparse": ("mcp_core/adapters/_recording_options.py", "mcp_core/adapters/_run_options.py"),
     "fastapi": ("examples/fastapi_guard.py",),
-    "importlib": ("mcp_core/_on_first_use.py", "mcp_trio/cli/_subcommands.py"),
+    "importlib": (
+        "mcp_core/_on_first_use.py",
+        "mcp_core/adapters/_served_source.py",
+        "mcp_trio/cli/_subcommands.py",
+    ),
+    "logging": ("mcp_core/adapters/_served_source.py",),
+    "pkgutil": ("mcp_core/adapters/_served_source.py",),
     "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
+    "socket": ("mcp_core/adapters/_listening_sockets.py",),
     "starlette": ("examples/fastapi_guard.py",),
+    "traceback": ("mcp_core/adapters/_served_source.py",),
+    "uvicorn": ("mcp_asyncio_shim/_uvicorn.py",),
 }
 # An extra: the strategies, who hands them on, and the file that draws cases of them.
 HYPOTHESIS: Final = (

@@ -302,3 +302,15 @@ def test_written_test_of_a_python_file_is_portable(
     found = _source_of(_portable(command, directory))
     assert found == f"[sys.executable, '-P', '-m', 'mcp_trio', 'run', {file}]"
     assert _portable(command[1:], directory) == command[1:]
+
+
+def test_written_test_of_a_module_and_of_asyncio_is_portable() -> None:
+    directory = RunDirectory(Path("/p"), Path("/p"), Path("/p"))
+    rows = {
+        ("mcp_asyncio_shim", "/p/sub/a.py"): "'mcp_asyncio_shim', 'sub/a.py'",
+        ("mcp_asyncio_shim", "-m", "a.b:app"): "'mcp_asyncio_shim', '-m', 'a.b:app'",
+        ("mcp_trio", "run", "-m", "a.b"): "'mcp_trio', 'run', '-m', 'a.b'",
+    }
+    for words, expected in rows.items():
+        found = _source_of(_portable([sys.executable, "-P", "-m", *words], directory))
+        assert found == f"[sys.executable, '-P', '-m', {expected}]"

@@ -179,7 +179,7 @@ def check_plain_route(
 _FOREIGN_FETCH: Final = ErrorResponse(
     403,
     "a web page of another site requests this without its Origin: use fetch() there, and list the"
-    " page in origins=",
+    " page in origins= (--allowed-origin of mcp-trio run)",
 )
 
 
@@ -188,7 +188,10 @@ def _host(parsed: ParsedHead, options: HttpOptions, config: Config | None) -> Er
     policy = options.host_origin_policy
     if host in policy.known_hosts or policy.allows_host(host):
         return None
-    return ErrorResponse(421, "the name in Host is not allowed: list it in hosts=")
+    return ErrorResponse(
+        421,
+        "the name in Host is not allowed: list it in hosts= (--allowed-host of mcp-trio run)",
+    )
 
 
 def _origin(
@@ -201,7 +204,10 @@ def _origin(
         return None if site is None or not is_foreign_fetch(site) else _FOREIGN_FETCH
     if options.host_origin_policy.allows_origin(origin, headers[b"host"]):
         return None
-    return ErrorResponse(403, "the Origin is not allowed: list it in origins=")
+    return ErrorResponse(
+        403,
+        "the Origin is not allowed: list it in origins= (--allowed-origin of mcp-trio run)",
+    )
 
 
 def _doubled(

@@ -29,7 +29,15 @@ from msgspec import Struct
 
 from mcp_core.urls._url import DEFAULT_PORTS
 
-__all__ = ["Authority", "HostOriginPolicy", "Origin", "parse_host", "parse_origin"]
+__all__ = [
+    "Authority",
+    "HostOriginPolicy",
+    "Origin",
+    "parse_host",
+    "parse_origin",
+    "served_authority",
+    "warning_without_hosts",
+]
 
 # Exact values of each header that were allowed, because a client sends the same with each request.
 # Rejected values aren't cached, so that no client can fill the cache with them.
@@ -207,6 +215,33 @@ class HostOriginPolicy:
     def _is_same(self, page: Origin, asked: Authority) -> bool:
         port = DEFAULT_PORTS[page.scheme] if asked.port is None else asked.port
         return page.scheme in self._schemes and (page.host, page.port) == (asked.host, port)
+
+
+def served_authority(bound: tuple[str, int], host: str) -> Authority:
+    """Return the host and port with which a client on this machine connects to a server.
+
+    `bound` is the listening socket's address and port, `host` what it was given to listen on.
+    """
+    # A client cannot connect to "all addresses"; show loopback, which is one of them.
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound[0], host)  # noqa: S104 - only compared
+    return Authority(f"[{name}]" if ":" in name else name, bound[1])
+
+
+def warning_without_hosts(
+    bound: Iterable[str],
+    host: str,
+    cure: str = "name the hosts that clients use: hosts=, or --allowed-host of mcp-trio run",
+) -> str | None:
+    """Return what to log if other machines can connect, although no host name is accepted.
+
+    Args:
+        bound: the addresses of the sockets that listen on `host`.
+        host: what the user wants to listen on.
+        cure: what the user can do about it.
+    """
+    if all(map(_is_loopback, bound)):
+        return None
+    return f"listening on {host}, where other machines can connect by IP address only: {cure}"
 
 
 def _ipv4(host: str) -> IPv4Address | None:

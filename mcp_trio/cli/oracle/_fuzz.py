@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import trio
 
 from mcp_core import ALL, ConnectFailed, escape_text
+from mcp_core.adapters import add_recording_options
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import (
     INTERRUPTED,
@@ -32,14 +33,15 @@ from mcp_trio.cli._errors import (
 )
 from mcp_trio.cli._options import (
     NO_WORDS,
+    add_asyncio,
     add_configured_options,
     add_headers,
+    add_module,
     add_process_options,
     add_token,
     refuse_yes,
 )
 from mcp_trio.cli._parser import new_parser
-from mcp_trio.cli._recording import add_recording_options
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
 from mcp_trio.cli._target import parse_server_command
@@ -197,6 +199,8 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         action="store_true",
         help="send to a server that is on another machine than this one",
     )
+    add_module(parser)
+    add_asyncio(parser)
     add_configured_options(parser)
     refuse_yes(
         parser,

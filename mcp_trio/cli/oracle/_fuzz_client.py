@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import ConnectFailed
+from mcp_core.adapters import read_recording
 from mcp_core.drivers import launch_secrets
 from mcp_trio.cli._errors import INTERRUPTED, CliError
 from mcp_trio.cli._parser import new_parser
-from mcp_trio.cli._recording import read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
 from mcp_trio.cli.oracle import _fuzz as servers
@@ -78,7 +78,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
             "the command of the client is missing; put it after --, as in"
             " `mcp-trio fuzz --client -- mcp-trio inspect -- {server}`"
         )
-    recording = read_recording(parser, found, Screen(sys.stderr))
+    recording = read_recording(parser, found, Screen(sys.stderr).write_line)
     return partial(trio.run, _run, command, found, servers.run_options(found), recording)
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from mcp_core.adapters import add_recording_options, listen_address, read_recording
 from mcp_core.urls import is_local_host, redacted_url
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError
-from mcp_trio.cli._options import add_configured_options, listen_address, refuse_yes
+from mcp_trio.cli._options import add_configured_options, refuse_yes
 from mcp_trio.cli._parser import new_parser
-from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import (
     configured_target,
@@ -113,7 +113,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         target = configured_target(parser, found, found.server_name)
         return partial(_proxy_configured, target, found)
     refuse_configured_options(parser, found)
-    recording = read_recording(parser, found, Screen(sys.stderr))
+    recording = read_recording(parser, found, Screen(sys.stderr).write_line)
     if found.url is not None:
         if command:
             parser.error("give a URL or a command, and not both")

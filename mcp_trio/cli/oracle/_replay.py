@@ -16,22 +16,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mcp_core.adapters import add_recording_options, listen_address, read_recording
 from mcp_core.trace import RESPONSE_TIMEOUT
 from mcp_core.urls import url_transport
-from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, NOTHING_JUDGED, CliError, split_file
+from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, NOTHING_JUDGED, CliError
 from mcp_trio.cli._options import (
+    add_asyncio,
     add_configured_options,
     add_headers,
+    add_module,
     add_process_options,
     add_token,
-    listen_address,
     refuse_yes,
 )
 from mcp_trio.cli._parser import new_parser
-from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._served_file import absolute_file, serving_command
 from mcp_trio.cli._session import Target
 from mcp_trio.cli._target import (
+    ASYNCIO_NEEDS_FILE,
     configured_target,
     invalid_url,
     is_server,
@@ -89,7 +92,7 @@ exit status:
 _SERVER_OPTIONS: Final = ("http", "pace")
 _CLIENT_OPTIONS: Final = (
     *("record", "ignore", "meta", "json", "response_timeout", "allow_remote"),
-    *("headers", "token_env", "env", "inherit_env", "cwd"),
+    *("headers", "token_env", "env", "inherit_env", "cwd", "asyncio"),
 )
 NOT_FOUND: Final = 1
 _MAX_SHOWN: Final = 20  # requests that were not found
@@ -103,7 +106,8 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     command = tuple(words[cut + 1 :])
     found = parser.parse_intermixed_args(words[:cut])
     if found.server_name is not None or found.config is not None:
-        return _parse_configured(parser, found, has_server=bool(found.target) or "--" in words)
+        has_server = bool(found.target or found.module) or "--" in words
+        return _parse_configured(parser, found, has_server=has_server)
     refuse_configured_options(parser, found)
     target = _read_target(parser, found, command, has_command="--" in words)
     if target is None:
@@ -116,7 +120,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     stderr = Screen(sys.stderr)
     played = Target(
         server=server,
-        recording=read_recording(parser, found, stderr),
+        recording=read_recording(parser, found, stderr.write_line),
         headers=read_headers(found, server),
         env=read_environment(found, server, file),
         inherit_env=found.inherit_env,
@@ -198,6 +202,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_headers(play)
     add_token(play)
     add_process_options(play)
+    add_module(play)
+    add_asyncio(play)
 
 
 def _read_target(
@@ -213,6 +219,12 @@ def _read_target(
         CliError: it is neither.
     """
     word = found.target
+    if found.module is not None:
+        if word is not None or has_command:
+            parser.error(f"there are two servers: -m {found.module}, and another one after it")
+        return serving_command("-m", found.module, asyncio=found.asyncio), found.module
+    if found.asyncio and (has_command or (word is not None and is_url(word))):
+        parser.error(ASYNCIO_NEEDS_FILE)
     if has_command:
         if word is not None:
             parser.error(f"there are two servers: {word}, and the command after --")
@@ -239,9 +251,7 @@ def _read_target(
         raise CliError(
             f"{word} is not a server: give a URL, a file such as server.py, or a command after --"
         )
-    path, name = split_file(word)
-    file = f"{path.absolute()}:{name}" if name else str(path.absolute())
-    return (sys.executable, "-P", "-m", "mcp_trio", "run", file), word
+    return serving_command(absolute_file(word), asyncio=found.asyncio), word
 
 
 def _require_consent(

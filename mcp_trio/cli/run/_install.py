@@ -39,11 +39,12 @@ from mcp_trio.cli._config_update import (
     show_replaced,
 )
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
-from mcp_trio.cli._options import add_variables
+from mcp_trio.cli._options import add_asyncio, add_module, add_variables
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._served_file import absolute_file, serving_command
 from mcp_trio.cli._session import Target, run_session
-from mcp_trio.cli.servers._entry_words import absolute_file, split_variables
+from mcp_trio.cli.servers._entry_words import split_variables
 from mcp_trio.host._config_files import find_root
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     """Return a function that runs the subcommand and returns the exit status."""
     parser = new_parser("install", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
-        "file", metavar="FILE[:NAME]", help="the file, and the variable that holds the server"
+        "file",
+        metavar="FILE[:NAME]",
+        nargs="?",
+        help="the file, and the variable that holds the server",
     )
+    add_module(parser)
+    add_asyncio(parser)
     parser.add_argument("--client", required=True, choices=_CLIENTS, help="the program")
     parser.add_argument(
         "--name",
@@ -115,11 +121,14 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         help="with --yes: replace an entry of this name that starts something else, too",
     )
     found = parser.parse_intermixed_args(words)
+    if (found.file is None) == (found.module is None):
+        parser.error("give either FILE[:NAME], or -m PACKAGE.MODULE[:NAME]")
     if found.no_check and found.name is None:
         parser.error("--no-check needs --name: the server is not asked for its own")
+    source = ("-m", found.module) if found.file is None else (absolute_file(found.file),)
     return partial(
         install,
-        found.file,
+        serving_command(*source, asyncio=found.asyncio),
         CLIENT_FORMATS[found.client],
         name=found.name,
         scope=found.scope,
@@ -142,7 +151,7 @@ def _parse_name(text: str) -> str:
 
 
 def install(
-    file: str,
+    command: Sequence[str],
     client: ClientFormat,
     *,
     name: str | None,
@@ -153,10 +162,10 @@ def install(
     yes: bool,
     replace_another: bool,
 ) -> int:
-    """Register a server file with a client, and return the exit status.
+    """Register a server with a client, and return the exit status.
 
     Args:
-        file: `FILE` or `FILE:NAME`.
+        command: the command that starts the server, and ends in its file or module.
         client: the client.
         name: the entry's name; None takes the server's name.
         scope: the file of the user, or of the project in the current directory.
@@ -172,14 +181,14 @@ def install(
     stderr = Screen(sys.stderr)
     path = path_of_client(client, scope)
     values, taken, forwarded = split_variables(variables, shared=scope == "project")
-    args = ("-P", "-m", "mcp_trio", "run", absolute_file(file))
+    program, *args = command
     server = ServerEntry(
-        name=name or "", command=sys.executable, args=args, env=values, forwarded=forwarded
+        name=name or "", command=program, args=tuple(args), env=values, forwarded=forwarded
     )
     if check:
         directory = Path.cwd() if scope == "project" else Path.home()
         own_name = _check_server(server, directory, stderr)
-        server = replace(server, name=name or _name_for_clients(own_name, file))
+        server = replace(server, name=name or _name_for_clients(own_name, args[-1]))
     job = _Installation(
         client,
         scope,

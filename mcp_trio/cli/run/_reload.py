@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import sys
 import time
 from contextlib import ExitStack, suppress
@@ -22,18 +21,19 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from mcp_core.adapters import listening_sockets
 from mcp_core.processes import ReloadRelay
 from mcp_core.runtime import READ_SIZE
 from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio.cli._errors import NO_CONNECTION, CliError, split_file
+from mcp_trio.cli._errors import NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.run._run import explain_wait
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcp_core.adapters import HttpRunOptions, ServedSource
     from mcp_trio.streams._child import ChildProcess
 
 __all__ = ["Watch", "run_reloading"]
@@ -48,38 +48,37 @@ _GRACE: Final = Grace(stdin=1.0, terminate=2.0)  # the user waits for the new se
 _HTTP_GRACE: Final = Grace(stdin=3.0, terminate=1.0)
 # Seconds for the last responses, after the client has closed stdin: as long as a server takes.
 _LAST_RESPONSES: Final = 2.0
-_BACKLOG: Final = 128  # connections that wait while no server runs
 
 
-def run_reloading(target: str, options: Sequence[str], http: tuple[str, int] | None) -> int:
+def run_reloading(source: ServedSource, words: Sequence[str], http: HttpRunOptions | None) -> int:
     """Serve until the client closes stdin or a signal arrives, and return the exit status.
 
     Args:
-        target: `FILE` or `FILE:NAME`.
-        options: further options of `mcp-trio run` for the child.
-        http: host and port to listen on; None for stdio.
+        source: the file or module.
+        words: the words of `mcp-trio run` for the child, with the source and all its options.
+        http: the address to listen on; None for stdio.
 
     Raises:
-        CliError: there is no such file, or this process cannot listen on the address.
+        CliError: this process cannot listen on the address.
     """
-    path, _ = split_file(target)
     with ExitStack() as opened:
         directory = opened.enter_context(TemporaryDirectory(prefix="mcp-trio-"))
         report = Path(directory, "modules.json")
         # -B: Python would use old bytecode for a file that was changed again within a second and
         # has the same size. -P: the current directory may have modules with the same names.
         child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
-        words = [*child, str(path.resolve().parent), "run", target, *options]
-        watch = Watch(path, report)
+        child += [str(source.root), "run"]
+        watch = Watch(source.path, report)
         if http is None:
-            explain_wait(path.name, target)
-            return trio.run(_run, _StdioReloader(words, watch))
-        sockets = [opened.enter_context(found) for found in _listen(*http)]
-        host, port = sockets[0].getsockname()[:2]
-        fds = [found.fileno() for found in sockets]
-        words += ["--http", f"[{host}]:{port}" if ":" in host else f"{http[0]}:{port}"]
-        words += ["--listening-fds", ",".join(map(str, fds))]
-        return trio.run(_run, _HttpReloader(words, watch, fds))
+            source.explain_wait(source.path.name)
+            return trio.run(_run, _StdioReloader([*child, *words], watch))
+        try:
+            sockets = listening_sockets(http.host, http.port)
+        except OSError as exc:
+            raise CliError(str(exc.strerror), NO_CONNECTION) from exc
+        fds = [opened.enter_context(found).fileno() for found in sockets]
+        child += ["--listening-fds", ",".join(map(str, fds))]
+        return trio.run(_run, _HttpReloader([*child, *words], watch, fds))
 
 
 async def _run(reloader: _StdioReloader | _HttpReloader) -> int:
@@ -87,26 +86,6 @@ async def _run(reloader: _StdioReloader | _HttpReloader) -> int:
     with stop_on_signals(scope.cancel) as signal, scope:
         await reloader.run()
     return signal.exit_code
-
-
-def _listen(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that listen on all addresses of `host`; on one if `port` is 0."""
-    found: list[socket.socket] = []
-    try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, *_, address in dict.fromkeys(addresses if port else addresses[:1]):
-            found.append(
-                socket.create_server(address[:2], family=family, backlog=_BACKLOG, reuse_port=False)
-            )
-    except OSError as exc:
-        for each in found:
-            each.close()
-        raise CliError(
-            f"cannot listen on {host}:{port}: {exc.strerror}; choose another port, or 0 for any"
-            " free port",
-            NO_CONNECTION,
-        ) from exc
-    return found
 
 
 class Watch:

@@ -25,7 +25,7 @@ from mcp_core.urls import url_transport
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, one_line
 from mcp_trio.cli._screen import Screen
 
-from ._entry_words import absolute_file, split_variables
+from ._entry_words import split_variables
 from ._places import ServersUpdate, find_files, path_of_scope, shown_name
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ class NewServer(NamedTuple):
 
     Args:
         url: the address of a remote server, or empty.
-        file: the Python file of a server, or empty.
         command: the program of a server and its arguments, or empty.
         transport: the transport of a remote server. None takes the one that its address implies.
         variables: names and values; None takes the value, or a reference.
@@ -55,7 +54,6 @@ class NewServer(NamedTuple):
     """
 
     url: str
-    file: str
     command: tuple[str, ...]
     transport: ServerTransport | None
     variables: Sequence[tuple[str, str | None]]
@@ -68,7 +66,7 @@ class NewServer(NamedTuple):
         """Return the server's entry.
 
         Raises:
-            CliError: a variable isn't set, or the file doesn't exist.
+            CliError: a variable isn't set.
         """
         if self.url:
             row = url_transport(self.url)
@@ -85,14 +83,11 @@ class NewServer(NamedTuple):
                 allowed_tools=self.allowed_tools or None,
                 denied_tools=self.denied_tools,
             )
-        command = self.command
-        if self.file:
-            command = (sys.executable, "-P", "-m", "mcp_trio", "run", absolute_file(self.file))
         env, _, forwarded = split_variables(self.variables, shared=shared)
         return ServerEntry(
             name=name,
-            command=command[0],
-            args=command[1:],
+            command=self.command[0],
+            args=self.command[1:],
             env=env,
             forwarded=forwarded,
             cwd=None if self.cwd is None else str(self.cwd),

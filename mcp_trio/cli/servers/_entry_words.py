@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp_trio.cli._errors import CliError
@@ -11,24 +10,7 @@ from mcp_trio.cli._errors import CliError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["absolute_file", "split_variables"]
-
-
-def absolute_file(file: str) -> str:
-    """Return `FILE` or `FILE:NAME` with an absolute path: clients start it in any directory."""
-    path, name = Path(file), ""
-    if not path.exists():
-        before, colon, name = file.rpartition(":")
-        path = Path(before if colon else file)
-    if not path.is_file():
-        raise CliError(f"there is no file {path}; give the path of a Python file")
-    # A symbolic link stays one: it may lead to the next release tomorrow.
-    absolute = str(path.resolve() if ".." in path.parts else path.absolute())
-    try:
-        absolute.encode()
-    except UnicodeEncodeError:
-        raise CliError(f"{absolute!r} is not UTF-8; rename the file") from None
-    return f"{absolute}:{name}" if name else absolute
+__all__ = ["split_variables"]
 
 
 def split_variables(

@@ -11,11 +11,27 @@ from typing import Final
 
 from mcp_core.host import CLIENT_FORMATS
 from mcp_trio.cli._errors import MISUSE, CliError
-from mcp_trio.cli._options import add_config, add_directory, add_headers, add_timeout, add_variables
+from mcp_trio.cli._options import (
+    add_asyncio,
+    add_config,
+    add_directory,
+    add_headers,
+    add_module,
+    add_timeout,
+    add_variables,
+)
 from mcp_trio.cli._parser import Command, group_parser, new_parser
+from mcp_trio.cli._served_file import absolute_file, serving_command
 from mcp_trio.cli._session import DEFAULT_TIMEOUT
 from mcp_trio.cli._subcommands import SERVERS_SUBCOMMANDS
-from mcp_trio.cli._target import invalid_url, is_server, is_url, require_url, require_utf_8
+from mcp_trio.cli._target import (
+    ASYNCIO_NEEDS_FILE,
+    invalid_url,
+    is_server,
+    is_url,
+    require_url,
+    require_utf_8,
+)
 
 from ._places import SCOPES
 
@@ -168,6 +184,8 @@ def parse_add(words: Sequence[str]) -> Command:
         " that it has here, or in a file that others may get a reference to the variable",
     )
     add_directory(parser)
+    add_module(parser)
+    add_asyncio(parser)
     add_headers(parser, "; ${NAME} in VALUE stands for an environment variable")
     parser.add_argument(
         "--transport",
@@ -195,10 +213,9 @@ def parse_add(words: Sequence[str]) -> Command:
         require_utf_8(word)
     from ._add import NewServer, add
 
-    url, file = _split_server(parser, found, command)
+    url, command = _read_server(parser, found, command)
     server = NewServer(
         url=url,
-        file=file,
         command=command,
         transport=found.transport,
         variables=found.env,
@@ -219,26 +236,32 @@ def parse_add(words: Sequence[str]) -> Command:
     )
 
 
-def _split_server(
-    parser: argparse.ArgumentParser, found: argparse.Namespace, command: Sequence[str]
-) -> tuple[str, str]:
-    """Return the URL and the file of the server, of which at most one isn't empty.
+def _read_server(
+    parser: argparse.ArgumentParser, found: argparse.Namespace, command: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the URL of the server, and the command that starts it. One of them is empty.
 
     Raises:
         SystemExit: argparse has printed an error: there is no server, or an option isn't for it.
-        CliError: the server isn't a URL or a Python file.
+        CliError: the server isn't a URL or a Python file, or there is no such file.
     """
     word = found.server or ""
-    if bool(word) == bool(command):
-        problem = "leave one of them out" if word else "give its URL or file, or after -- COMMAND"
+    if [bool(word), bool(command), found.module is not None].count(True) != 1:
+        problem = (
+            "leave one of them out"
+            if word or command
+            else "give its URL or file, or after -- COMMAND"
+        )
         parser.error(f"which server? {problem}")
     url = word if is_url(word) else ""
+    if found.asyncio and (url or command):
+        parser.error(ASYNCIO_NEEDS_FILE)
     if url:
         require_url(url)
         for option in "env", "cwd":
             if getattr(found, option):
                 parser.error(f"--{option} is for a server that is started, not for a URL")
-        return url, ""
+        return url, ()
     for option in "headers", "transport":
         if getattr(found, option):
             parser.error(f"--{option.removesuffix('s')} is for the URL of a server")
@@ -249,7 +272,11 @@ def _split_server(
             f"{word} is neither a URL nor a Python file (FILE.py or FILE.py:NAME); the command that"
             f" starts a server comes after `--`: mcp-trio servers add NAME -- {word}"
         )
-    return "", word
+    if found.module is not None:
+        command = serving_command("-m", found.module, asyncio=found.asyncio)
+    elif word:
+        command = serving_command(absolute_file(word), asyncio=found.asyncio)
+    return "", command
 
 
 def parse_get(words: Sequence[str]) -> Command:

@@ -11,10 +11,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mcp_core.adapters import add_recording_options, read_recording
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._options import add_configured_options, refuse_yes
 from mcp_trio.cli._parser import EXIT_STATUSES, new_parser
-from mcp_trio.cli._recording import add_recording_options, read_recording
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import Target, trace_printer
 from mcp_trio.cli._target import (
@@ -150,7 +150,7 @@ def _login_target(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         server=found.url,
         stderr=stderr,
         trace=trace,
-        recording=read_recording(parser, found, stderr),
+        recording=read_recording(parser, found, stderr.write_line),
         keychain=keychain,
     )
 

@@ -123,8 +123,12 @@ class _ThisPython:
 
 
 _Expression: TypeAlias = FromEnvironment | RunDirectory | _ThisPython
-# How the command that serves a Python file begins.
-_SERVES_FILE: Final = (sys.executable, "-P", "-m", "mcp_trio", "run")
+# How the command that serves a Python file begins, on trio and on asyncio, and a module.
+_SERVES_FILE: Final = tuple(
+    (sys.executable, "-P", "-m", *program, *option)
+    for program in (("mcp_trio", "run"), ("mcp_asyncio_shim",))
+    for option in ((), ("-m",))
+)
 
 
 def hidden_variable(name: str, value: str, *, is_secret: bool = False) -> str | FromEnvironment:
@@ -401,7 +405,7 @@ def _portable(target: Any, directory: Any) -> Any:
         target: the URL, or the command's words.
         directory: the `RunDirectory` in which it is started, unless the user has named one.
     """
-    if not isinstance(target, list) or tuple(target[:-1]) != _SERVES_FILE:
+    if not isinstance(target, list) or tuple(target[:-1]) not in _SERVES_FILE:
         return target
     file = target[-1]
     if isinstance(file, str) and isinstance(directory, RunDirectory):

@@ -71,7 +71,7 @@ async def serve_http_proxy(
     own = HostOriginPolicy(host, scheme="http")
     policy = ProxyPolicy(own, url, adds_headers=upstream.adds_headers)
     listeners = await open_listeners(host, port)
-    warn_of_missing_hosts(listeners, host)
+    warn_of_missing_hosts(listeners, host, "give them a URL with an address in it")
     address = address_of(listeners[0], host, url.target.decode(), "http")
 
     async def serve(stream: trio.SocketStream) -> None:

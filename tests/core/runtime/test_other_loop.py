@@ -30,14 +30,13 @@ async def open_a_nursery() -> None:
 
 ON_TRIO: list[Callable[[], Awaitable[Any]]] = [
     lambda: asyncio.sleep(0),
-    lambda: asyncio.sleep(1),
     lambda: asyncio.to_thread(len, ""),
     lambda: asyncio.open_connection("127.0.0.1", 1),
     await_a_future,
 ]
 ON_ASYNCIO: list[Callable[[], Awaitable[Any]]] = [
     trio.lowlevel.checkpoint,
-    partial(trio.sleep, 1),
+    partial(trio.sleep, 0.001),
     partial(trio.open_tcp_stream, "127.0.0.1", 1),
     lambda: trio.Event().wait(),
     open_a_nursery,

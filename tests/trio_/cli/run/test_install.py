@@ -111,6 +111,23 @@ def test_install_without_client_command_writes_its_file(home: Home) -> None:
     assert lines[-1] == "mcp-trio: greeter is registered with Cursor"
 
 
+def test_install_for_asyncio_and_of_a_module_registers_the_command(home: Home) -> None:
+    """The check starts the server in the home directory, where the module has to be found."""
+    home("cursor", "--yes", "--asyncio")
+    entry = home.json(".cursor/mcp.json")["greeter"]
+    assert entry == {**PLAIN, "args": ["-P", "-m", "mcp_asyncio_shim", GREETER]}
+    words = ("install", "--client", "cursor", "--yes", "-m", "tea:server")
+    (home.project / "tea.py").write_text("import mcp_trio\nserver = mcp_trio.Server('tea')\n")
+    result = run(*words, cwd=home.project, env=home.env)
+    assert result.returncode == 3
+    assert f"there is no module tea in {home.path}, nor for {sys.executable}" in result.stderr
+    path = f"PYTHONPATH={home.project}{os.pathsep}{ROOT}"
+    found = run(*words, "--env", path, cwd=home.project, env=home.env)
+    assert found.returncode == 0, found.stderr
+    entry = home.json(".cursor/mcp.json")["tea"]
+    assert entry["args"] == ["-P", "-m", "mcp_trio", "run", "-m", "tea:server"]
+
+
 def test_install_again_changes_nothing(home: Home) -> None:
     home("cursor", "--yes", *QUIET)
     path = home.path / ".cursor" / "mcp.json"

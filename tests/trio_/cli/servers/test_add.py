@@ -58,6 +58,14 @@ SERVERS: list[tuple[tuple[str, ...], dict[str, Any]]] = [
             "cwd": "/",
         },
     ),
+    (
+        ("-m", "tea.server:mcp", "--asyncio"),
+        {
+            "type": "stdio",
+            "command": sys.executable,
+            "args": ["-P", "-m", "mcp_asyncio_shim", "-m", "tea.server:mcp"],
+        },
+    ),
 ]
 
 

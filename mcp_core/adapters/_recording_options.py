@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mcp_core.adapters import Recording
+from mcp_core._on_first_use import type_on_first_use
 
-    from ._screen import Screen
+if TYPE_CHECKING:
+    from ._recorder import Recording
+else:
+    Recording = type_on_first_use("mcp_core.adapters", "Recording")
 
 __all__ = ["add_recording_options", "read_recording"]
 
@@ -17,7 +20,7 @@ _MIB = 1024 * 1024
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--record` and the options for what is recorded."""
+    """Add `--record`, and the options for what is recorded, to `parser`."""
     parser.add_argument(
         "--record",
         metavar="FILE",
@@ -46,9 +49,14 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_recording(
-    parser: argparse.ArgumentParser, found: argparse.Namespace, stderr: Screen
+    parser: argparse.ArgumentParser, found: argparse.Namespace, say: Callable[[str], object]
 ) -> Recording | None:
     """Return the recording that the options ask for, or None.
+
+    Args:
+        parser: for errors.
+        found: what it has parsed.
+        say: gets a warning for the user, if secrets are recorded.
 
     Raises:
         SystemExit: argparse has printed an error.
@@ -60,7 +68,7 @@ def read_recording(
         return None
     if found.record_secrets and found.redact:
         parser.error("--record-secrets hides nothing: leave it or --redact out")
-    from mcp_core.adapters import Recording
+    from ._recorder import Recording
 
     options = {} if found.record_limit is None else {"file_limit": found.record_limit}
     try:
@@ -73,7 +81,7 @@ def read_recording(
     except ValueError as exc:
         parser.error(f"--redact: {exc}")
     if found.record_secrets:
-        stderr.write_line(f"mcp-trio: {found.record} will have all secrets of this conversation")
+        say(f"mcp-trio: {found.record} will have all secrets of this conversation")
     return recording
 
 
