@@ -4,8 +4,8 @@
    result object.
 2. In revisions that have it, invalid arguments give a result with `isError`, so that the model can
    try again. In older ones they give the error -32602 (server/tools, Error Handling).
-3. The function of a tool with a declared input schema gets the validated arguments as one dict,
-   because a schema can describe what a signature cannot.
+3. The function of a tool with a declared input schema gets the validated arguments as one dict, or
+   as `**arguments`, because a schema can describe what a signature cannot.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class ToolOptions(TypedDict, total=False):
         icons: icons with `https:` or `data:` URIs.
         meta: the entry's `_meta` in the list.
         input_schema: replaces the signature's schema, and is sent as it is. The function then takes
-            one dict. JSON Schema 2020-12, unless its `$schema` names 2019-09, draft-07, draft-06,
-            draft-04 or draft-03.
+            one dict, or `**arguments`. JSON Schema 2020-12, unless its `$schema` names 2019-09,
+            draft-07, draft-06, draft-04 or draft-03.
         output_schema: replaces the return annotation's schema, and is sent as it is.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
@@ -140,7 +140,10 @@ class ToolEntry:
     def __init__(self, function: Callable[..., Any], options: ToolOptions, threads: bool) -> None:
         check_keywords(options, ToolOptions, "@server.tool")
         output_schema = options.get("output_schema")
-        self.function = found = inspect_function(function, returns=output_schema is None)
+        declared = options.get("input_schema")
+        self.function = found = inspect_function(
+            function, returns=output_schema is None, has_schema=declared is not None
+        )
         self.name = plain_name(options.get("name") or found.name)
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
@@ -159,7 +162,6 @@ class ToolEntry:
                 f"tool {self.name!r} has no description: "
                 "without one a model cannot know when to use it"
             )
-        declared = options.get("input_schema")
         self._read: Callable[[Raw | bytes | UnsetType], dict[str, Any]]
         if declared is None:
             reader = ArgumentReader(found)
@@ -269,6 +271,8 @@ def _use_input_schema(
         raise DeclarationError(
             f'{function.label}: the root of input_schema has to say "type": "object"'
         )
+    if function.reserved is not None:
+        return _use_keywords(function, function.reserved, schema), schema.schema
     parameters = function.parameters
     kinds = [
         typing.get_origin(strip_annotated(p.annotation)) or strip_annotated(p.annotation)
@@ -276,18 +280,59 @@ def _use_input_schema(
     ]
     if len(parameters) > 1 or any(kind not in _MAPPINGS for kind in kinds):
         raise DeclarationError(
-            f"{function.label}: with input_schema= it takes one parameter, a dict of the arguments"
+            f"{function.label}: with input_schema= it takes one parameter, a dict of the arguments,"
+            " or `**arguments`"
         )
     name = parameters[0].name if parameters else ""
 
     def read(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
-        values = read_object(arguments)
-        violation = schema.find_error(values)
-        if violation is not None:
-            path, reason = violation
-            raise InvalidArguments(
-                f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}"
-            )
+        values = _read_by_schema(arguments, schema)
         return {name: values} if name else {}
 
     return read, schema.schema
+
+
+def _use_keywords(
+    function: Function, reserved: frozenset[str], schema: DeclaredSchema
+) -> Callable[[Raw | bytes | UnsetType], dict[str, Any]]:
+    """Return the arguments' reader for a function that takes them as `**arguments`.
+
+    Raises:
+        DeclarationError: the function has other parameters that a peer would have to fill in, or
+            the schema has a property with the name of a parameter.
+    """
+    if function.parameters:
+        raise DeclarationError(
+            f"{function.label}: with input_schema= and `**arguments` it takes no other parameter"
+            f" than the context, and {function.parameters[0].name!r} is one; take all of them from"
+            " `**arguments`"
+        )
+    for name in sorted(reserved & schema.schema.get("properties", {}).keys()):
+        raise DeclarationError(
+            f"{function.label}: {name!r} is a property in input_schema, and also a parameter of the"
+            " function: rename the parameter, or take the arguments as one dict"
+        )
+
+    def read(arguments: Raw | bytes | UnsetType) -> dict[str, Any]:
+        values = _read_by_schema(arguments, schema)
+        for name in reserved & values.keys():  # the schema allows further properties
+            raise InvalidArguments(f"Unknown argument `{name}`")
+        return values
+
+    return read
+
+
+def _read_by_schema(arguments: Raw | bytes | UnsetType, schema: DeclaredSchema) -> dict[str, Any]:
+    """Return the arguments as an object that `schema` allows.
+
+    Raises:
+        InvalidArguments: they aren't.
+    """
+    values = read_object(arguments)
+    violation = schema.find_error(values)
+    if violation is not None:
+        path, reason = violation
+        raise InvalidArguments(
+            f"Invalid argument `{path}`: {reason}" if path else f"Invalid arguments: {reason}"
+        )
+    return values

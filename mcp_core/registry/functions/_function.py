@@ -1,8 +1,9 @@
 """Inspection of a Python function: its parameters, annotations and descriptions.
 
 1. A function is inspected once, when it is declared. A call inspects nothing.
-2. A function that cannot be offered to a peer raises `DeclarationError`: `*args`, `**kwargs`,
-   positional-only parameters, annotations that cannot be resolved, classes, generators.
+2. A function that cannot be offered to a peer raises `DeclarationError`: `*args`, positional-only
+   parameters, annotations that cannot be resolved, classes, generators; and `**kwargs`, unless the
+   declaration has a schema of the arguments.
 3. The parameter annotated with `Context` (or `Context[Value]`, a subclass, or `Context | None`)
    may stand at any position. The runtime fills it in, and it isn't an argument.
 """
@@ -87,6 +88,9 @@ class Function(Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     returns: Any  # the return annotation, `MISSING` without one
     description: str
+    # With `**arguments`: names that a peer may not use there, because they are parameters. None
+    # without `**arguments`.
+    reserved: frozenset[str] | None = None
 
 
 def strip_annotated(annotation: Any) -> Any:
@@ -102,10 +106,16 @@ def union_members(annotation: Any) -> tuple[Any, ...]:
     return (bare,)
 
 
-def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> Function:
+def inspect_function(
+    function: Callable[..., Any], *, returns: bool = True, has_schema: bool | None = None
+) -> Function:
     """Inspect a function that is declared.
 
-    With `returns=False` the return annotation isn't resolved, and `Function.returns` is `MISSING`.
+    Args:
+        function: the function.
+        returns: False leaves the return annotation unresolved; `Function.returns` is `MISSING`.
+        has_schema: whether the declaration has a schema of the arguments, so that `**arguments` can
+            take them. None if it cannot have one.
 
     Raises:
         DeclarationError: the function cannot be offered to a peer (rule 2).
@@ -130,10 +140,14 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
     bound = _keywords_of_partial(function)
     context = ""
     parameters = []
+    reserved = None
     for parameter in signature.parameters.values():
         if parameter.name in bound:
             continue
-        _check_parameter(parameter, label)
+        if has_schema and parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            reserved = _named_parameters(function)
+            continue
+        _check_parameter(parameter, label, may_have_schema=has_schema is not None)
         annotation = resolve(parameter.annotation, f"parameter {parameter.name!r}")
         if _is_injected(annotation):
             if context:
@@ -156,6 +170,7 @@ def inspect_function(function: Callable[..., Any], *, returns: bool = True) -> F
         ),
         returns=resolve(signature.return_annotation, "return value") if returns else MISSING,
         description=description,
+        reserved=reserved,
     )
 
 
@@ -220,12 +235,34 @@ def _keywords_of_partial(function: Any) -> set[str]:
     return set(function.keywords) if isinstance(function, functools.partial) else set()
 
 
-def _check_parameter(parameter: inspect.Parameter, label: str) -> None:
+def _named_parameters(function: Any) -> frozenset[str]:
+    """Return the parameters of a function that a keyword can fill in, inside of partials too.
+
+    A peer's argument of such a name would replace what the author has bound, or be given twice.
+    """
+    inner = _unwrap(function)
+    names: set[str] = set()
+    entry: Any = inner if inspect.isroutine(inner) else type(inner).__call__
+    while entry is not None:
+        code = getattr(getattr(entry, "__func__", entry), "__code__", None)
+        if code is not None:
+            count = code.co_argcount + code.co_kwonlyargcount
+            names.update(code.co_varnames[code.co_posonlyargcount : count])
+        entry = getattr(entry, "__wrapped__", None)
+    return frozenset(names)
+
+
+def _check_parameter(
+    parameter: inspect.Parameter, label: str, *, may_have_schema: bool = False
+) -> None:
     """Raise `DeclarationError` for a parameter that no peer can fill in."""
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
+            is_keyword = parameter.kind is inspect.Parameter.VAR_KEYWORD
+            schema = ", or describe them: add_tool(function, input_schema={...})"
             raise DeclarationError(
-                f"{label}: {parameter} takes any number of arguments; name each of them"
+                f"{label}: {parameter} takes any number of arguments; name each of"
+                f" them{schema if may_have_schema and is_keyword else ''}"
             )
         case inspect.Parameter.POSITIONAL_ONLY:
             raise DeclarationError(

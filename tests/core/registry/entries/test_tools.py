@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import partial, wraps
 from typing import Annotated, Any
 
 import msgspec
@@ -281,6 +282,108 @@ def test_tool_declared_input_schema_needs_one_dict_parameter() -> None:
 def test_tool_declared_input_schema_must_describe_an_object(schema: Any) -> None:
     with pytest.raises(DeclarationError, match='has to say "type": "object"'):
         Server("s").add_tool(lambda x: None, name="x", description="d", input_schema=schema)
+
+
+# --- A declared schema, and `**arguments` ---
+
+OPEN: Any = {"type": "object", "properties": {"user-name": {"type": "string"}}}
+
+
+class Service:
+    async def method(self, /, context: Context, **arguments: Any) -> str:
+        """Call it."""
+        return f"{context.method} {arguments}"
+
+    def named(self, operation: str, **arguments: Any) -> str:
+        """Call it."""
+        return f"{operation} {arguments}"
+
+
+def given_keywords(function: Any, schema: Any = OPEN) -> Server:
+    server = Server("s")
+    server.add_tool(function, name="t", description="d", input_schema=schema)
+    return server
+
+
+KEYWORDS = [
+    (lambda **arguments: str(arguments), {"user-name": "a", "b": [1]}),
+    (lambda **arguments: str(arguments), None),
+    # Positional-only parameters, and those of other calls, are no keywords.
+    (partial(lambda a, /, **arguments: str(arguments), 1), {"a": 2, "call": 3, "arguments": 4}),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments"), KEYWORDS)
+def test_tool_with_declared_schema_gets_arguments_as_keywords(
+    function: Any, arguments: Any
+) -> None:
+    assert text_of(called(given_keywords(function), "t", arguments)) == str(arguments or {})
+
+
+def test_tool_with_keywords_gets_the_context_beside_them() -> None:
+    result = called(given_keywords(Service().method), "t", {"self": 1})
+    assert text_of(result) == "tools/call {'self': 1}"
+
+
+def plain(operation: str, **arguments: Any) -> str:
+    return f"{operation} {arguments}"
+
+
+RESERVED = [
+    (partial(Service().named, "read"), ["operation", "self"]),
+    (partial(Service().named, operation="read"), ["operation", "self"]),
+    (partial(wraps(plain)(lambda **arguments: str(arguments)), operation="read"), ["operation"]),
+]
+
+
+@pytest.mark.parametrize(("function", "names"), RESERVED)
+def test_tool_with_keywords_lets_no_peer_replace_what_is_bound(
+    function: Any, names: list[str]
+) -> None:
+    """A peer could else choose the operation, where the schema allows further properties."""
+    server = given_keywords(
+        partial(function, operation="read") if "self" not in names else function
+    )
+    for name in names:
+        result = called(server, "t", {name: "delete"})
+        assert (text_of(result), result["isError"]) == (f"Unknown argument `{name}`", True)
+        with pytest.raises(DeclarationError, match=f"'{name}' is a property in input_schema, and"):
+            given_keywords(function, {"type": "object", "properties": {name: {}}})
+
+
+def test_tool_with_keywords_needs_a_schema_and_nothing_else() -> None:
+    server = Server("s")
+    with pytest.raises(DeclarationError, match=r"or describe them: add_tool\(function, i"):
+        server.add_tool(lambda **a: None, name="x", description="d")
+    with pytest.raises(DeclarationError, match=r"name each of them$"):
+        server.add_tool(lambda *a: None, name="x", description="d")
+    with pytest.raises(DeclarationError, match=r"name each of them$"):
+        server.prompt(name="x")(lambda **a: "")
+    with pytest.raises(DeclarationError, match="no other parameter than the context, and 'b' is"):
+        given_keywords(lambda b, **a: None)
+    with pytest.raises(DeclarationError, match="takes any number of arguments"):
+        given_keywords(lambda *b, **a: None)
+
+
+NO_SCHEMAS: list[Any] = [
+    [],
+    "object",
+    {"type": "object", "properties": []},
+    {"type": "object", "properties": {"a": {"type": "text"}}},
+    {"type": "object", "properties": {"a": {"minimum": "1"}}},
+    {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema"}}},
+    {"type": "object", "properties": {"a": {"$ref": "#/components/schemas/A"}}},
+    {"type": "object", "properties": {"a": {"pattern": "("}}},
+    {"type": "object", "$schema": "https://example.com/other"},
+    {"type": "object", "required": "a"},
+]
+
+
+@pytest.mark.parametrize("schema", NO_SCHEMAS)
+def test_tool_with_a_schema_that_is_none_is_refused(schema: Any) -> None:
+    """It is known at run time only, so the author sees it when the server starts."""
+    with pytest.raises(DeclarationError):
+        given_keywords(lambda **arguments: None, schema)
 
 
 # --- Declarations ---
