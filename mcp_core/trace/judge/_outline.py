@@ -87,6 +87,12 @@ def _wrong_member(revision: str, kind: str, message: dict[str, Any]) -> str:
     others = sorted(message.keys() - set(_OF_REQUESTS))
     if others:
         return _typed(message, others[0])
+    meta = params.get("_meta", {})
+    if not isinstance(meta, dict):
+        return f"params/_meta:{json_type(meta)}"
+    token = meta.get("progressToken", "")
+    if not _is_id(token):
+        return f"params/_meta/progressToken:{json_type(token)}"
     name = f">{method}"
     if not is_known(revision) or not has_shape(revision, name):
         return ""

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -26,9 +27,22 @@ if TYPE_CHECKING:
     from ._case import Case, Step
     from ._session import TargetFault
 
-__all__ = ["ANY", "UNKNOWN", "Cause", "cases_elsewhere", "plain_case", "possible_causes"]
+__all__ = [
+    "ANY",
+    "UNKNOWN",
+    "Cause",
+    "cases_elsewhere",
+    "cases_of_other_types",
+    "plain_case",
+    "possible_causes",
+]
 
 ANY: Final = "*"
+_PARAMS: Final = "params:"
+_PARAMS_TYPE: Final = re.compile(r"\bparams:\w+")
+_NO_OBJECT: Final = "params:no-object"  # of a shape that two further types of params show, too
+# Params that aren't an object, one of each type.
+_OTHER_PARAMS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
 UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
 # Methods that the further plays of a case send: one that every server has, and one that none has.
 _UNKNOWN_METHOD: Final = "acme/none"
@@ -71,13 +85,19 @@ class Cause(Struct, frozen=True, order=True):
         return Cause(self.family, self.shape, ANY)
 
     @property
+    def of_any_params(self) -> Cause:
+        """The same cause for params of any type but object."""
+        return Cause(self.family, _any_params(self.shape), self.scope)
+
+    @property
     def wider(self) -> list[Cause]:
         """The causes that explain a fault with this one, itself first.
 
         If a valid message of the method shows the fault, then it isn't about what is wrong in this
-        message. If any method shows it, then it isn't about the method.
+        message. If any method shows it, then it isn't about the method; nor about the type of the
+        params if other types show it.
         """
-        shapes = dict.fromkeys((self.shape, _plain_shape(self.shape)))
+        shapes = dict.fromkeys((self.shape, _any_params(self.shape), _plain_shape(self.shape)))
         scopes = dict.fromkeys((self.scope, ANY))
         return [Cause(self.family, shape, scope) for shape in shapes for scope in scopes]
 
@@ -154,6 +174,31 @@ def plain_case(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> C
     simple = [*case[: sent.place], step, *case[sent.place + 1 :]]
     shape = _candidates(fault, simple, tools)[-1].shape
     return simple if shape == kind else None
+
+
+def cases_of_other_types(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
+    """Return cases whose message has params of two further types; none if they are an object.
+
+    If both show the fault, then it isn't about the type.
+    """
+    sent = _candidates(fault, case, tools)[-1]
+    if sent.place < 0 or _PARAMS not in sent.shape:
+        return []
+    kind = sent.shape.partition(_PARAMS)[0] + _PARAMS
+    revision = _revision_at(case, sent.place)
+    found: list[Case] = []
+    for params in _OTHER_PARAMS:
+        step = _with_params(case[sent.place], params)
+        other = None if step is None else _sent_by(step, revision, tools)
+        if step is None or other is None or other.shape == sent.shape:
+            continue
+        if other.shape.startswith(kind):
+            found.append([*case[: sent.place], step, *case[sent.place + 1 :]])
+    return found[:2]
+
+
+def _any_params(shape: str) -> str:
+    return _PARAMS_TYPE.sub(_NO_OBJECT, shape)
 
 
 def _plain_shape(shape: str) -> str:
@@ -332,6 +377,17 @@ def _tool_of(message: dict[str, Any], tools: Collection[str]) -> str:
         return ""
     name = params.get("name")
     return name if isinstance(name, str) and name in tools else ""
+
+
+def _with_params(step: Step, params: Any) -> Step | None:
+    """Return a step that sends the same message with other params, None if there is none."""
+    match step[0]:
+        case "request" | "notify":
+            return (*step[:2], params, *step[3:])
+        case "burst" | "head":
+            return (*step[:3], params, *step[4:])
+        case _:
+            return None
 
 
 def _with_method(step: Step, method: str) -> Step | None:

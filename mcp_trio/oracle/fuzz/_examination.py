@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._case import AFTER_CANCEL
-from ._cause import cases_elsewhere, plain_case, possible_causes
+from ._cause import cases_elsewhere, cases_of_other_types, plain_case, possible_causes
 from ._findings import FuzzFinding
 from ._play import PROBE_METHODS, play_case
 from ._shrink import ShrinkBudget, shrink
@@ -198,14 +198,15 @@ class Examiner:
         """Return a finding's cause.
 
         A play shows whether it is about what is wrong in the message: if it isn't, the finding
-        takes the case with a valid one. Two more show whether it is about the method.
+        takes the case with a valid one. Two more show whether it is about the method, and two
+        whether it is about the type of params that aren't an object.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
         may_play = self._shrinks and finding.is_solid
         simple = plain_case(finding.fault, finding.case, self._tools) if may_play else None
-        if simple is not None and (await self._confirm(simple, finding.fault, plays=1))[0]:
+        if simple is not None and await self._shows_once(simple, finding.fault):
             hits, last = await self._confirm(simple, finding.fault)
             if hits == CONFIRMATIONS and last is not None:
                 finding.case = simple
@@ -214,11 +215,17 @@ class Examiner:
         cause = possible_causes(fault, case, self._tools)[-1]
         if not may_play:
             return cause
+        types = cases_of_other_types(fault, case, self._tools)
+        if types and all([await self._shows_once(each, fault) for each in types]):
+            cause = cause.of_any_params
         for other in cases_elsewhere(fault, case, self._tools):
-            hits, _ = await self._confirm(other, fault, plays=1)
-            if hits:
+            if await self._shows_once(other, fault):
                 return cause.anywhere
         return cause
+
+    async def _shows_once(self, case: Case, fault: TargetFault) -> bool:
+        """Return True if a play of a case shows a fault."""
+        return (await self._confirm(case, fault, plays=1))[0] > 0
 
     async def _confirm_smaller(
         self, smaller: list[Case], finding: FuzzFinding

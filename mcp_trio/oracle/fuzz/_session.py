@@ -222,6 +222,12 @@ class SentRequest:
         params = self.message.get("params", {})
         if not isinstance(params, dict):
             return f"its params are {shown_value(params)}, not an object"
+        meta = params.get("_meta", {})
+        if not isinstance(meta, dict):
+            return f"its params have the _meta {shown_value(meta)}, not an object"
+        token = meta.get("progressToken", "")
+        if not _is_id(token):
+            return f"its progressToken is {shown_value(token)}, not a string or an integer"
         others = sorted(self.message.keys() - _REQUEST_MEMBERS)
         return f"it has the member {shown_value(others[0])}" if others else ""
 

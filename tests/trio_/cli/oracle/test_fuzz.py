@@ -404,7 +404,7 @@ def test_junit_report_of_a_run_that_does_not_begin_replaces_an_earlier_one(
     assert not ET.parse(report).findall(".//error")
 
     async def fail(*_: Any) -> None:
-        raise KeyError("a mistake of ours")
+        raise KeyError("a mistake")
 
     if is_internal:
         monkeypatch.setattr("mcp_trio.oracle.fuzz._probe.probe", fail)

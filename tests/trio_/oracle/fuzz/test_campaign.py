@@ -105,6 +105,13 @@ def test_silence_to_a_request_without_an_object_as_params_is_a_reading(
         ({"params": {"name": 7}}, ""),
         ({"extra": 1}, 'it has the member "extra"'),
         ({"params": ["a" * 99]}, f'its params are ["{"a" * 55}..., not an object'),
+        ({"params": {"_meta": {"progressToken": 7, "acme": []}}}, ""),
+        ({"params": {"_meta": 1}}, "its params have the _meta 1, not an object"),
+        ({"params": {"_meta": None}}, "its params have the _meta null, not an object"),
+        (
+            {"params": {"_meta": {"progressToken": 1.5}}},
+            "its progressToken is 1.5, not a string or an integer",
+        ),
     ],
 )
 def test_request_has_a_defect_if_strict_servers_do_not_take_it(

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_trio.oracle.fuzz._cause import ANY, Cause, cases_elsewhere, plain_case, possible_causes
+from mcp_trio.oracle.fuzz._cause import (
+    ANY,
+    Cause,
+    cases_elsewhere,
+    cases_of_other_types,
+    plain_case,
+    possible_causes,
+)
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
@@ -229,7 +236,8 @@ def test_message_is_sent_elsewhere_with_the_same_shape(step: Step, expected: lis
 )  # fmt: skip
 def test_plain_shape_is_without_what_is_wrong(shape: str, plain: str) -> None:
     found = Cause("RPC-7", shape, "ping").wider
-    assert {each.shape for each in found} == {shape, plain}
+    assert {each.shape for each in found if "no-object" not in each.shape} == {shape, plain}
+    assert any("no-object" in each.shape for each in found) is ("params:" in shape)
     assert {each.scope for each in found} == {"ping", ANY}
     assert found[0].shape == shape
 
@@ -257,6 +265,38 @@ def test_plain_case_has_a_valid_message_of_the_same_method(
     case: Case = [OPEN, step]
     found = plain_case(row("RPC-7", method), case)
     assert found == (None if expected is None else [OPEN, expected])
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (("request", "tools/list", 5, "int"),
+         [("request", "tools/list", "x", "int"), ("request", "tools/list", [], "int")]),
+        (("notify", "x", "a"), [("notify", "x", 82), ("notify", "x", [])]),
+        (("burst", 2, "tools/list", []), [("burst", 2, "tools/list", 82),
+                                          ("burst", 2, "tools/list", "x")]),
+        (("request", "tools/list", {"cursor": 5}, "int"), []),
+        (("request", "tools/list", {"_meta": 5}, "int"), []),
+        (("damage", b"\xff"), []),
+    ],
+)  # fmt: skip
+def test_params_of_other_types_are_no_object_either(step: Step, expected: list[Step]) -> None:
+    method = next((each for each in step[1:] if isinstance(each, str)), "bytes")
+    fault = row("RPC-17", method)
+    found = cases_of_other_types(fault, [OPEN, step])
+    assert found == [[OPEN, each] for each in expected]
+
+
+def test_cause_for_any_type_of_params_explains_each_type_and_no_other_member() -> None:
+    cause = Cause("RPC-17", "request params:no-object", ANY)
+    every: tuple[Any, ...] = (5, "x", [], None)
+    for params in every:
+        (found,) = possible_causes(row("RPC-17"), [OPEN, ("request", "tools/list", params, "int")])
+        assert cause in found.wider
+        assert found.of_any_params.anywhere == cause
+    other = Cause("RPC-17", "request params/cursor:number", "tools/list")
+    assert cause not in other.wider
+    assert other.of_any_params == other
 
 
 def test_mutated_message_is_sent_elsewhere_with_another_method() -> None:

@@ -80,12 +80,12 @@ def test_scope_is_any_method_if_two_further_plays_show_it_elsewhere(
 
 
 def test_faults_of_one_cause_are_one_finding_that_counts_the_others() -> None:
-    """Three methods and two texts: one habit of the server, found and confirmed once."""
-    target = MemoryTarget(silent(lambda message: isinstance(message.get("params"), str)))
+    """Three methods and two types: one habit of the server, found and confirmed once."""
+    target = MemoryTarget(silent(lambda message: not isinstance(message.get("params", {}), dict)))
     first = case("tools/list", "x")
-    run = played(target, first, case("prompts/list", "y"), case("resources/list", "z"))
+    run = played(target, first, case("prompts/list", 5), case("resources/list", [1]))
     (finding,) = run.findings
-    assert finding.cause == Cause("RPC-17", "request params:string", "*")
+    assert finding.cause == Cause("RPC-17", "request params:no-object", "*")
     assert finding.seen == 3
     alone = MemoryTarget(target.answers)
     played(alone, first)
@@ -158,10 +158,10 @@ def test_baseline_of_version_1_leaves_out_a_row_and_method_of_each_message() -> 
 def test_new_fault_beside_a_known_habit_of_the_same_method_is_found() -> None:
     """A baseline with a habit must not hide what another message of that method shows."""
     habit = Cause("RPC-17", "request params:string", "*")
-    target = MemoryTarget(silent(lambda message: is_list(message) and message.get("params") != {}))
+    target = MemoryTarget(silent(lambda message: message.get("params") in ("x", [])))
     wrong, other = case("tools/list", "x"), case("tools/list", [])
     run = played(target, wrong, wrong, other, baseline=baseline(habit))
-    assert causes_of(run) == [Cause("RPC-17", "request params:array", "tools/list")]
+    assert causes_of(run) == [Cause("RPC-17", "request params:array", "*")]
     assert run.found.known == {habit: 2}
 
 
