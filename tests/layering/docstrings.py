@@ -43,6 +43,7 @@ PACKAGES: Final = (
     "mcp_core.urls",
     "mcp_core.http",
     "mcp_core.auth",
+    "mcp_core.contract",
     "mcp_core.registry",
     "mcp_core.sharing",
     "mcp_core.tasks",

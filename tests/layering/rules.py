@@ -58,6 +58,7 @@ PUBLIC: Final = frozenset(
         "mcp_core",
         "mcp_core.adapters",
         "mcp_core.auth",
+        "mcp_core.contract",
         "mcp_core.drivers",
         "mcp_core.host",
         "mcp_core.http",
@@ -148,7 +149,7 @@ LAYERS: Final = (
     ("protocol.schema", "protocol.subscriptions", "protocol.input_requests"),
     ("sharing", "tasks"),
     ("protocol.connection",),
-    ("client", "processes", "http", "auth", "registry", "host", "trace"),
+    ("client", "processes", "http", "auth", "registry", "host", "trace", "contract"),
     ("runtime", "drivers"),
     ("adapters",),
 )

@@ -1,0 +1,211 @@
+"""The meaning of each change of a contract, and the table of the page about them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from mcp_core.contract import (
+    RULES,
+    Contract,
+    ContractChange,
+    _compare,
+    compare_contracts,
+    offers_of_lists,
+    worst_verdict,
+)
+from tests.core.contract.test_schemas import bomb
+from tests.examples.pages import read
+
+NEW, OLD = "2026-07-28", "2025-06-18"
+PAGE = "docs/howto/contracts.md"
+
+
+def contract(**lists: Any) -> Contract:
+    capabilities = lists.pop("capabilities", None)
+    return Contract(offers={NEW: offers_of_lists(lists, capabilities=capabilities)})
+
+
+def tools(**more: Any) -> Contract:
+    return contract(tools=[{"name": "t", "inputSchema": {"type": "object"}, **more}])
+
+
+def prompts(*arguments: Any) -> Contract:
+    return contract(prompts=[{"name": "p", "arguments": list(arguments)}])
+
+
+def hints(**more: bool) -> Contract:
+    return tools(annotations=more)
+
+
+def task(support: str) -> Contract:
+    return tools(execution={"taskSupport": support})
+
+
+def resource(mime_type: str) -> Contract:
+    return contract(resources=[{"name": "r", "uri": "a:b", "mimeType": mime_type}])
+
+
+def schema(value: Any) -> Contract:
+    return tools(inputSchema={"type": "object", "properties": {"a": value}})
+
+
+NONE = contract(tools=[])
+SAFE = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
+SAFE["openWorldHint"] = False
+
+# By rule: a contract before and one after, and what has changed.
+ROWS: dict[str, tuple[Contract, Contract, str]] = {
+    "the server no longer speaks it": (
+        Contract(offers={NEW: NONE.offers[NEW], OLD: NONE.offers[NEW]}),
+        NONE,
+        f"revision {OLD}",
+    ),
+    "is new": (NONE, tools(), "tool t"),
+    "is gone": (tools(), NONE, "tool t"),
+    "is in the list twice": (
+        tools(),
+        contract(tools=[*tools().offers[NEW].lists["tools"], {"name": "t"}]),
+        "tool t",
+    ),
+    "promises an output": (tools(), tools(outputSchema={}), "tool t"),
+    "no longer says what its output is": (tools(outputSchema={}), tools(), "tool t"),
+    "is no longer read-only": (hints(readOnlyHint=True), hints(**SAFE), "tool t, annotations"),
+    "can be destructive now": (
+        hints(**SAFE),
+        hints(**{**SAFE, "destructiveHint": True}),
+        "tool t, annotations",
+    ),
+    "is no longer idempotent": (
+        hints(**SAFE),
+        hints(**{**SAFE, "idempotentHint": False}),
+        "tool t, annotations",
+    ),
+    "can reach the outside now": (
+        hints(**SAFE),
+        hints(**{**SAFE, "openWorldHint": True}),
+        "tool t, annotations",
+    ),
+    "is less dangerous": (tools(), hints(readOnlyHint=True), "tool t, annotations"),
+    "no longer runs as a task": (task("optional"), tools(), "tool t, execution"),
+    "has to run as a task": (task("optional"), task("required"), "tool t, execution"),
+    "can run as a task, too": (tools(), task("optional"), "tool t, execution"),
+    "no longer has to run as a task": (
+        task("required"),
+        task("optional"),
+        "tool t, execution",
+    ),
+    "the argument is required now": (
+        prompts({"name": "a"}),
+        prompts({"name": "a", "required": True}),
+        "prompt p, argument a",
+    ),
+    "a new argument is required": (
+        prompts(),
+        prompts({"name": "a", "required": True}),
+        "prompt p, argument a",
+    ),
+    "the argument is optional now": (
+        prompts({"name": "a", "required": True}),
+        prompts({"name": "a"}),
+        "prompt p, argument a",
+    ),
+    "a new argument is optional": (prompts(), prompts({"name": "a"}), "prompt p, argument a"),
+    "the argument is gone": (prompts({"name": "a"}), prompts(), "prompt p, argument a"),
+    "has another MIME type": (resource("text/plain"), resource("text/html"), "resource r:b"),
+    "has another default": (schema({"default": 1}), schema({"default": 2}), "tool t, input a"),
+    "a scope is gone": (Contract(scopes=("a", "b")), Contract(scopes=("a",)), "scope b"),
+    "a scope is new": (Contract(scopes=("a",)), Contract(scopes=("a", "b")), "scope b"),
+    "accepts more": (schema({"enum": [1]}), schema({"enum": [1, 2]}), "tool t, input"),
+    "promises more": (
+        tools(outputSchema={"type": "object"}),
+        tools(outputSchema={"type": "object", "required": ["a"]}),
+        "tool t, output",
+    ),
+    "has another text": (tools(title="a"), tools(title="b"), "tool t, title"),
+}
+
+
+@pytest.mark.parametrize("sentence", RULES)
+def test_rule_has_its_verdict(sentence: str) -> None:
+    old, new, what = ROWS[sentence]
+    found = compare_contracts(old, new)
+    [change] = [each for each in found if each.sentence == sentence]
+    shown = f"{change.what}, {change.place}" if change.place else change.what
+    assert shown.replace("resource a:b", "resource r:b") == what
+    assert change.verdict == RULES[sentence]
+    assert compare_contracts(old, old) == []
+
+
+def test_table_of_page_is_the_table_of_rules() -> None:
+    """The page may say several rules in one row, but each with its verdict."""
+    rows = re.findall(r"^\| (.+?) \| (\w+) \|$", read(PAGE), re.MULTILINE)
+    found = {
+        sentence: verdict for text, verdict in rows for sentence in re.findall(r"`([^`]+)`", text)
+    }
+    assert {key: value for key, value in found.items() if key in RULES} == RULES
+
+
+def test_schema_finding_is_breaking_with_example() -> None:
+    [change] = compare_contracts(schema({"enum": [1, 2]}), schema({"enum": [1]}))
+    assert change == ContractChange(
+        verdict="breaking",
+        what="tool t",
+        place="input a",
+        sentence="no longer accepts 2",
+        revision=NEW,
+        example='{"a":2}',
+    )
+
+
+def test_description_never_breaks_and_has_both_texts() -> None:
+    old, new = schema({"description": "old"}), schema({"description": "new"})
+    [change] = compare_contracts(old, new)
+    assert (change.verdict, change.place) == ("compatible", "description")
+    assert (change.what, change.old, change.new) == ("tool t, input a", "old", "new")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (contract(tools=[]), contract(prompts=[{"name": "p"}])),
+        (contract(tools=[], resources=[{"uri": "a:b"}]), contract(tools=[])),
+        (contract(tools=[], capabilities={"tools": {}}), contract(tools=[])),
+    ],
+)
+def test_list_that_one_contract_does_not_have_is_not_compared(old: Contract, new: Contract) -> None:
+    assert compare_contracts(old, new) == []
+
+
+def test_worst_verdict_counts() -> None:
+    changes = compare_contracts(tools(title="a"), tools(title="b"))
+    assert worst_verdict([]) == worst_verdict(changes) == "compatible"
+    changes += compare_contracts(prompts({"name": "a"}), prompts())
+    assert worst_verdict(changes) == "unclear"
+    assert worst_verdict([*changes, *compare_contracts(tools(), NONE)]) == "breaking"
+
+
+def test_lost_capability_is_breaking() -> None:
+    old = contract(capabilities={"tools": {"listChanged": True}, "logging": {}})
+    new = contract(capabilities={"tools": {"listChanged": False}, "completions": {}})
+    found = {each.what: each.verdict for each in compare_contracts(old, new)}
+    assert found == {
+        "capability completions": "compatible",
+        "capability logging": "breaking",
+        "capability tools.listChanged": "breaking",
+    }
+
+
+def test_many_bombs_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of one contract are counted together, so that a thousand bombs take no hour."""
+    monkeypatch.setattr(_compare, "_MAX_TOTAL_STEPS", 10_000)
+
+    def of(leaf: str) -> Contract:
+        schema = bomb({"type": leaf})
+        return contract(tools=[{"name": f"t{n}", "inputSchema": schema} for n in range(50)])
+
+    found = compare_contracts(of("string"), of("integer"))
+    assert len(found) >= 50
+    assert {each.verdict for each in found} <= {"unclear", "compatible"}
