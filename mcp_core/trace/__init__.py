@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from .replay._http_client import ReplayRequest as ReplayRequest
     from .replay._http_server import ReplayExchange as ReplayExchange
     from .replay._http_server import ReplayHttpServer as ReplayHttpServer
+    from .replay._offers import RecordedOffers as RecordedOffers
+    from .replay._offers import recorded_offers as recorded_offers
     from .replay._recorded import MAX_TRACE_BYTES as MAX_TRACE_BYTES
     from .replay._recorded import RecordedMessage as RecordedMessage
     from .replay._recorded import RecordedSession as RecordedSession
@@ -89,6 +91,7 @@ __all__ = [
     "MessageSplitter",
     "RecordedFinding",
     "RecordedMessage",
+    "RecordedOffers",
     "RecordedSession",
     "RecordedTrace",
     "Redactor",
@@ -122,6 +125,7 @@ __all__ = [
     "read_line",
     "read_trace",
     "row_family",
+    "recorded_offers",
 ]
 
 _MODULES = {
@@ -186,6 +190,10 @@ _MODULES = {
     ".replay._http_server": (
         "ReplayExchange",
         "ReplayHttpServer",
+    ),
+    ".replay._offers": (
+        "RecordedOffers",
+        "recorded_offers",
     ),
     ".replay._recorded": (
         "MAX_TRACE_BYTES",
