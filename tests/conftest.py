@@ -100,6 +100,7 @@ STARTS_PROGRAMS = [
         trio_/cli/test_elicitation_answers
         trio_/cli/use/test_call
         trio_/cli/use/test_complete
+        trio_/cli/use/test_contract
         trio_/cli/use/test_demo
         trio_/cli/use/test_following
         trio_/cli/use/test_listen

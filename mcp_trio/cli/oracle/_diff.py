@@ -37,10 +37,11 @@ _EPILOG: Final = """\
 example:
   mcp-trio diff old.mcp.jsonl new.mcp.jsonl
   mcp-trio diff --ignore '/result/content/*/text' old.mcp.jsonl new.mcp.jsonl
+  mcp-trio diff --breaking old.mcp.jsonl new.mcp.jsonl
 
 exit status:
   0    they are the same
-  1    they differ
+  1    they differ; with --breaking, a difference breaks users, or may break them
   2    the command line is wrong, or a file is not a trace
   4    nothing was compared: a trace has no messages, or no request has a response in both
 """
@@ -58,8 +59,33 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parser.add_argument("old", metavar="A", help="the first trace, such as old.mcp.jsonl")
     parser.add_argument("new", metavar="B", help="the second one")
     add_diff_options(parser)
+    parser.add_argument(
+        "--breaking",
+        action="store_true",
+        help="compare only what the server offers, the lists in both traces, and say which changes"
+        " break its users, as `mcp-trio inspect --against` does",
+    )
+    parser.add_argument(
+        "--allow-unclear",
+        action="store_true",
+        help="with --breaking: a change that may break users or not is no failure",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     found = parser.parse_intermixed_args(words)
+    if found.breaking and (found.ignore or found.meta):
+        parser.error("--breaking compares what is in a contract: leave --ignore and --meta out")
+    if found.allow_unclear and not found.breaking:
+        parser.error("--allow-unclear is for --breaking")
+    if found.breaking:
+        from ._breaking import diff_breaking
+
+        return partial(
+            diff_breaking,
+            found.old,
+            found.new,
+            allow_unclear=found.allow_unclear,
+            as_json=found.json,
+        )
     return partial(
         diff,
         found.old,

@@ -19,6 +19,7 @@ import msgspec
 
 from mcp_core import CallTimeout, McpTrioError, Peer
 from mcp_trio.cli._arguments import as_list, as_mapping, describe_types
+from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._parser import server_parser
 from mcp_trio.cli._screen import Screen, split_lines
 from mcp_trio.cli._session import (
@@ -31,15 +32,21 @@ from mcp_trio.cli._session import (
     run_session,
     server_capabilities,
 )
-from mcp_trio.cli._target import parse_server_command
+from mcp_trio.cli._target import (
+    configured_target,
+    parse_server_command,
+    refuse_unconfigured_options,
+)
+
+from ._contract_options import add_contract_options, contract_options
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Awaitable, Callable, Sequence
 
     from mcp_core.drivers import CallOptions
     from mcp_core.types import Prompt, Resource, ResourceTemplate, Tool
     from mcp_trio._client import Client
-    from mcp_trio.cli._errors import CliError
     from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import CapabilityName, Target
 
@@ -62,12 +69,42 @@ def parse(words: Sequence[str]) -> Command:
     """Return a function that runs the subcommand and returns the exit status."""
     parser = server_parser(
         "inspect",
-        description="Shows what a server offers.",
+        description="Shows what a server offers, or compares it with what it has offered.",
         example="mcp-trio inspect greeter.py\n  mcp-trio inspect http://127.0.0.1:8000/mcp\n"
-        "  mcp-trio inspect -- node server.js",
+        "  mcp-trio inspect -- node server.js\n"
+        "  mcp-trio inspect --save greeter.contract.json greeter.py\n"
+        "  mcp-trio inspect --against greeter.contract.json greeter.py",
     )
+    add_contract_options(parser)
+    own = words[: words.index("--")] if "--" in words else words
+    if "--all" in own:
+        return _parse_all(parser, words)
     found, target = parse_server_command(parser, words)
-    return partial(inspect, target, as_json=found.json)
+    options = contract_options(parser, found)
+    if options is None:
+        return partial(inspect, target, as_json=found.json)
+    from ._contract import handle_contract
+
+    return partial(handle_contract, target, options)
+
+
+def _parse_all(parser: argparse.ArgumentParser, words: Sequence[str]) -> Command:
+    """Parse the words with `--all`: each server of the configuration files."""
+    found = parser.parse_intermixed_args(words)
+    if found.words or found.server_name is not None:
+        parser.error("--all takes each server of the configuration files: name no server")
+    refuse_unconfigured_options(parser, found)
+    options = contract_options(parser, found)
+    assert options is not None
+    from mcp_trio.cli.servers._places import find_files, read_files
+
+    from ._contract import contracts_of_all
+
+    names = read_files(find_files(found.config)).servers
+    if not names:
+        raise CliError("the configuration files have no servers: `mcp-trio servers list` shows why")
+    targets = {name: configured_target(parser, found, name) for name in names}
+    return partial(contracts_of_all, targets, options)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""`mcp-trio diff --breaking`: the verdicts about the lists of two recordings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_trio.cli import main
+from tests.core.trace.judge.conversations import C, S, ask, result
+from tests.core.trace.replay.traces import HANDSHAKE
+from tests.trio_.cli.oracle.test_diff import written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def trace(path: Path, name: str, *tools: Any) -> str:
+    said = [*HANDSHAKE, C(ask(2, "tools/list")), S(result(2, tools=list(tools)))]
+    return written(path, name, said)
+
+
+def tool(name: str, **properties: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+
+
+def test_gone_tool_breaks_and_new_one_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = trace(tmp_path, "a", tool("one")), trace(tmp_path, "b", tool("one"), tool("two"))
+    assert main(["diff", "--breaking", old, new]) == 0
+    assert capsys.readouterr().out == "compatible  tool two: is new\nchanges: 1 compatible\n"
+    assert main(["diff", "--breaking", new, old]) == 1
+    assert capsys.readouterr().out == "breaking    tool two: is gone\nchanges: 1 breaking\n"
+
+
+def test_unclear_change_fails_unless_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = trace(tmp_path, "a", tool("one", a={"pattern": "a"}))
+    new = trace(tmp_path, "b", tool("one", a={"pattern": "b"}))
+    assert main(["diff", "--breaking", "--json", old, new]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["compared"]) == ("unclear", ["tools"])
+    assert main(["diff", "--breaking", "--allow-unclear", old, new]) == 0
+
+
+def test_traces_without_a_common_list_are_status_4(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = trace(tmp_path, "a", tool("one")), written(tmp_path, "b", HANDSHAKE)
+    assert main(["diff", "--breaking", old, new]) == 4
+    assert "nothing was compared: no list was read to its end in both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--breaking", "--meta"], ["--allow-unclear"]])
+def test_options_that_do_not_fit_are_status_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["diff", *words, "a", "b"])
+    assert ended.value.code == 2
