@@ -2,8 +2,8 @@
 
 `tests/stored/` has files as the version of 2026-11-28 (before approvals knew what they replace)
 wrote them: a task that was completed, tasks with leases of their own, an approval with a rule, a
-login, a trace, and reports of `check` and `fuzz`. A change of a form comes with a file of the form
-before it.
+login, a trace, a contract, and reports of `check` and `fuzz`. A change of a form comes with a file
+of the form before it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mcp_core.registry import Server, TaskOptions, Tasks
 from mcp_trio import SqliteTaskStore
 from mcp_trio._tasks import TrioTaskRuntime
 from mcp_trio.cli import main
+from mcp_trio.testing._contract import check_contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,6 +128,18 @@ def test_stored_report_of_check_is_a_baseline(capsys: pytest.CaptureFixture[str]
     assert main(["check", trace]) == 1
     assert main(["check", "--baseline", str(STORED / "check.json"), trace]) == 0
     assert "1 known" in capsys.readouterr().out
+
+
+def test_stored_contract_is_kept_by_the_same_server() -> None:
+    """It has five revisions. A version that leaves more out, or less, needs another form."""
+    server = Server("greeter")
+
+    @server.tool
+    def greet(name: str) -> str:
+        """Say hello to someone by name."""
+        return f"Hello, {name}!"
+
+    trio.run(check_contract, server, STORED / "server.contract.json")
 
 
 def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:

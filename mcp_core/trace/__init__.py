@@ -124,8 +124,8 @@ __all__ = [
     "read_header",
     "read_line",
     "read_trace",
-    "row_family",
     "recorded_offers",
+    "row_family",
 ]
 
 _MODULES = {

@@ -22,14 +22,18 @@ The fixtures:
 - `mcp_fuzz`: a function that plays drawn conversations with it, as `mcp-trio fuzz` does, and raises
   `FuzzFindings` if it breaks a rule: `await mcp_fuzz(seconds=10, allow=["search"])`. It needs the
   extra `mcp-trio[fuzz]`.
+- `mcp_contract`: a function that compares what the server offers with a saved contract, and raises
+  `ContractBroken`: `await mcp_contract("server.contract.json")`. `pytest --mcp-update` writes the
+  contract anew.
 - `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
   and `serve_*`.
 
-A test that requests `mcp_judged` or `mcp_fuzz` and doesn't use it fails: nothing was judged.
+A test that requests `mcp_judged`, `mcp_fuzz` or `mcp_contract` and doesn't use it fails: nothing
+was judged.
 
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
-and named in its report. Other tests' traces are deleted. `mcp_fuzz`, `mcp_judged` and `mcp_wire`
-need a run of trio, as pytest-trio gives it to a test that is an `async def`.
+and named in its report. Other tests' traces are deleted. `mcp_contract`, `mcp_fuzz`, `mcp_judged`
+and `mcp_wire` need a run of trio, as pytest-trio gives it to a test that is an `async def`.
 """
 
 from __future__ import annotations
@@ -66,7 +70,7 @@ if TYPE_CHECKING:
 
     McpTarget: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
-__all__ = ["mcp_fuzz", "mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
+__all__ = ["mcp_contract", "mcp_fuzz", "mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
 
 _MAX_NAME = 100  # characters of the name of a trace file, without its number and suffixes
 
@@ -87,6 +91,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         default="mcp-traces",
         help="the directory for the traces of failed tests (default: mcp-traces)",
+    )
+    group.addoption(
+        "--mcp-update",
+        action="store_true",
+        help="write the contracts of tests with mcp_contract anew, and compare nothing",
     )
 
 
@@ -148,6 +157,30 @@ def _place_of_traces(request: pytest.FixtureRequest) -> tuple[Path, str]:
     """Return the directory of traces, and the name of this test in it."""
     directory = Path(request.config.getoption("--mcp-traces")).absolute()
     return directory, re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")[-_MAX_NAME:]
+
+
+@pytest.fixture
+def mcp_contract(
+    request: pytest.FixtureRequest, mcp_target: McpTarget
+) -> Iterator[Callable[..., Awaitable[None]]]:
+    """Return an asynchronous function that compares the server under test with a contract's file.
+
+    Its argument is the file, relative to the test's directory, and its options are
+    `check_contract`'s, all by keyword. A test that doesn't await it fails.
+    """
+    is_used = False
+
+    async def contract(path: str | os.PathLike[str], **options: Any) -> None:
+        from ._contract import check_contract
+
+        nonlocal is_used
+        is_used = True
+        update = request.config.getoption("--mcp-update")
+        await check_contract(mcp_target, request.path.parent / path, update=update, **options)
+
+    yield contract
+    if not is_used:
+        _fail_unused(request, "mcp_contract", "await mcp_contract(FILE)")
 
 
 @pytest.fixture

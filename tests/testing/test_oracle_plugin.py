@@ -375,3 +375,29 @@ def test_plugin_example_of_the_page_fails_with_wrong_servers(
     )
     assert status == 1
     assert f"FAILED test_it.py::{failed}" in shown
+
+
+CONTRACT = """
+async def test_contract(mcp_contract):
+    await mcp_contract("kept.json")
+"""
+
+
+def test_plugin_contract_is_written_then_kept_or_broken(tmp_path: Path) -> None:
+    """The file is relative to the test; without it, the failure says how to write it."""
+    target = f"--mcp-target={sys.executable} server.py"
+    status, shown = run(tmp_path, target, tests=CONTRACT)
+    assert (status, "pytest --mcp-update writes it" in shown) == (1, True), shown
+    assert run(tmp_path, target, "--mcp-update", tests=CONTRACT)[0] == 0
+    assert run(tmp_path, target, tests=CONTRACT)[0] == 0
+    kept = (tmp_path / "kept.json").read_text()
+    (tmp_path / "kept.json").write_text(kept.replace('"tools": []', '"tools": [{"name": "a"}]'))
+    status, shown = run(tmp_path, target, tests=CONTRACT)
+    assert status == 1
+    assert "breaking tool a: is gone" in shown
+
+
+def test_plugin_contract_that_is_not_compared_fails(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, "--mcp-target=x", tests="def test_it(mcp_contract): pass")
+    assert status == 1
+    assert "write `await mcp_contract(FILE)`" in shown
