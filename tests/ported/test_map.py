@@ -16,16 +16,14 @@ import mcp_asyncio_shim
 import mcp_trio
 from tests.harness.world.command import run, served
 from tests.harness.world.threaded_http import threaded_http_server
+from tests.ported import map_server
+from tests.ported.test_interfaces import interface_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.importorskip("aiohttp")
 
-from tests.ported import map_server
-from tests.ported.test_interfaces import interface_of
-
-PLACES = [
+PLACES: list[dict[str, Any]] = [
     {"id": 1, "lat": 2.5, "lon": 1.0, "tags": {"amenity": "cafe", "name": "Assam"}},
     {"id": 2, "lat": 2.5, "lon": 1.1, "tags": {"amenity": "cafe"}},
     {"id": 3, "lat": 2.5, "lon": 1.2, "tags": {"shop": "tea", "name": "Sencha"}},

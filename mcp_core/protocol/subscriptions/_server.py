@@ -139,15 +139,15 @@ def changes(
     """
     if isinstance(uris, str):
         raise TypeError("uris is several URIs, not one string")
-    uris = tuple(uris)
-    for uri in uris:
+    given: tuple[Any, ...] = tuple(uris)
+    for uri in given:
         if not isinstance(uri, str):
             # Later it would fail in another task.
             cure = ": pass path.as_uri()" if hasattr(uri, "as_uri") else ""
             raise TypeError(f"a URI is a string, not {type(uri).__name__}{cure}")
     flags = ((_TOOLS, tools), (_PROMPTS, prompts), (_RESOURCES, resources))
     found = dict.fromkeys(change for change, requested in flags if requested)
-    found.update((Change(uri=uri), None) for uri in uris)
+    found.update((Change(uri=uri), None) for uri in given)
     if not found:
         raise ValueError("name a list or a resource")
     return tuple(found)
