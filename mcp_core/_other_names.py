@@ -194,7 +194,7 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "structured_output": "the return annotation decides, or `output_schema`",
         "run_in_thread": "thread",
         "security": "each variable is checked; `unchecked=` leaves some out",
-        "enabled": "what clients must not see is removed by `server.remove_tool` and the like",
+        "enabled": "`server.disable(name)` hides it from all clients, `visible=` from some",
     },
     "connect()": {
         **dict.fromkeys(
@@ -205,7 +205,8 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "mode": "`versions` has the revisions that may be spoken",
     },
     "@server.tool": {
-        "auth": "scopes are given by name: `OAuthResourceServer(..., tool_scopes={...})`",
+        "auth": "scopes are given by name: `OAuthResourceServer(..., tool_scopes={...})`, and "
+        "`visible=` hides it from callers without them",
         "exclude_args": "a parameter that the model must not see is one of type `Context`",
     },
     "mount()": {

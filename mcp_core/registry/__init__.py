@@ -30,11 +30,13 @@ from ._roots import RootsContext
 from ._sampling_tools import SampledConversation
 from ._server import Middleware, Proceed, Server
 from ._url_elicitation import InvalidUrlElicitation, UrlElicitation
+from ._visibility import Caller
 
 __all__ = [
     "AcceptedElicitation",
     "Audio",
     "CacheHint",
+    "Caller",
     "CancelledElicitation",
     "Context",
     "CurrentTask",

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, overload
 
 from msgspec import Struct
@@ -30,6 +29,7 @@ from ._lifespans import LifespanValues, lifespan_value
 from ._sampling_tools import SAMPLING_ROUNDS, SampledConversation, ToolSampling, tools_for
 from ._trace_context import trace_context
 from ._url_elicitation import ELICITATION_LIFETIME, UrlElicitation, make_url_elicitation
+from ._visibility import NO_HEADERS
 from .tasks._tasks import CurrentTask, DetachableJob
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ _NOWAIT: Final = ("progress", "log")  # the methods that a plain `def` can call 
 _TOOL_CHOICES: Final = ("auto", "required", "none", None)  # None in a `ToolChoice`: the default
 # Seconds, as long as a client waits for any response by default.
 EXTENSION_TIMEOUT: Final = 60.0
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 R = TypeVar("R", t.ElicitResult, t.CreateMessageResult, t.ListRootsResult)
 
 
@@ -176,7 +175,7 @@ class Context(Injected, Generic[L]):
         character; a value in UTF-8 is `value.encode("latin-1").decode()`.
         """
         http = self._request.http
-        return _NO_HEADERS if http is None else http.headers
+        return NO_HEADERS if http is None else http.headers
 
     @property
     def client_address(self) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp_core._errors import Fault, McpError
 from mcp_core.registry.entries._invocation import Invocation
@@ -41,7 +41,10 @@ if TYPE_CHECKING:
     from mcp_core.urls._normal_uri import UriSpellings
 
     from ._context import Context
-    from ._pages import ListPages
+    from ._input_requests import RequestHost
+    from ._pages import Entry, ListPages
+
+    _Answer: TypeAlias = Callable[[RequestReceived, RequestHost | None], Result | Raw | Invocation]
 
 __all__ = ["RequestLookup", "request_error"]
 
@@ -49,8 +52,9 @@ __all__ = ["RequestLookup", "request_error"]
 class RequestLookup:
     """The responses to requests for tools, resources, prompts and completions.
 
-    `by_method` has a function for each method. The mappings are read at each request, so that they
-    may change.
+    `by_method` has a function for each method, of the request and of the host at which it arrived.
+    Without a host, visibility is decided by the request alone. The mappings are read at each
+    request, so that they may change.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class RequestLookup:
         self._lists = lists
         # Of resources and templates, once a request named one that isn't known as it is spelled.
         self._spellings: tuple[UriSpellings, UriSpellings] | None = None
-        self.by_method: Mapping[str, Callable[[RequestReceived], Result | Raw | Invocation]] = {
+        self.by_method: Mapping[str, _Answer] = {
             "tools/call": self._call_tool,
             "tools/list": self._list,
             "resources/read": self._read_resource,
@@ -141,26 +145,74 @@ class RequestLookup:
         """True if a tool runs as a task."""
         return any(entry.task is not None for entry in self._tools.values())
 
-    def _list(self, request: RequestReceived) -> Raw | Invocation:
+    @property
+    def depends_on_caller(self) -> bool:
+        """True if it depends on the caller which resources or templates exist."""
+        return any(
+            entry.visibility is not None and entry.visibility.depends_on_caller
+            for entry in chain(self._resources.values(), self._templates.values())
+        )
+
+    def hides_uri(self, uri: str, request: RequestReceived, host: RequestHost | None) -> bool:
+        """Return True if `visible=` hides the resource `uri` from the sender of `request`."""
+        uri = self.declared_uri(uri)
+        entry = self._resources.get(uri)
+        if entry is not None:
+            return entry.visibility is not None and not entry.visibility.shows(request, host)
+        templates = (each for each in self._templates.values() if each.has_form(uri))
+        template = next(templates, None)
+        return (
+            template is not None
+            and template.visibility is not None
+            and not template.visibility.shows(request, host)
+        )
+
+    def hides_template(self, text: str, request: RequestReceived, host: RequestHost | None) -> bool:
+        """Return True if the sender of `request` doesn't see the resource template `text`."""
+        entry = self._templates.get(text)
+        return (
+            entry is not None
+            and entry.visibility is not None
+            and not entry.visibility.allows(request, host)
+        )
+
+    def hides_task_of(self, tool: str, request: RequestReceived, host: RequestHost | None) -> bool:
+        """Return True if `visible=` hides the tasks of a tool from the sender of `request`."""
+        entry = self._tools.get(tool)
+        return (
+            entry is not None
+            and entry.visibility is not None
+            and not entry.visibility.shows(request, host)
+        )
+
+    def _list(self, request: RequestReceived, host: RequestHost | None) -> Raw | Invocation:
         times = self._lists.present_times(request.method.name, request.peer.dialect)
         if times:
             return ListInvocation(
-                partial(self._page, request), request, any(time.thread for time in times)
+                partial(self._page, request, host), request, any(time.thread for time in times)
             )
-        return self._page(request)
+        return self._page(request, host)
 
-    def _page(self, request: RequestReceived, on_error: OnError | None = None) -> Raw:
+    def _page(
+        self, request: RequestReceived, host: RequestHost | None, on_error: OnError | None = None
+    ) -> Raw:
         page = self._lists.get_page(
-            request.method.name, request.params.cursor, request.peer.dialect, on_error
+            request.method.name,
+            request.params.cursor,
+            request.peer.dialect,
+            on_error,
+            partial(_shows, request, host),
         )
         if page is None:
             raise request_error(request, Fault.INVALID_PARAMS, "Unknown cursor")
         return page
 
-    def _call_tool(self, request: RequestReceived) -> Result | Invocation:
+    def _call_tool(self, request: RequestReceived, host: RequestHost | None) -> Result | Invocation:
         params = request.params
         entry = self._tools.get(params.name)
-        if entry is None:
+        if entry is None or (
+            entry.visibility is not None and not entry.visibility.allows(request, host)
+        ):
             raise request_error(
                 request, Fault.INVALID_PARAMS, f"Unknown tool: {params.name[:MAX_SHOWN]}"
             )
@@ -170,38 +222,64 @@ class RequestLookup:
             task = check_task(entry.task, request, served=self.has_tasks)
         return entry.prepare(params.arguments, dialect, task)
 
-    def _get_prompt(self, request: RequestReceived) -> Invocation:
+    def _get_prompt(self, request: RequestReceived, host: RequestHost | None) -> Invocation:
         params = request.params
         entry = self._prompts.get(params.name)
-        if entry is None:
+        if entry is None or (
+            entry.visibility is not None and not entry.visibility.allows(request, host)
+        ):
             raise request_error(
                 request, Fault.INVALID_PARAMS, f"Unknown prompt: {params.name[:MAX_SHOWN]}"
             )
         return entry.prepare(params.arguments, request.peer.dialect)
 
-    def _read_resource(self, request: RequestReceived) -> Invocation:
-        return self.prepare_read(request.params.uri, request.peer.dialect)
+    def _read_resource(self, request: RequestReceived, host: RequestHost | None) -> Invocation:
+        return self.prepare_read(request.params.uri, request, host)
 
-    def prepare_read(self, uri: str, dialect: Dialect) -> Invocation:
-        """Return the call that reads the resource `uri`.
+    def prepare_read(
+        self, uri: str, request: RequestReceived, host: RequestHost | None
+    ) -> Invocation:
+        """Return the call that reads the resource `uri` for the sender of `request`.
+
+        The declaration that has it decides: if it is hidden, no other template is asked, whose
+        function may know nothing of who may see what.
 
         Raises:
             McpError: there is no such resource.
         """
+        dialect = request.peer.dialect
+        found: Invocation | None = None
+        entry: ResourceEntry | TemplateEntry | None
         entry = self._resources.get(uri) or self._resources.get(self._respell_fixed(uri) or uri)
         if entry is not None:
-            return entry.prepare(dialect)
-        for spelled in filter(None, (uri, self._respell_templated(uri))):
-            for template in self._templates.values():
-                invocation = template.prepare(spelled, dialect)
-                if invocation is not None:
-                    return invocation
-        errors = (template.find_error(uri) for template in self._templates.values())
+            found = entry.prepare(dialect)
+        else:
+            found, entry = self._find_templated(uri, dialect)
+        if entry is not None and entry.visibility is not None:
+            found = found if entry.visibility.allows(request, host) else None
+        if found is not None:
+            return found
+        errors = (
+            template.find_error(uri)
+            for template in self._templates.values()
+            if template.visibility is None or template.visibility.allows(request, host)
+        )
         error = next(filter(None, errors), None)
         text = f"Resource not found: {error}" if error else "Resource not found"
         raise McpError(dialect.codes[Fault.RESOURCE_NOT_FOUND], text, {"uri": uri})
 
-    def _complete(self, request: RequestReceived) -> Result | Invocation:
+    def _find_templated(
+        self, uri: str, dialect: Dialect
+    ) -> tuple[Invocation | None, TemplateEntry | None]:
+        """Return the call that reads `uri` by the first template that it matches, with this."""
+        for spelled in filter(None, (uri, self._respell_templated(uri))):
+            for template in self._templates.values():
+                invocation = template.prepare(spelled, dialect)
+                if invocation is not None:
+                    return invocation, template
+        return None, None
+
+    def _complete(self, request: RequestReceived, host: RequestHost | None) -> Result | Invocation:
         ref = request.params.ref
         entry: PromptEntry | TemplateEntry | None
         if isinstance(ref, PromptReference):
@@ -212,6 +290,12 @@ class RequestLookup:
             kind = "resource template"
             name = ref.uri
             entry = self._templates.get(self.declared_template(name))
+        if (
+            entry is not None
+            and entry.visibility is not None
+            and not entry.visibility.allows(request, host)
+        ):
+            entry = None
         # Without any completion the capability wasn't declared, so the method doesn't exist.
         if (entry is None or not entry.completers) and not self.has_completions:
             raise request_error(
@@ -241,6 +325,11 @@ class ListInvocation(Invocation):
 
     def result(self, value: Raw) -> Raw:
         return value
+
+
+def _shows(request: RequestReceived, host: RequestHost | None, entry: Entry) -> bool:
+    """Return True if the sender of `request` sees `entry`."""
+    return entry.visibility is None or entry.visibility.allows(request, host)
 
 
 def request_error(

@@ -22,6 +22,7 @@ from mcp_core.types import CallToolParams, CompleteParams, GetPromptParams, Prom
 from ._context import mounted_context
 from ._errors import DeclarationError
 from ._validation import check_tool_name, plain_name
+from ._visibility import Visibility
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -101,18 +102,32 @@ class Mount:
 class MountedEntry:
     """An entry of a mounted server: what isn't below is as in its own server."""
 
-    __slots__ = ("_entry", "_mount", "number")
+    __slots__ = ("_entry", "_is_disabled", "_mount", "number")
     number: int  # the number of the declaration on the outer server
 
     def __init__(self, mount: Mount, entry: Any) -> None:
         self._mount = mount
         self._entry = entry
+        self._is_disabled = False  # on the outer server
 
     def __repr__(self) -> str:
         return f"{self._entry!r} of {self._mount.server.info.name!r}"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._entry, name)
+
+    @property
+    def visibility(self) -> Visibility | None:
+        """Who sees it. It may be disabled on its own server, on the outer one, or on both."""
+        found: Visibility | None = self._entry.visibility
+        if not self._is_disabled:
+            return found
+        function, label = (None, "") if found is None else (found.function, found.label)
+        return Visibility(function, label, is_enabled=False)
+
+    @visibility.setter
+    def visibility(self, visibility: Visibility | None) -> None:
+        self._is_disabled = visibility is not None and not visibility.is_enabled
 
     @property
     def completers(self) -> MountedCompleters:

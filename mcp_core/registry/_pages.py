@@ -8,6 +8,8 @@
    after a restart and in another process.
 3. A list is encoded once for each revision, and cached until it changes. Only entries with a
    `lastModified` that is computed are encoded for each request.
+4. If entries depend on the caller (`visible=`), the encoded entries are cached, and pages are made
+   of those that the caller sees. A cursor after an entry that it doesn't see is unknown.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from mcp_core.types import (
     Annotations,
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.entries._last_modified import OnError, PresentTime
     from mcp_core.types import CacheableResult
+
+    from ._visibility import Visibility
 
 __all__ = ["PAGE_SIZE", "Entry", "ListPages"]
 
@@ -56,10 +61,14 @@ _RESULTS: Final[Mapping[str, tuple[Callable[..., CacheableResult], str]]] = {
 class Entry(Protocol):
     """A declaration that can be listed. `number` is unique and grows with each declaration.
 
-    `present_time` adds what is computed for each list, None if there is nothing.
+    `present_time` adds what is computed for each list, None if there is nothing. `visibility`
+    decides who sees it, None for everybody.
     """
 
     number: int
+
+    @property
+    def visibility(self) -> Visibility | None: ...
 
     @property
     def present_time(self) -> PresentTime | None: ...
@@ -108,14 +117,23 @@ class ListPages:
         self._pages = {}
 
     def get_page(
-        self, method: str, cursor: str | None, dialect: Dialect, on_error: OnError | None = None
+        self,
+        method: str,
+        cursor: str | None,
+        dialect: Dialect,
+        on_error: OnError | None = None,
+        shows: Callable[[Entry], bool] | None = None,
     ) -> Raw | None:
         """Return the list's first page, or the page after `cursor`; None if it is unknown.
 
         With `on_error` the page has the times that are computed now. `on_error` gets what the
-        functions raise.
+        functions raise. `shows` returns True if the caller sees an entry; it is asked only if
+        entries depend on the caller.
         """
         pages = self._pages_of(method, dialect)
+        if pages.encoded is not None:
+            assert shows is not None
+            return self._page_for_caller(cursor, pages, pages.encoded, shows, on_error)
         return self._page_from(cursor, pages, on_error)
 
     def present_times(self, method: str, dialect: Dialect) -> list[PresentTime]:
@@ -130,7 +148,11 @@ class ListPages:
         return pages
 
     def _encode_pages(self, method: str, dialect: Dialect) -> _EncodedPages:
-        entries = list(self._entries[method].items())
+        entries = [
+            (key, entry)
+            for key, entry in list(self._entries[method].items())
+            if entry.visibility is None or entry.visibility.is_enabled
+        ]
         times = [
             entry.present_time
             for _, entry in entries
@@ -138,6 +160,8 @@ class ListPages:
         ]
         pages = _EncodedPages(method, dialect, entries, {}, {}, times)
         encoded = pages.encode_entries(0, len(entries))
+        if any(e.visibility is not None and e.visibility.depends_on_caller for _, e in entries):
+            return replace(pages, encoded=encoded)
         for start, stop in pairwise([*_page_starts(encoded, self._size), len(entries)]):
             pages.by_start[start] = self._make_page(pages, start, encoded[start:stop])
         return pages
@@ -146,16 +170,9 @@ class ListPages:
         self, cursor: str | None, pages: _EncodedPages, on_error: OnError | None
     ) -> Raw | None:
         entries = pages.entries
-        start = 0
-        if cursor is not None:
-            if not pages.start_after:
-                pages.start_after.update(
-                    (self._cursor(pages.method, *named), start)
-                    for start, named in enumerate(entries, 1)
-                )
-            if cursor not in pages.start_after:
-                return None
-            start = pages.start_after[cursor]
+        start = self._start_after(cursor, pages)
+        if start is None:
+            return None
         if on_error is None and start in pages.by_start:
             return pages.by_start[start]
         # Either times are computed for this page, or the list has changed since the client got its
@@ -164,12 +181,61 @@ class ListPages:
         stop = next((begin for begin in pages.by_start if begin > start), len(entries))
         return self._make_page(pages, start, pages.encode_entries(start, stop, on_error))
 
+    def _start_after(self, cursor: str | None, pages: _EncodedPages) -> int | None:
+        """Return the index of the first entry after `cursor`, None if it is unknown."""
+        if cursor is None:
+            return 0
+        if not pages.start_after:
+            pages.start_after.update(
+                (self._cursor(pages.method, *named), start)
+                for start, named in enumerate(pages.entries, 1)
+            )
+        return pages.start_after.get(cursor)
+
+    def _page_for_caller(
+        self,
+        cursor: str | None,
+        pages: _EncodedPages,
+        encoded: list[Raw],
+        shows: Callable[[Entry], bool],
+        on_error: OnError | None,
+    ) -> Raw | None:
+        """Return a page of the entries that a caller sees."""
+        after = self._start_after(cursor, pages)
+        if after is None:
+            return None
+        seen = [index for index, (_, entry) in enumerate(pages.entries) if shows(entry)]
+        if after and after - 1 not in seen:
+            return None
+        sizes = [encoded[index] for index in seen]
+        start = sum(index < after for index in seen)
+        stop = next((s for s in _page_starts(sizes, self._size) if s > start), len(seen))
+        page = sizes[start:stop]
+        if on_error is not None:
+            page = [pages.encode_entries(i, i + 1, on_error)[0] for i in seen[start:stop]]
+        last = None if stop >= len(seen) else pages.entries[seen[stop - 1]]
+        return self._encode_page(pages, page, last, private=True)
+
     def _make_page(self, pages: _EncodedPages, start: int, encoded: list[Raw]) -> Raw:
+        stop = start + len(encoded)
+        last = None if stop >= len(pages.entries) else pages.entries[stop - 1]
+        return self._encode_page(pages, encoded, last)
+
+    def _encode_page(
+        self,
+        pages: _EncodedPages,
+        encoded: list[Raw],
+        last: tuple[str, Entry] | None,
+        *,
+        private: bool = False,
+    ) -> Raw:
+        """Return the page of these entries. `last` is its last one, None if no page follows."""
         make, member = _RESULTS[pages.method]
         members: dict[str, Any] = {member: encoded}
-        stop = start + len(encoded)
-        if stop < len(pages.entries):
-            members["next_cursor"] = self._cursor(pages.method, *pages.entries[stop - 1])
+        if last is not None:
+            members["next_cursor"] = self._cursor(pages.method, *last)
+        if private:
+            members["cache_scope"] = "private"
         result = make(**members)
         return Raw(
             pages.dialect.encode(result if self._cache is None else self._cache.apply_to(result))
@@ -188,6 +254,7 @@ class _EncodedPages(Struct, frozen=True):
 
     `by_start` has the encoded pages by the index of their first entry. `start_after` has the index
     of the entry that follows each cursor; it is filled when the first cursor is received.
+    `encoded` has the single entries instead of pages, if they depend on the caller.
     """
 
     method: str
@@ -196,6 +263,7 @@ class _EncodedPages(Struct, frozen=True):
     by_start: dict[int, Raw]
     start_after: dict[str, int]
     present_times: list[PresentTime]
+    encoded: list[Raw] | None = None
 
     def encode_entries(self, start: int, stop: int, on_error: OnError | None = None) -> list[Raw]:
         dialect = self.dialect

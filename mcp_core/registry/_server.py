@@ -20,7 +20,17 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 from weakref import ref
 
 from msgspec import Raw, Struct
@@ -46,11 +56,13 @@ from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions,
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.registry.tasks._tasks import Tasks
 from mcp_core.types import (
+    CompleteParams,
     Icon,
     Implementation,
     PromptsCapability,
     RequestParams,
     ResourcesCapability,
+    ResourceTemplateReference,
     Result,
     ServerCapabilities,
     TaskRequests,
@@ -59,13 +71,15 @@ from mcp_core.types import (
     ToolTasks,
 )
 
-from ._context import Context
+from ._context import Context, collector_of
 from ._errors import DeclarationError
+from ._input_requests import RequestHost
 from ._lookup import RequestLookup, request_error
 from ._pages import PAGE_SIZE, ListPages
 from ._roots import RootsHook, check_hook
 from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
+from ._visibility import set_enabled
 
 if TYPE_CHECKING:
     from ._mounts import Mount
@@ -99,6 +113,13 @@ _LIST_CHANGES: Final[Mapping[str, tuple[Change, ...]]] = {
     "resource": _RESOURCES,
     "resource template": _RESOURCES,
     "method": (),
+}
+# By the `kind` of `Server.enable`: the kinds of declarations that it may mean.
+_DISABLED_KINDS: Final[Mapping[str | None, Sequence[str]]] = {
+    None: ("tool", "prompt", "resource", "resource template"),
+    "tool": ("tool",),
+    "prompt": ("prompt",),
+    "resource": ("resource", "resource template"),
 }
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
@@ -275,6 +296,7 @@ class Server:
         self._subscribe = True if subscriptions else None
         self._threads = threads
         self._reported: set[str] = set()
+        self._reported_at: dict[object, float] = {}
         self._keep_alive = keep_alive
         self._key_ring = KeyRing(state_keys) if state_keys is not None else None
         # What several processes share is signed with these: all of them have the same.
@@ -658,6 +680,63 @@ class Server:
             return False
         self._reported.add(label)
         return True
+
+    def is_due_report(self, fault: object, now: float, interval: float) -> bool:
+        """Return True unless `fault` was reported less than `interval` seconds ago, at `now`.
+
+        A `visible=` asks before it is reported to the log.
+        """
+        last = self._reported_at.get(fault)
+        if last is not None and now - last < interval:
+            return False
+        self._reported_at[fault] = now
+        return True
+
+    def enable(self, name: str, kind: Literal["tool", "prompt", "resource"] | None = None) -> None:
+        """Show a tool, prompt, resource or template again that `disable` has hidden.
+
+        Clients are notified that the list has changed. Do nothing if it isn't hidden.
+
+        Args:
+            name: the name of a tool or prompt, or the URI of a resource or template.
+            kind: "tool", "prompt" or "resource", which is also for templates. Needed if there are
+                several of that name.
+
+        Raises:
+            KeyError: there is none of that name.
+            ValueError: there are several of that name, or there is no such kind.
+            DeclarationError: it is disabled on the mounted server that has declared it.
+        """
+        self._set_enabled(name, kind, enabled=True)
+
+    def disable(self, name: str, kind: Literal["tool", "prompt", "resource"] | None = None) -> None:
+        """Hide a tool, prompt, resource or template from all clients, until `enable`.
+
+        It isn't listed, and requests for it get the error for an unknown one. Calls that run go on,
+        and results of tasks can be fetched. It keeps its place in the list, and its capability
+        stays declared. Of a mounted server it is hidden here only. A new declaration is enabled.
+
+        Args:
+            name: as for `enable`.
+            kind: as for `enable`.
+
+        Raises:
+            KeyError, ValueError: as for `enable`.
+        """
+        self._set_enabled(name, kind, enabled=False)
+
+    def _set_enabled(self, name: str, kind: str | None, *, enabled: bool) -> None:
+        kinds = _DISABLED_KINDS.get(kind)
+        if kinds is None:
+            raise ValueError(f"kind is 'tool', 'prompt' or 'resource', not {kind!r}")
+        found = [each for each in kinds if name in self._entries[each]]
+        if not found:
+            raise KeyError(name)
+        if len(found) > 1:
+            raise ValueError(f"{name!r} is a {' and a '.join(found)}: say which, by kind=")
+        entry = self._entries[found[0]][name]
+        if set_enabled(entry, f"{found[0]} {name!r}", enabled=enabled):
+            self._declarations_changed(_LIST_CHANGES[found[0]])
 
     def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
         """Declare `function` and return it, or return a decorator if `function` is None."""
@@ -1101,7 +1180,10 @@ class Server:
         `Mcp-Param-` (2026-07-28, basic/transports). None if there is no such tool.
         """
         entry = self._tools.get(name)
-        return entry.param_headers if entry is not None else None
+        if entry is None or (entry.visibility is not None and not entry.visibility.is_enabled):
+            return None
+        headers: ParamHeaders = entry.param_headers
+        return headers
 
     def find_tool(self, tool: str | Callable[..., Any]) -> ToolEntry | None:
         """Return the tool with the name `tool`, or declared with that function. None for none."""
@@ -1111,26 +1193,60 @@ class Server:
         return next((entry for entry in self._tools.values() if entry.function.call == tool), None)
 
     def prepare_read(self, context: Context[Any], uri: str) -> Invocation:
-        """Return the call that reads the resource `uri`, for the client of `context`.
+        """Return the call that reads the resource `uri`, if the client of `context` sees it.
 
         Raises:
             McpError: there is no such resource.
         """
-        found: Any = self._lookup.prepare_read(uri, context.peer.dialect)
+        collector = collector_of(context)
+        found: Any = self._lookup.prepare_read(uri, collector.request, collector.host)
         invocation: Invocation
         invocation = found.prepare_alone() if isinstance(found, MountedCall) else found
         return invocation
 
-    def as_declared(self, request: RequestReceived) -> RequestReceived:
-        """Return `request` with the URI that it names as it is declared, for its handler."""
-        params = with_declared_uris(request.method.name, request.params, self._lookup)
-        return request if params is request.params else replace(request, params=params)
+    def as_declared(
+        self, request: RequestReceived, host: RequestHost | None = None
+    ) -> RequestReceived:
+        """Return `request` with the URI that it names as it is declared, for its handler.
 
-    def answer(self, request: RequestReceived) -> Result | Raw | Invocation | MountedCall:
+        `host` is as for `answer`. What is hidden from the sender has no other spelling either.
+        """
+        params = with_declared_uris(request.method.name, request.params, self._lookup)
+        if params is request.params:
+            return request
+        match params:
+            case CompleteParams(ref=ResourceTemplateReference(uri=text)):
+                hidden = self._lookup.hides_template(text, request, host)
+            case _:
+                hidden = self._lookup.hides_uri(params.uri, request, host)
+        return request if hidden else replace(request, params=params)
+
+    def hidden_uris(
+        self, uris: Iterable[str], request: RequestReceived, host: RequestHost | None
+    ) -> frozenset[str]:
+        """Return those of `uris` that `visible=` hides from the sender of `request`.
+
+        `host` is as for `answer`.
+        """
+        if not self._lookup.depends_on_caller:
+            return frozenset()
+        return frozenset(uri for uri in uris if self._lookup.hides_uri(uri, request, host))
+
+    def hides_task_of(self, tool: str, request: RequestReceived, host: RequestHost | None) -> bool:
+        """Return True if the sender of `request` doesn't see the tasks of `tool`.
+
+        `host` is as for `answer`.
+        """
+        return self._lookup.hides_task_of(tool, request, host)
+
+    def answer(
+        self, request: RequestReceived, host: RequestHost | None = None
+    ) -> Result | Raw | Invocation | MountedCall:
         """Return the response to `request`, or the `Invocation` that gives it.
 
         Send a `Result` or `Raw` as it is. A `MountedCall` is for a mounted server with middleware,
-        inside of which the call is prepared.
+        inside of which the call is prepared. `host` is the `Service` at which it arrived: it knows
+        who has sent it, for `visible=`. Without it the request's grant says that.
 
         Raises:
             McpError: the error to respond with.
@@ -1138,7 +1254,7 @@ class Server:
         name = request.method.name
         answer = self._lookup.by_method.get(name)
         if answer is not None:
-            return answer(request)
+            return answer(request, host)
         entry = self._methods.get(name)
         if entry is None:
             raise request_error(request, Fault.METHOD_NOT_FOUND, f"Unknown method: {name}")

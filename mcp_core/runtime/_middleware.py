@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
+from mcp_core.registry._visibility import ADMITTED
 from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.entries._tools import failed_internally
 from mcp_core.registry.functions._content import check_result
@@ -82,14 +83,15 @@ class HandlerCall:
     no context parameter, `context` may be None. `before_handler` is awaited inside the middleware,
     before the function is called. `count` is called when the invocation is looked up, and
     returns the error if there were too many.
+    With `again` the call was made before: what it names is found although it may be hidden now.
     """
 
     __slots__ = (
+        "_again",
         "_before_handler",
+        "_collector",
         "_count",
         "_given",
-        "_request",
-        "_server",
         "context",
         "invocation",
         "runtime",
@@ -97,17 +99,18 @@ class HandlerCall:
 
     def __init__(
         self,
-        server: Server,
-        request: RequestReceived,
+        collector: InputCollector,
         context: Context | None,
         runtime: Runtime,
         invocation: Invocation | None,
         before_handler: Callable[[Invocation], Awaitable[object]] | None = None,
         count: Callable[[Invocation], McpError | None] | None = None,
+        *,
+        again: bool = False,
     ) -> None:
+        self._collector = collector
         self._count = count
-        self._server = server
-        self._request = request
+        self._again = again
         self._before_handler = before_handler
         self.runtime = runtime
         self.context = context
@@ -124,7 +127,7 @@ class HandlerCall:
             found = prepare()
         else:
             context = self.context
-            found = self._given or self._server.answer(self._request)
+            found = self._given or self._look_up()
         if isinstance(found, MountedCall):
             context = found.enter(context)
             handle = partial(self.run, found.prepare, context)
@@ -140,7 +143,13 @@ class HandlerCall:
         self._count = None  # it may run again, for the same request
         if self._before_handler is not None:
             await self._before_handler(found)
-        return await _run_invocation(found, context, self._server, self.runtime)
+        server = self._collector.host.server
+        return await _run_invocation(found, context, server, self.runtime)
+
+    def _look_up(self) -> Any:
+        collector = self._collector
+        host = collector.host
+        return host.server.answer(collector.request, ADMITTED if self._again else host)
 
 
 async def _run_invocation(

@@ -95,6 +95,9 @@ _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 _MAX_ELICITATIONS: Final = 1_000
 _CALL_TOOL: Final = "tools/call"
 _TASKS: Final = "tasks/"  # the prefix of the methods about tasks
+_SUBSCRIBE: Final = "resources/subscribe"
+# The subscriptions that a connection leaves to its server, in some cases.
+_SUBSCRIPTIONS: Final = frozenset({_SUBSCRIBE, LISTEN})
 _MAX_NAMES: Final = 20  # in one line of the log
 _OWNER_SIZE: Final = 16  # bytes, as many as a session id has
 
@@ -227,12 +230,12 @@ class RequestJob(ConversationJob):
         wants_context = invocation is None or invocation.wants_context
         context = Context(self.input_collector) if wants_context else None
         return HandlerCall(
-            service.server,
-            self.request,
+            self.input_collector,
             context,
             service.runtime,
             invocation,
             count=None if again or invocation is not None else service.count_call,
+            again=again,
         )
 
     def done(self, result: Any) -> None:
@@ -500,7 +503,7 @@ class Service:
         """
         if isinstance(event, RequestReceived):
             if event.method.name in NAMES_URI:
-                event = self.server.as_declared(event)
+                event = self.server.as_declared(event, self)
             return self._handle_request(event)
         if isinstance(event, RequestCancelled):
             job = self._jobs.get(event.id)
@@ -543,15 +546,15 @@ class Service:
             return None
         tasks = self.tasks
         name = request.method.name
-        if tasks is not None and (name.startswith(_TASKS) or name == LISTEN):
-            return self._start_job(tasks.request_job(self, collector))
+        if name in _SUBSCRIPTIONS or (tasks is not None and name.startswith(_TASKS)):
+            return self._handle_without_declaration(collector)
         if self.server.middlewares:
             if tasks is not None and self.server.may_be_task(request):
                 return self._start_job(tasks.call_job(self, collector, None))
             return self._new_job(collector, None)
         started = self.runtime.monotonic()  # validators of arguments are the author's code, too
         try:
-            invocation = self.server.answer(request)
+            invocation = self.server.answer(request, self)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 2; of a validator, too
             # But Ctrl-C ends the program, as it does in the driver's own code.
             self.finish(request, self._unanswered(request, exc))
@@ -580,6 +583,22 @@ class Service:
         seconds = self.runtime.monotonic() - started
         if seconds > MAX_BLOCKING:
             report_blocking(self.server, self.runtime, invocation, seconds)
+        return None
+
+    def _handle_without_declaration(self, collector: InputCollector) -> Job | None:
+        """Handle a subscription that the connection left to its server, or a request about tasks.
+
+        `TaskService` looks up the tasks that a subscription names.
+        """
+        request = collector.request
+        if request.method.name == _SUBSCRIBE:
+            uri = request.params.uri
+            hidden = self.server.hidden_uris([uri], request, self)
+            self.conn.accept_subscribe(request.id, uri, hidden=bool(hidden))
+        elif self.tasks is None:
+            self.accept_listen(request, request.params.notifications)
+        else:
+            return self._start_job(self.tasks.request_job(self, collector))
         return None
 
     def _handle_outcome(self, collector: InputCollector, answer: Any) -> Job | None:
@@ -655,12 +674,14 @@ class Service:
         return job
 
     def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
-        """Accept `request`, a listen request that names tasks, with `honoured`.
+        """Accept `request`, a listen request, with `honoured`. Return False if it has ended.
 
-        Return False if it has ended meanwhile.
+        URIs that are hidden from the client are honoured like unknown ones: nothing is ever sent.
         """
         self._jobs.pop(request.id, None)
-        return self.conn.send_acknowledgement(request.id, honoured)
+        uris = honoured.resource_subscriptions or ()
+        hidden = self.server.hidden_uris(uris, request, self)
+        return self.conn.send_acknowledgement(request.id, honoured, hidden)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send `outcome`, a result or an `ErrorData`, as the response of `request`.

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -485,10 +485,16 @@ class Connection:
         self._send_changes()
         return subscribed
 
-    def send_acknowledgement(self, id: RequestId, honoured: t.SubscriptionFilter) -> bool:
-        """Accept the peer's `subscriptions/listen` request `id`, which names tasks.
+    def send_acknowledgement(
+        self,
+        id: RequestId,
+        honoured: t.SubscriptionFilter,
+        hidden: Collection[str] = (),
+    ) -> bool:
+        """Accept the peer's `subscriptions/listen` request `id`, which became an event.
 
         `honoured` is the filter that it requested, without the tasks that the peer may not see.
+        Nothing is sent of the resources in `hidden`, as of those that don't exist.
         Return False if the request was cancelled, or is over a limit and was therefore rejected.
 
         Raises:
@@ -501,11 +507,31 @@ class Connection:
         try:
             dialect = request.dialect_config.dialect
             ending = self.state in ENDING_STATES
-            self._subscription_publisher().listen(id, dialect, honoured, ending=ending)
+            self._subscription_publisher().listen(id, dialect, honoured, hidden, ending=ending)
         except RequestRejected as rejected:
             self._reject_request(id, rejected)
             return False
         return True
+
+    def accept_subscribe(self, id: RequestId, uri: str, *, hidden: bool) -> None:
+        """Accept the peer's `resources/subscribe` request `id` for `uri`, which became an event.
+
+        If it is `hidden`, nothing is ever sent of it, as of a resource that doesn't exist.
+
+        Raises:
+            LocalProtocolError: there is no such request, or it was answered.
+        """
+        request = self._incoming.get_unanswered(id)
+        if request is None:
+            return
+        dialect = request.dialect_config.dialect
+        try:
+            self._subscription_publisher().subscribe(dialect, uri, hidden=hidden)
+        except RequestRejected as rejected:
+            del self._incoming.table[id]
+            self._reject_request(id, rejected)
+            return
+        self.send_result(id, t.EmptyResult())
 
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
         """Send a task's state, `status`, if the peer is subscribed to it. Return if it is.

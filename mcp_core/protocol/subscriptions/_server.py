@@ -340,9 +340,13 @@ class SubscriptionTable:
             self._ready.pop(None, None)
 
     def listen(
-        self, id: RequestId, dialect: Dialect, subscription_filter: SubscriptionFilter
+        self,
+        id: RequestId,
+        dialect: Dialect,
+        subscription_filter: SubscriptionFilter,
+        hidden: Collection[str] = (),
     ) -> ChangeNotification:
-        """Add a listen request and return its acknowledgement.
+        """Add a listen request and return its acknowledgement, without changes of `hidden` URIs.
 
         Send the acknowledgement before calling any other method: it names the changes that will be
         sent, and covers every change from now on.
@@ -352,8 +356,9 @@ class SubscriptionTable:
         """
         assert id not in self._subscriptions, "an id is in use until its request has ended"
         wanted = self.check_listen(dialect, subscription_filter)
-        self._reserve(wanted)
-        self._subscriptions[id] = _Subscription(dialect, wanted)
+        covered = {change: None for change in wanted if change.uri not in hidden}
+        self._reserve(covered)
+        self._subscriptions[id] = _Subscription(dialect, covered)
         params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=to_filter(wanted))
         return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
 
@@ -566,8 +571,8 @@ class SubscriptionPublisher:
         """Handle one of the requests in `SUBSCRIPTION_METHODS`.
 
         The response is queued, except to a listen request: its response is the end of the
-        subscription. Return False for a listen request that names tasks: call `listen` when it is
-        known which of them the peer may see.
+        subscription. Return False if the request names what the peer may not see, tasks or
+        resources: call `listen` or `subscribe` when it is known whether it may.
 
         Raises:
             RequestRejected: it is one subscription too many, a URI is too long, or the peer did not
@@ -577,14 +582,17 @@ class SubscriptionPublisher:
         try:
             if method == LISTEN:
                 wanted = params.notifications
-                if wanted.task_ids and self._config.declares_tasks:
-                    if not is_declared(peer.capabilities, TASKS):
-                        raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
+                names_tasks = wanted.task_ids and self._config.declares_tasks
+                if names_tasks and not is_declared(peer.capabilities, TASKS):
+                    raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
+                if names_tasks or (wanted.resource_subscriptions and self._may_hide_resources):
                     self.table.check_listen(dialect, wanted)
                     return False
                 self._send_notification(self.table.listen(id, dialect, wanted))
                 return True
             if method == "resources/subscribe":
+                if self._may_hide_resources:
+                    return False
                 self.table.subscribe(dialect, params.uri)
             else:
                 self.table.unsubscribe(params.uri)
@@ -593,10 +601,36 @@ class SubscriptionPublisher:
         self._send_result(id, t.EmptyResult(), dialect_config)
         return True
 
+    @property
+    def _may_hide_resources(self) -> bool:
+        declared = self._config.declared
+        return declared is not None and declared.depends_on_caller
+
+    def subscribe(self, dialect: Dialect, uri: str, *, hidden: bool) -> None:
+        """Subscribe the session to a resource. If it is `hidden`, do nothing but check the limits.
+
+        Raises:
+            RequestRejected: it is over a limit.
+        """
+        try:
+            self.table.subscribe(dialect, uri)
+        except LocalProtocolError as exc:
+            raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
+        if hidden:
+            self.table.unsubscribe(uri)
+
     def listen(
-        self, id: RequestId, dialect: Dialect, honoured: SubscriptionFilter, *, ending: bool
+        self,
+        id: RequestId,
+        dialect: Dialect,
+        honoured: SubscriptionFilter,
+        hidden: Collection[str] = (),
+        *,
+        ending: bool,
     ) -> None:
         """Accept the listen request `id` with `honoured`, unless the connection is `ending`.
+
+        No changes of the resources in `hidden` are sent.
 
         Raises:
             RequestRejected: it is over a limit, or the connection is ending.
@@ -604,7 +638,7 @@ class SubscriptionPublisher:
         if ending:
             raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
         try:
-            self._send_notification(self.table.listen(id, dialect, honoured))
+            self._send_notification(self.table.listen(id, dialect, honoured, hidden))
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
 

@@ -16,6 +16,7 @@ from mcp_core._keywords import check_keywords
 from mcp_core.protocol.revisions._dialects import Dialect
 from mcp_core.registry._errors import DeclarationError
 from mcp_core.registry._validation import check_entry, check_icons, check_meta, plain_name
+from mcp_core.registry._visibility import Caller, visibility_of
 from mcp_core.registry.functions._content import block_of, check_result, json_text
 from mcp_core.registry.functions._function import inspect_function, runs_in_thread
 from mcp_core.registry.functions._pydantic import is_model
@@ -45,6 +46,8 @@ class PromptOptions(TypedDict, total=False):
         description: the purpose; the docstring by default.
         icons: icons with `https:` or `data:` URIs.
         meta: the entry's `_meta` in the list.
+        visible: as for tools: called with the `Caller` of each request; only those for whom it
+            returns True see the prompt and its completions.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
     """
@@ -54,6 +57,7 @@ class PromptOptions(TypedDict, total=False):
     description: str | None
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
+    visible: Callable[[Caller], bool] | None
     thread: bool
 
 
@@ -64,7 +68,16 @@ class PromptEntry:
         DeclarationError: the prompt cannot be served.
     """
 
-    __slots__ = ("_prompt", "_read", "completers", "function", "name", "number", "thread")
+    __slots__ = (
+        "_prompt",
+        "_read",
+        "completers",
+        "function",
+        "name",
+        "number",
+        "thread",
+        "visibility",
+    )
     number: int  # the number of the declaration on its server
     present_time = None
 
@@ -75,6 +88,7 @@ class PromptEntry:
         if not self.name:
             raise DeclarationError(f"{found.label} has no name of its own; give one with name=")
         self.thread = runs_in_thread(found, options.get("thread"), threads)
+        self.visibility = visibility_of(options.get("visible"), f"prompt {self.name!r}")
         self._read = TextReader(found).read
         self.completers = Completers(found)
         arguments = [

@@ -26,6 +26,7 @@ from mcp_core.registry._validation import (
     check_uri,
     plain_name,
 )
+from mcp_core.registry._visibility import Caller, visibility_of
 from mcp_core.registry.functions._content import (
     MEDIA,
     Audio,
@@ -77,6 +78,9 @@ class ResourceOptions(TypedDict, total=False):
         meta: the entry's `_meta` in the list.
         cache: how long, and by whom, the contents may be cached (2026-07-28); not at all by
             default.
+        visible: as for tools: called with the `Caller` of each request; only those for whom it
+            returns True see the resource or template, and can subscribe to it. Such a resource is
+            never cached for others.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
         unchecked: the variables of a template whose values may be any text: with separators, `..`
@@ -93,6 +97,7 @@ class ResourceOptions(TypedDict, total=False):
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
     cache: CacheHint | None
+    visible: Callable[[Caller], bool] | None
     thread: bool
     unchecked: Sequence[str]
 
@@ -100,16 +105,31 @@ class ResourceOptions(TypedDict, total=False):
 class _AnyResourceEntry:
     """The common part of `ResourceEntry` and `TemplateEntry`."""
 
-    __slots__ = ("cache", "function", "mime_type", "number", "present_time", "read", "thread")
+    __slots__ = (
+        "cache",
+        "function",
+        "mime_type",
+        "number",
+        "present_time",
+        "read",
+        "thread",
+        "visibility",
+    )
     number: int  # the number of the declaration on its server
 
     def __init__(
-        self, function: Callable[..., Any], options: ResourceOptions, threads: bool
+        self, uri: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
     ) -> None:
         check_keywords(options, ResourceOptions, "@server.resource")
         self.function = found = inspect_function(function, returns=False)
         self.mime_type = options.get("mime_type")
         self.cache = options.get("cache")
+        self.visibility = visibility_of(options.get("visible"), f"resource {uri!r}")
+        if self.visibility is not None and self.cache is not None and self.cache.scope == "public":
+            raise DeclarationError(
+                f"{found.label}: a cache with scope 'public' would serve {uri!r} to clients from"
+                " whom visible= hides it"
+            )
         self.thread = runs_in_thread(found, options.get("thread"), threads)
         self.read = TextReader(found).read
         self.present_time: PresentTime | None = None
@@ -151,7 +171,7 @@ class ResourceEntry(_AnyResourceEntry):
     def __init__(
         self, uri: str, function: Callable[..., Any], options: ResourceOptions, threads: bool
     ) -> None:
-        super().__init__(function, options, threads)
+        super().__init__(uri, function, options, threads)
         self.uri = uri
         check_uri(uri, self.function.label)
         if options.get("unchecked"):
@@ -192,7 +212,7 @@ class TemplateEntry(_AnyResourceEntry):
         from mcp_core.urls._uri_matcher import UriMatcher
         from mcp_core.urls._uri_template import InvalidUriTemplate, UriTemplate
 
-        super().__init__(function, options, threads)
+        super().__init__(template, function, options, threads)
         self.uri = template
         unchecked = options.get("unchecked", ())
         if isinstance(unchecked, str):

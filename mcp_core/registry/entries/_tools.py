@@ -33,6 +33,7 @@ from mcp_core.registry._validation import (
     plain_name,
     warn_author,
 )
+from mcp_core.registry._visibility import Caller, visibility_of
 from mcp_core.registry.functions._function import (
     MISSING,
     Function,
@@ -86,6 +87,10 @@ class ToolOptions(TypedDict, total=False):
         output_schema: replaces the return annotation's schema, and is sent as it is.
         thread: True to run a plain `def` in a worker thread, because it blocks. By default the
             server's `threads` decides.
+        visible: called with the `Caller` of each request; only those for whom it returns True see
+            the tool. For all others it doesn't exist, and neither do the tasks of its calls. A
+            plain function that doesn't block. If it raises, the tool is hidden, and the log has the
+            exception once a minute. Not for tools with `x-mcp-header`.
         task: "optional" if a client may have the call run as a task, "required" if it has to,
             "forbidden" (the default) if it cannot; or `TaskOptions`. The function is an `async
             def`, or a plain `def` with `thread=True`.
@@ -110,6 +115,7 @@ class ToolOptions(TypedDict, total=False):
     input_schema: Mapping[str, Any] | None
     output_schema: Mapping[str, Any] | None
     thread: bool
+    visible: Callable[[Caller], bool] | None
     task: TaskSupport | TaskOptions
     timeout: float | None
     rate: Rate | None
@@ -133,6 +139,7 @@ class ToolEntry:
         "param_headers",
         "task",
         "thread",
+        "visibility",
     )
     number: int  # the number of the declaration on its server
     present_time = None
@@ -173,6 +180,12 @@ class ToolEntry:
             self.param_headers = param_headers(schema)
         except ValueError as exc:
             raise DeclarationError(f"{found.label}: {exc}") from None
+        self.visibility = visibility_of(options.get("visible"), f"tool {self.name!r}")
+        if self.visibility is not None and self.param_headers:
+            raise DeclarationError(
+                f"{found.label}: a tool with visible= has no x-mcp-header, since the errors about"
+                " missing headers would show that it exists"
+            )
         self.output = Output(found.returns, output_schema, found.label)
         if self.output.is_iterable and not found.is_async:
             # Its items are the function's work: made where it runs, perhaps in a thread.

@@ -94,10 +94,20 @@ class TaskRequestJob(RequestJob):
         return TaskKey(self._service.task_owner(self.request), self.request.params.task_id)
 
     def _existing(self, record: TaskRecord | None) -> TaskRecord:
-        if record is None or not _is_of(record, self.request.peer.dialect):
+        if (
+            record is None
+            or not _is_of(record, self.request.peer.dialect)
+            or self._hides_tasks_of(record.tool)
+        ):
             raise self._error(Fault.INVALID_PARAMS, "there is no such task")
         self._check_scopes([record.tool])
         return record
+
+    def _hides_tasks_of(self, tool: str) -> bool:
+        """Return True if the client doesn't see `tool`, and so no task of it."""
+        service = self._service
+        assert service is not None
+        return service.server.hides_task_of(tool, self.request, service)
 
     def _check_scopes(self, tools: Collection[str]) -> None:
         """Raise an error unless the token of this request covers calls of `tools`."""
@@ -119,7 +129,11 @@ class TaskRequestJob(RequestJob):
 
     async def _cancel(self) -> t.Result:
         task = self._tasks.running(self._key)
-        if task is not None and DIALECTS.get(task.revision) is self.request.peer.dialect:
+        if (
+            task is not None
+            and DIALECTS.get(task.revision) is self.request.peer.dialect
+            and not self._hides_tasks_of(task.tool)
+        ):
             self._check_scopes([task.tool])
             return await self._cancel_running(task)
         record = await self._find()
@@ -174,7 +188,11 @@ class TaskRequestJob(RequestJob):
         for task_id in dict.fromkeys(wanted.task_ids or ()):
             key = TaskKey(owner, task_id)
             record = await records.get(key)
-            if record is not None and _is_of(record, dialect):
+            if (
+                record is not None
+                and _is_of(record, dialect)
+                and not self._hides_tasks_of(record.tool)
+            ):
                 found[key] = record.tool
         self._check_scopes(list(dict.fromkeys(found.values())))
         honoured = replace(wanted, task_ids=[key.id for key in found] or None)
@@ -201,7 +219,8 @@ class TaskRequestJob(RequestJob):
             raise self._error(Fault.INVALID_PARAMS, "Unknown cursor") from None
         shown = page[:_PAGE_SIZE]
         allowed = {
-            tool: service.may_call(self.request, tool) for tool in {each.tool for each in shown}
+            tool: service.may_call(self.request, tool) and not self._hides_tasks_of(tool)
+            for tool in {each.tool for each in shown}
         }
         return t.ListTasksResult(
             tasks=[

@@ -408,13 +408,13 @@ class TaskJob(RequestJob):
         if context is not None:
             context.bind_task_job(self)
         return HandlerCall(
-            self._tasks.server,
-            self.request,
+            self.input_collector,
             context,
             self._tasks.runtime,
             invocation,
             before_handler=self._before_handler,
             count=None if again or invocation or service is None else service.count_call,
+            again=again or service is None,  # it was lost
         )
 
     @property
@@ -584,7 +584,7 @@ class TaskJob(RequestJob):
         if not isinstance(response, InputRequiredResult):
             return False
         await self.input_collector.ask_returned(response)
-        self._call = self._new_call(None)
+        self._call = self._new_call(None, again=True)
         return True
 
     def done(self, result: Any) -> None:
