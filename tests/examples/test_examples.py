@@ -188,6 +188,13 @@ Seats on flight KL 1234
 2 seats by the aisle on KL 1234; 3 left
 """
 ANSWERS = "Oolong is half oxidised.\nSencha is not oxidised: it is steamed.\n"
+ROLES = """\
+Ann: add report
+There are 2 entries.
+tea 3.50, milk 1.20
+Bob: report
+tea 3.50, milk 1.20
+"""
 MOUNTED = """\
 notes_read notes_write units_fahrenheit
 Buy oolong.
@@ -205,6 +212,7 @@ DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
         ("research.py", ANSWERS),
         ("watched.py", DEGREES),
         ("mounted.py", MOUNTED),
+        ("roles.py", ROLES),
     ],
 )
 def test_example_with_own_client_prints_output(

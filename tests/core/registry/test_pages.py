@@ -278,6 +278,7 @@ class Listed:
     """An entry of a list."""
 
     present_time = None
+    visibility = None
 
     def __init__(self, number: int) -> None:
         self.number = number
