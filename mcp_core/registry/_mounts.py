@@ -118,7 +118,7 @@ class MountedEntry:
 
     @property
     def visibility(self) -> Visibility | None:
-        """Who sees it. It may be disabled on its own server, on the outer one, or on both."""
+        """Its callers. It may be disabled on its own server, on the outer one, or on both."""
         found: Visibility | None = self._entry.visibility
         if not self._is_disabled:
             return found

@@ -69,7 +69,7 @@ class Caller:
 
 
 class Visibility:
-    """Who sees one declaration.
+    """Decides for each request whether its caller sees one declaration.
 
     Args:
         function: `visible=` of the declaration, None for everybody.

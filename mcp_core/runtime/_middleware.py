@@ -81,9 +81,9 @@ class HandlerCall:
 
     `invocation` is None until it is looked up. If it is given from the start, and the function has
     no context parameter, `context` may be None. `before_handler` is awaited inside the middleware,
-    before the function is called. `count` is called when the invocation is looked up, and
-    returns the error if there were too many.
-    With `again` the call was made before: what it names is found although it may be hidden now.
+    before the function is called. `count` is called when the invocation is looked up, and returns
+    the error if there were too many. With `again` the call was made before: what it names is found
+    although it may be hidden now.
     """
 
     __slots__ = (

@@ -84,7 +84,7 @@ def test_hidden_declaration_is_answered_like_an_unknown_one(dialect: Any) -> Non
 
 @pytest.mark.parametrize("method", LISTED)
 def test_list_has_what_the_caller_sees(method: str) -> None:
-    """Such a list isn't for shared caches, whatever the hint for the whole server."""
+    """Such a list isn't for shared caches, also if the server's hint says so."""
     door = Door(cache=CacheHint(60, "public"))
     hidden = answered(door.server, method)
     assert [entry["name"] for entry in hidden[LISTED[method]]] == ["plain"]
@@ -134,6 +134,7 @@ def test_list_that_changes_while_it_is_paged_has_each_entry_once() -> None:
 
 
 def test_lists_with_computed_times_have_them_for_what_is_seen() -> None:
+    """The functions of hidden resources aren't called."""
     door = Door()
     times: list[str] = []
 
@@ -258,7 +259,7 @@ def test_visible_that_raises_hides_and_is_logged_once_a_minute() -> None:
 
 
 def test_visible_that_returns_an_awaitable_hides() -> None:
-    """It would be true. A coroutine is closed, or Python would warn that nobody awaits it."""
+    """It would be true. A coroutine is closed, or Python would warn that it is never awaited."""
     faulty = Faulty(partial(call, waits))
     assert faulty.names() == []
     (line,) = faulty.log
