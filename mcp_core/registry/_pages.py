@@ -148,9 +148,10 @@ class ListPages:
         return pages
 
     def _encode_pages(self, method: str, dialect: Dialect) -> _EncodedPages:
+        entries = list(self._entries[method].items())
         entries = [
             (key, entry)
-            for key, entry in list(self._entries[method].items())
+            for key, entry in entries
             if entry.visibility is None or entry.visibility.is_enabled
         ]
         times = [
