@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import socket
-import subprocess
-import sys
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 import httpx2
 import pytest
 
 from tests.harness.redis_server import PROGRAMS, RedisServer
+from tests.harness.worker_programs import PROGRAMS_OF_WORKERS, worker_program
 from tests.harness.world.waiting import PATIENCE
 from tests.task_play.wires import D, E, SocketHttpClient
 
@@ -27,34 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 MODULE = "tests.task_play.workers"
 
 
-@contextmanager
-def worker(redis: RedisServer, how: str) -> Iterator[int]:
-    """Start one worker, yield its port, and end it."""
-    environment = os.environ | {"MCP_TEST_REDIS": redis.url}
-    options: dict[str, Any] = {"env": environment, "text": True, "stdout": subprocess.PIPE}
-    if how != "gunicorn":
-        command = [sys.executable, "-m", MODULE, redis.url, how]
-        with subprocess.Popen(command, **options) as process:
-            try:
-                assert process.stdout is not None
-                yield int(process.stdout.readline())
-            finally:
-                process.kill()
-        return
-    if importlib.util.find_spec("gunicorn") is None:
-        assert os.environ.get("CI") != "true", "gunicorn is missing"
-        pytest.skip("needs gunicorn")
-    listener = socket.create_server(("127.0.0.1", 0))
-    command = [sys.executable, "-W", "ignore", "-m", "gunicorn", f"{MODULE}:app", "--preload"]
-    command += ["--bind", f"fd://{listener.fileno()}", "--worker-class"]
-    command += ["uvicorn.workers.UvicornWorker", "--log-level", "error"]
-    fds = [listener.fileno()]
-    with listener, subprocess.Popen(command, pass_fds=fds, **options) as process:
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            process.terminate()  # and with it its worker
-            process.wait(PATIENCE)
+worker = partial(worker_program, MODULE)
 
 
 @asynccontextmanager
@@ -83,7 +53,7 @@ def redis(
         yield server
 
 
-@pytest.fixture(scope="module", params=["serve_http", "uvicorn", "gunicorn"])
+@pytest.fixture(scope="module", params=PROGRAMS_OF_WORKERS)
 def workers(redis: RedisServer, request: pytest.FixtureRequest) -> Iterator[list[int]]:
     """Yield the ports of two workers of one server."""
     with worker(redis, request.param) as one, worker(redis, request.param) as two:
@@ -134,7 +104,7 @@ async def test_task_is_listened_to_at_another_worker(workers: list[int]) -> None
         assert done["params"]["taskId"] == task_id
 
 
-@pytest.mark.parametrize("how", ["serve_http", "uvicorn", "gunicorn"])
+@pytest.mark.parametrize("how", PROGRAMS_OF_WORKERS)
 async def test_tasks_of_two_forms_of_servers_are_one_set(redis: RedisServer, how: str) -> None:
     """A server on trio and one on asyncio, with a client of each era."""
     with worker(redis, how) as one, worker(redis, "serve_http") as two:

@@ -22,13 +22,14 @@ from __future__ import annotations
 import argparse
 import os
 from base64 import b64decode
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta, Struct
 
 from mcp_core import ALL, McpError, ToolError
-from mcp_core.adapters import SqliteTaskStore
+from mcp_core.adapters import RedisStore, SqliteTaskStore
 from mcp_core.registry import (
     Audio,
     CacheHint,
@@ -42,6 +43,7 @@ from mcp_core.registry import (
     Tasks,
     UrlElicitationRequired,
 )
+from mcp_core.runtime.sharing import MemoryStore
 from mcp_core.types import (
     LOGGING_LEVELS,
     CreateMessageParams,
@@ -61,6 +63,8 @@ from mcp_core.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcp_core.sharing import SessionStore
+
 # The packages that serve on each runtime.
 DRIVERS = {"trio": "mcp_trio", "asyncio": "mcp_asyncio_shim"}
 # One red pixel, and one sample of silence.
@@ -78,6 +82,7 @@ def everything(
     page_size: int = 1000,
     tasks: Tasks | None = None,
     mounted: bool = False,
+    state_keys: dict[str, bytes] | None = None,
 ) -> Server:
     """Build the server. `runtime` is "trio" or "asyncio", on which its handlers will run.
 
@@ -92,6 +97,7 @@ def everything(
         page_size=page_size,
         cache=CacheHint(60, "public"),
         tasks=tasks,
+        state_keys=state_keys,
     )
     library = import_module(runtime)
     one = other = server
@@ -863,6 +869,13 @@ def add_resources(server: Server) -> None:
 # -- The command -----------------------------------------------------------------------------------
 
 
+def store_at(url: str | None) -> SessionStore | None:
+    """Return the store of `--store`."""
+    if url is None:
+        return None
+    return MemoryStore() if url == "memory" else RedisStore(url, name="everything")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Serve one of everything.")
     transports = parser.add_mutually_exclusive_group(required=True)
@@ -880,6 +893,7 @@ def main() -> None:
         "--mounted", action="store_true", help="as two servers that are mounted in a third one"
     )
     parser.add_argument("--tasks", metavar="FILE", help="keep the tasks in this SQLite file")
+    parser.add_argument("--store", metavar="URL", help="of Redis, or `memory`: join other workers")
     given = parser.parse_args()
     server = everything(
         given.runtime,
@@ -887,16 +901,21 @@ def main() -> None:
         page_size=given.page_size,
         tasks=None if given.tasks is None else Tasks(store=SqliteTaskStore(given.tasks)),
         mounted=given.mounted,
+        state_keys={"a": b"k" * 32} if given.store else None,
     )
     driver = import_module(DRIVERS[given.runtime])
     if given.stdio:
         driver.run(server)
         return
     host, _, port = given.http.rpartition(":")
-    if given.runtime == "trio":
+    if given.runtime == "trio" and given.store is None:
         driver.run_http(server, host, int(port), reply=given.reply)
+    elif given.runtime == "trio":
+        options = {"host": host, "port": int(port), "reply": given.reply}
+        serve = partial(driver.serve_http, server, store=store_at(given.store), **options)
+        import_module("trio").run(serve)
     else:
-        app = driver.asgi(server, reply=given.reply)
+        app = driver.asgi(server, reply=given.reply, store=store_at(given.store))
         import_module("uvicorn").run(app, host=host, port=int(port), log_level="warning")
 
 

@@ -9,7 +9,7 @@ Rules of this file:
    are played, with `--force`.
 3. One server process plays all scenarios, one revision after the other; a second one responds with
    streams only, which some checks are about; a third is a pair mounted in another; a fourth is
-   reached over HTTP/2, through a bridge.
+   reached over HTTP/2, through a bridge. Others share a store with workers that there could be.
 
 `tests/conformance/conftest.py` finds the suite.
 """
@@ -31,6 +31,7 @@ import pytest
 
 from tests.conformance import everything_client
 from tests.conformance.process import bridged, everything_at
+from tests.harness.redis_server import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,25 +148,41 @@ TASK_SERVERS: Final = {
     "uvicorn with SQLite": ("--runtime", "asyncio", "--tasks", "FILE"),
 }
 
+# Further options of the server that plays all scenarios, by its name in the fixture `server`.
+OPTIONS: Final = {
+    "sse": ("--reply", "sse"),
+    "mounted": ("--mounted",),
+    "memory": ("--store", "memory"),
+    "redis on uvicorn": ("--runtime", "asyncio"),
+}
+
 _RESULT: Final = re.compile(r"(.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")  # the name of a directory
 _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 
 
 @pytest.fixture(
-    scope="module", params=["auto", "sse", "mounted", pytest.param("http2", marks=pytest.mark.slow)]
+    scope="module",
+    params=[
+        *("auto", "sse", "mounted"),
+        *(
+            pytest.param(how, marks=pytest.mark.slow)
+            for how in ("http2", "memory", "redis", "redis on uvicorn")
+        ),
+    ],
 )
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """The URL of the everything server."""
     place = tmp_path_factory.mktemp("server")
-    options = {"sse": ("--reply", "sse"), "mounted": ("--mounted",)}.get(request.param, ())
-    with everything_at(place / "stderr.txt", *options) as url:
-        if request.param != "http2":
-            yield url
-            return
-        with bridged(url, place / "bridge.txt") as bridge:
-            yield bridge
+    how = request.param
+    with ExitStack() as stack:
+        options = list(OPTIONS.get(how, ()))
+        if how.startswith("redis"):
+            redis = RedisServer(place, "redis-server", "--appendonly", "yes")
+            options += ["--store", stack.enter_context(redis).url]
+        url = stack.enter_context(everything_at(place / "stderr.txt", *options))
+        yield stack.enter_context(bridged(url, place / "bridge.txt")) if how == "http2" else url
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,9 @@
 
     python -m tests.interop.redis_worker URL serve_http     on trio, or `uvicorn` on asyncio
 
+With `MCP_TEST_REDIS` set to the URL, `tests.interop.redis_worker:app` is the application for
+gunicorn.
+
 Its tool `change` declares a tool, as its program's data would have changed: the file `URL` names no
 data, so the name of the tool is in Redis too.
 """
@@ -69,9 +72,19 @@ def make_server(redis: str) -> Server:
     return server
 
 
+if "MCP_TEST_REDIS" in os.environ:
+    # Made at import: with --preload in gunicorn's own process, before its workers are forked.
+    _URL = os.environ["MCP_TEST_REDIS"]
+    app = mcp_asyncio_shim.asgi(
+        make_server(_URL), store=mcp_trio.RedisStore(_URL, name="shop"), sse_path="/sse"
+    )
+
+
 async def serve(server: Server, store: mcp_trio.RedisStore) -> None:
     async with trio.open_nursery() as nursery:
-        address = await nursery.start(partial(mcp_trio.serve_http, server, store=store))
+        address = await nursery.start(
+            partial(mcp_trio.serve_http, server, store=store, sse_path="/sse")
+        )
         print(urlsplit(address.url).port, flush=True)
 
 
@@ -84,7 +97,8 @@ def main() -> None:
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(mcp_asyncio_shim.asgi(server, store=store), log_level="critical")
+    app = mcp_asyncio_shim.asgi(server, store=store, sse_path="/sse")
+    config = uvicorn.Config(app, log_level="critical")
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(config).run(sockets=[listener])
 

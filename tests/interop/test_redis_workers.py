@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,7 @@ from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
 import mcp_trio
 from tests.harness.redis_server import PROGRAMS, RedisServer
+from tests.harness.worker_programs import PROGRAMS_OF_WORKERS, worker_program
 from tests.interop.official import MessageQueue, unfinished_streams
 from tests.interop.redis_worker import URI
 
@@ -37,13 +36,8 @@ MODULE = "tests.interop.redis_worker"
 @contextmanager
 def worker(redis: RedisServer, how: str) -> Iterator[str]:
     """Start one worker, yield its URL, and end it."""
-    command = [sys.executable, "-m", MODULE, redis.url, how]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
-        finally:
-            process.kill()
+    with worker_program(MODULE, redis, how) as port:
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)
@@ -54,7 +48,7 @@ def redis(
         yield server
 
 
-@pytest.fixture(scope="module", params=["serve_http", "uvicorn", "both"])
+@pytest.fixture(scope="module", params=[*PROGRAMS_OF_WORKERS, "both"])
 def urls(request: pytest.FixtureRequest, redis: RedisServer) -> Iterator[tuple[str, str]]:
     """Yield the URLs of two workers."""
     redis.run("FLUSHALL")
@@ -78,6 +72,28 @@ async def test_own_client_hears_of_changes_at_another_worker(urls: tuple[str, st
             assert found == {mcp_trio.Change(list="tools"), mcp_trio.Change(uri=URI)}
             assert f"own-{version}" in [tool.name for tool in await here.list_tools()]
             assert (await here.call_tool("change", {"name": "x"})).text != process.text
+
+
+@pytest.mark.parametrize(
+    ("scheme", "path", "version"),
+    [("ws", "/mcp", "2026-07-28"), ("ws", "/mcp", "2025-11-25"), ("http", "/sse", "2024-11-05")],
+)
+async def test_client_of_another_transport_hears_of_changes_at_another_worker(
+    urls: tuple[str, str], scheme: str, path: str, version: str
+) -> None:
+    """A connection that stays with its worker hears of a change by a request at the other one."""
+    url = urls[0].replace("http", scheme).replace("/mcp", path)
+    name = f"{scheme}-{version}"
+    with trio.fail_after(30):
+        async with (
+            mcp_trio.connect(url, versions=[version]) as here,
+            mcp_trio.connect(urls[1]) as there,
+            here.listen(tools=True, uris=[URI]) as changes,
+        ):
+            await there.call_tool("change", {"name": name})
+            found = {await anext(changes), await anext(changes)}
+            assert found == {mcp_trio.Change(list="tools"), mcp_trio.Change(uri=URI)}
+            assert name in [tool.name for tool in await here.list_tools()]
 
 
 @unfinished_streams
