@@ -13,6 +13,7 @@ from mcp_core.drivers import names_on_first_use
 
 if TYPE_CHECKING:
     from mcp_core.adapters import Recording, RedisStore, SqliteTaskStore
+    from mcp_core.runtime import MaskErrors, RateLimit, Timing
     from mcp_core.runtime.sharing import MemoryStore
     from mcp_core.runtime.tasks import MemoryTaskStore
     from mcp_core.sharing import read_state_keys
@@ -27,11 +28,14 @@ __all__ = [
     "AsgiApp",
     "Client",
     "Host",
+    "MaskErrors",
     "MemoryStore",
     "MemoryTaskStore",
+    "RateLimit",
     "Recording",
     "RedisStore",
     "SqliteTaskStore",
+    "Timing",
     "asgi",
     "connect",
     "read_state_keys",
@@ -43,6 +47,7 @@ __all__ = [
 # Imported on first use, so that a program loads its half only.
 _MODULES = {
     "mcp_core.adapters": ("Recording", "RedisStore", "SqliteTaskStore"),
+    "mcp_core.runtime": ("MaskErrors", "RateLimit", "Timing"),
     "mcp_core.runtime.sharing": ("MemoryStore",),
     "mcp_core.runtime.tasks": ("MemoryTaskStore",),
     "mcp_core.sharing": ("read_state_keys",),

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ._client_context import ClientContext as ClientContext
     from ._client_context import client_context as client_context
     from ._client_context import made_by_connect as made_by_connect
+    from ._common_middlewares import MaskErrors as MaskErrors
+    from ._common_middlewares import Outcome as Outcome
+    from ._common_middlewares import RateLimit as RateLimit
+    from ._common_middlewares import Timing as Timing
     from ._http_requests import AuthFlowRunner as AuthFlowRunner
     from ._http_requests import HttpClientRuntime as HttpClientRuntime
     from ._http_requests import HttpRequestJob as HttpRequestJob
@@ -74,8 +78,11 @@ __all__ = [
     "InvalidTaskReference",
     "Job",
     "LogEscaper",
+    "MaskErrors",
     "OnActions",
+    "Outcome",
     "PooledConnection",
+    "RateLimit",
     "RequestJob",
     "Reschedule",
     "Runtime",
@@ -85,6 +92,7 @@ __all__ = [
     "Subscription",
     "TaskReference",
     "TaskState",
+    "Timing",
     "TypedToolResult",
     "UnexpectedResult",
     "client_context",
@@ -103,6 +111,7 @@ _MODULES = {
     "._client": ("AbstractClient",),
     "._client_callbacks": ("CallbackJob",),
     "._client_context": ("ClientContext", "client_context", "made_by_connect"),
+    "._common_middlewares": ("MaskErrors", "Outcome", "RateLimit", "Timing"),
     "._http_requests": (
         "AuthFlowRunner",
         "HttpClientRuntime",
