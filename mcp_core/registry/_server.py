@@ -37,7 +37,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core._errors import Fault
-from mcp_core._keywords import NoOptions, refuse_keywords, shows_keywords
+from mcp_core._keywords import NoOptions, check_keywords, refuse_keywords, shows_keywords
 from mcp_core._limits import Limits
 from mcp_core._on_first_use import type_on_first_use
 from mcp_core.protocol.input_requests._request_state import KeyRing
@@ -52,7 +52,12 @@ from mcp_core.registry.entries._completion import Completer
 from mcp_core.registry.entries._custom_methods import CustomMethodEntry
 from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.registry.entries._prompts import PromptEntry, PromptOptions
-from mcp_core.registry.entries._resources import ResourceEntry, ResourceOptions, TemplateEntry
+from mcp_core.registry.entries._resources import (
+    DirectoryOptions,
+    ResourceEntry,
+    ResourceOptions,
+    TemplateEntry,
+)
 from mcp_core.registry.entries._tools import ToolEntry, ToolOptions
 from mcp_core.registry.tasks._tasks import Tasks
 from mcp_core.types import (
@@ -99,6 +104,8 @@ H = TypeVar("H", bound=RootsHook)
 # Gets an `mcp_core.runtime.sharing.RemoteChange`, which a server that shares nothing doesn't load.
 C = TypeVar("C", bound=Callable[[Any], Awaitable[object] | object])
 
+# Bytes. As base64 they are 4 MiB, the largest message of many implementations.
+_MAX_FILE_SIZE: Final = 3 * 1024 * 1024
 _TOOLS: Final = changes(tools=True)
 _PROMPTS: Final = changes(prompts=True)
 _RESOURCES: Final = changes(resources=True)
@@ -123,6 +130,12 @@ _DISABLED_KINDS: Final[Mapping[str | None, Sequence[str]]] = {
 }
 
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
+
+
+class PathLike(Protocol):
+    """An object that stands for a path, such as a `pathlib.Path`."""
+
+    def __fspath__(self) -> str: ...
 
 
 class ChangeListener(Protocol):
@@ -453,6 +466,68 @@ class Server:
             KeyError: there is no resource or template with that URI.
         """
         self._remove("resource template" if "{" in uri else "resource", uri)
+
+    @shows_keywords(DirectoryOptions)
+    def add_directory(
+        self,
+        path: str | PathLike,
+        uri: str,
+        *,
+        max_size: int = _MAX_FILE_SIZE,
+        **options: Unpack[DirectoryOptions],
+    ) -> None:
+        """Declare the files below a directory as resources::
+
+            server.add_directory("manual", "docs://manual")
+
+        A client reads `docs://manual/guide/intro.md`, by the template `docs://manual/{+path}`. The
+        resource `docs://manual`, and that of each directory below, is a list as JSON: `entries`
+        with `uri`, `name`, `mimeType` (`inode/directory` for directories) and `size`. It has at
+        most 1,000 entries, and of a directory with over 100,000 only some are looked at; then
+        `isComplete` is false. The template has completions.
+
+        A file that is UTF-8 without NUL is text, any other a blob. Its MIME type follows from its
+        name. Files are read when they are asked for, in a worker thread, and nothing is watched:
+        call `changed` if something is to be read again.
+
+        Nothing outside of the directory is read: links that lead out of it don't exist for clients,
+        nor do FIFOs, sockets, devices, names that begin with a dot, and names that aren't UTF-8 or
+        have control characters. A hard link can't be told from a file.
+
+        Args:
+            path: the directory.
+            uri: its URI.
+            max_size: the size in bytes above which a file isn't read, which is an error; 3 MiB by
+                default, so that a blob fits into a message of 4 MiB.
+            options: see `DirectoryOptions`.
+
+        To remove it, pass both URIs to `remove_resource`.
+
+        Raises:
+            DeclarationError: there is no such directory, the URI is invalid or in use, or has an
+                expression, a query or a fragment.
+            TypeError: an option is unknown.
+        """
+        from mcp_core.adapters._directory import DirectoryReader  # few servers read files
+
+        check_keywords(options, DirectoryOptions, "Server.add_directory")
+        reader = DirectoryReader(path, uri, max_size)
+        name = options.get("name") or reader.name
+        root = ResourceOptions(
+            description="The list of the files, as JSON.", mime_type="application/json"
+        )
+        files = ResourceOptions(description="A file, or the list of a directory.")
+        for each in root, files:
+            each.update(options)  # type: ignore[typeddict-item]  # a part of them
+            each["thread"] = True
+        root["name"], files["name"] = name, f"{name} files"
+        self.add_resource(reader.uri, reader.read_root, **root)
+        try:
+            self.add_resource(reader.template, reader.read, **files)
+        except DeclarationError:
+            self.remove_resource(reader.uri)
+            raise
+        self.add_completion(reader.template, "path", reader.complete, thread=True)
 
     @overload
     def prompt(self, function: F, /) -> F: ...

@@ -46,6 +46,9 @@ class Timing:
             wait. What it raises is logged, and changes nothing. A label of a metric should come
             from what the server declares, such as `context.method`: a client can invent any number
             of names in `context.params`.
+
+    Raises:
+        TypeError: `report` can't be called.
     """
 
     def __init__(self, report: Callable[[Context[Any], float, Outcome], object]) -> None:
@@ -57,7 +60,7 @@ class Timing:
         return f"Timing({self._report!r})"
 
     async def __call__(self, context: Context[Any], proceed: Proceed) -> Any:
-        """Run the request, and report it."""
+        """Run the request of `context` by `proceed`, and report it."""
         runtime = _runtime_of(context)
         began = runtime.monotonic()
         outcome: Outcome = "cancelled"
@@ -98,6 +101,9 @@ class RateLimit:
             that is the principal, or without authorization the network of the client's address;
             clients over stdio and in memory aren't told apart, and count together. The last
             10,000 names are remembered.
+
+    Raises:
+        TypeError: `rate` isn't a `Rate`.
     """
 
     def __init__(self, rate: Rate, *, key: Callable[[Context[Any]], str] | None = None) -> None:
@@ -111,7 +117,7 @@ class RateLimit:
         return f"RateLimit({self._rate!r})"
 
     async def __call__(self, context: Context[Any], proceed: Proceed) -> Any:
-        """Run the request, unless there were too many.
+        """Run the request of `context` by `proceed`, unless there were too many.
 
         Raises:
             McpError: there were too many.
@@ -168,7 +174,7 @@ class MaskErrors:
         return f"MaskErrors({', '.join(cls.__name__ for cls in self._texts)})"
 
     async def __call__(self, context: Context[Any], proceed: Proceed) -> Any:
-        """Run the request, and raise another exception in place of one with an entry.
+        """Run the request of `context` by `proceed`. Replace an exception that has an entry.
 
         Raises:
             ToolError, McpError: it has the text of an entry.

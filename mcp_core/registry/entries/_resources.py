@@ -57,7 +57,7 @@ from ._last_modified import LastModified, PresentTime, with_last_modified
 if TYPE_CHECKING:
     from mcp_core.urls._uri_matcher import UriMatcher
 
-__all__ = ["ResourceEntry", "ResourceOptions", "TemplateEntry"]
+__all__ = ["DirectoryOptions", "ResourceEntry", "ResourceOptions", "TemplateEntry"]
 
 
 class ResourceOptions(TypedDict, total=False):
@@ -100,6 +100,29 @@ class ResourceOptions(TypedDict, total=False):
     visible: Callable[[Caller], bool] | None
     thread: bool
     unchecked: Sequence[str]
+
+
+class DirectoryOptions(TypedDict, total=False):
+    """The options of a declared directory. All but the name are those of its list and its files.
+
+    Keys:
+        name: the name for programs; the directory's by default.
+        title: the name for people.
+        description: what the directory has.
+        annotations: audience and priority.
+        icons: icons with `https:` or `data:` URIs.
+        meta: the `_meta` of both entries in the lists.
+        cache: how long, and by whom, what is read may be cached (2026-07-28); not at all by
+            default.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    annotations: Annotations | None
+    icons: Sequence[Icon] | None
+    meta: Mapping[str, Any] | None
+    cache: CacheHint | None
 
 
 class _AnyResourceEntry:

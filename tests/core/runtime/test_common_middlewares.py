@@ -1,4 +1,4 @@
-"""What the middlewares of `mcp_core.runtime` refuse where they are made."""
+"""Wrong arguments of `Timing`, `RateLimit` and `MaskErrors`, refused where they are made."""
 
 from __future__ import annotations
 
