@@ -10,7 +10,7 @@ from mcp_core._errors import show_public_path
 from mcp_core.protocol.revisions._config import CacheHint
 from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.registry.entries._prompts import PromptOptions
-from mcp_core.registry.entries._resources import ResourceOptions
+from mcp_core.registry.entries._resources import DirectoryOptions, ResourceOptions
 from mcp_core.registry.entries._tools import ToolOptions
 from mcp_core.registry.functions._content import Audio, File, Image
 from mcp_core.registry.tasks._options import TaskOptions
@@ -42,6 +42,7 @@ __all__ = [
     "CurrentTask",
     "DeclarationError",
     "DeclinedElicitation",
+    "DirectoryOptions",
     "ElicitationResult",
     "File",
     "Form",
