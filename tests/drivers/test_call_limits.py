@@ -362,3 +362,25 @@ async def test_rate_counts_a_handler_that_runs_again_once() -> None:
     options: dict[str, Any] = {"on_elicit": lambda params: {"name": "Ada"}}
     async with either.connect(server, versions=[D], **options) as client:
         assert (await client.call_tool("ask")).text == "done"
+
+
+@pytest.mark.parametrize("with_middleware", [False, True])
+async def test_limits_hold_for_tools_of_a_mounted_server(with_middleware: bool) -> None:
+    """Also inside of its middleware, and they are the tool's, wherever it is mounted."""
+    inner = counted()
+    inner.add_tool(SlowTool().take, timeout=5)
+    if with_middleware:
+
+        @inner.middleware
+        async def pass_on(context: Context, proceed: Any) -> Any:
+            return await proceed()
+
+    outer = Server("outer")
+    outer.mount(inner, "in")
+    async with served(outer) as wire:
+        answers = [await wire.call(id, "in_one") for id in range(3)]
+        assert ["error" in answer for answer in answers] == [False, False, True]
+        text = text_of(await wire.call(4, "in_take", {"seconds": 9}))
+        assert text == "The tool took longer than 5 s, and was stopped."
+    async with served(inner) as wire:
+        assert "error" in await wire.call(1, "one")

@@ -892,3 +892,67 @@ async def test_servers_of_a_mapping_share_one_store(autojump_clock: MockClock) -
         await trio.sleep(1)
         assert heard == ["a", "b", "b"]
         nursery.cancel_scope.cancel()
+
+
+# -- Messages of an extension, and what handlers see -----------------------------------------------
+
+
+@ERAS
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_http_server_and_client_exchange_messages_of_an_extension(
+    scheme: str, version: str, nursery: trio.Nursery
+) -> None:
+    """On the stream of the call that they belong to; a client's own notification is a POST."""
+    extension: dict[str, Any] = {"com.example/inbox": {}}
+    server = Server("inbox", extensions=extension)
+    seen: list[Any] = []
+    statuses: list[int] = []
+
+    @server.tool
+    async def tell(context: Context) -> str:
+        """Send a notification, and until 2025-11-25 a request."""
+        await context.notify("notifications/inbox/new", {"from": "Ada"})
+        if not context.peer.dialect.stateful:
+            return "told"
+        return str((await context.request("inbox/open", {"from": "Ada"}))["text"])
+
+    serve = partial(serve_http, server, on_exchange=lambda entry: statuses.append(entry.status))
+    address = await nursery.start(serve)
+    url = address.url.replace("http", scheme, 1)
+    async with mcp_trio.connect(
+        url,
+        versions=[version],
+        extensions=extension,
+        on_notification={"notifications/inbox/new": seen.append},
+        on_request={"inbox/open": lambda params: {"text": f"opened {params['from']}"}},
+    ) as client:
+        text = (await client.call_tool("tell")).text
+        assert text == ("opened Ada" if version == D else "told")
+        assert seen == [{"from": "Ada"}]
+        await client.notify("notifications/inbox/read", {"from": "Ada"})
+        assert (await client.call_tool("tell")).text == text
+    nursery.cancel_scope.cancel()
+    assert set(statuses) <= {101, 200, 202, 204}
+
+
+async def test_http_handler_sees_headers_of_odd_bytes_up_to_the_limit() -> None:
+    """Above it a request is refused with 431, before anything is parsed."""
+    server = Server("asked")
+
+    @server.tool
+    def sizes(context: Context) -> dict[str, int]:
+        """Return the sizes of all headers, and the sum of the codes in one."""
+        found = {name: len(value) for name, value in context.headers.items()}
+        return {**found, "sum": sum(map(ord, context.headers["x-odd"]))}
+
+    odd = bytes(range(128, 256))
+    many = [b"x-long-%d: " % number + odd * 62 for number in range(3)]
+    async with served_over_http(server) as listener:
+        session = HttpSession(listener.connect(), E)
+        message = session.calling(1, "sizes")
+        answer = await session.ask(session.posting(message, b"X-Odd: " + odd, *many))
+        result = json.loads(answer.body)["result"]["structuredContent"]
+        assert result["sum"] == sum(odd)
+        assert [result[f"x-long-{number}"] for number in range(3)] == [128 * 62] * 3
+        refused = await session.ask(session.posting(message, *[b"x: " + odd * 62] * 8))
+        assert refused.status == 431
