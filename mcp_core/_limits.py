@@ -142,8 +142,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     uri: int = 8 * 1024
     # URIs that one peer subscribes to, in total. With `uri` this bounds them to 8 MiB.
     uris: int = 1024
-    # Tasks that one peer subscribes to, in total. More than a server keeps for one user; each that
-    # is named has to be looked up.
+    # Tasks that one peer subscribes to, in total, and tasks whose states wait in a session of
+    # 2025-11-25. More than a server keeps for one user; each that is named has to be looked up.
     task_ids: int = 1024
     # Open `subscriptions/listen` requests of one connection. A client needs one, a gateway one per
     # user.

@@ -366,7 +366,7 @@ async def test_rate_counts_a_handler_that_runs_again_once() -> None:
 
 @pytest.mark.parametrize("with_middleware", [False, True])
 async def test_limits_hold_for_tools_of_a_mounted_server(with_middleware: bool) -> None:
-    """Also inside of its middleware, and they are the tool's, wherever it is mounted."""
+    """Also inside of its middleware. The counts are the tool's, in each server that has it."""
     inner = counted()
     inner.add_tool(SlowTool().take, timeout=5)
     if with_middleware:

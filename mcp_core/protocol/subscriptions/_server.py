@@ -458,7 +458,19 @@ class SubscriptionTable:
                 subscription.pending.update(dict.fromkeys(found, status))
                 self._ready[id] = None
                 covered = True
+                if id is None and len(subscription.pending) > self._limits.task_ids:
+                    self._drop_unread_task(subscription)
         return covered
+
+    def _drop_unread_task(self, session: _Subscription) -> None:
+        """Drop the oldest state of a task that waits, if there are too many.
+
+        A session's client may never open the stream for them. It can poll: these notifications are
+        optional (2025-11-25, basic/utilities/tasks).
+        """
+        tasks = [change for change in session.pending if change.task is not None]
+        if len(tasks) > self._limits.task_ids:
+            del session.pending[tasks[0]]
 
     def publish_all_resources(self) -> bool:
         """Record a change of every resource. Return True if the peer has subscribed to one."""

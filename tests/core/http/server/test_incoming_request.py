@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcp_core.auth import OAuthResourceServer
 from mcp_core.http import EndpointAuth
@@ -14,6 +16,7 @@ from mcp_core.registry import Context, Server
 from tests.harness.wire.router import D, E, RouterHarness, initialize, request
 from tests.harness.wire.websocket_router import UPGRADE, WebSocketHarness
 
+NAMES = [b"x-team", b"X-Team", b"Cookie", b"AUTHORIZATION", b"host"]
 CREDENTIALS = [
     (b"authorization", b"Bearer s3cret"),
     (b"proxy-authorization", b"Basic s3cret"),
@@ -69,6 +72,20 @@ def test_headers_of_any_bytes_are_text_without_credentials(
     assert seen(fields) == expected
     upgrade = IncomingHttpRequest.of_upgrade(fields, "", withheld_headers(None))
     assert dict(upgrade.headers) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(NAMES) | st.binary(max_size=8), st.binary(max_size=8))))
+def test_headers_of_any_fields_are_read_alike(fields: list[tuple[bytes, bytes]]) -> None:
+    """No byte is lost but white space around values, and no credential is among them."""
+    found = seen(fields)
+    upgrade = IncomingHttpRequest.of_upgrade(fields, "", withheld_headers(None))
+    assert dict(upgrade.headers) == found
+    assert not {"authorization", "cookie"} & found.keys()
+    for name, text in found.items():
+        values = [
+            value.strip(b" \t") for key, value in fields if key.lower() == name.encode("latin-1")
+        ]
+        assert text.encode("latin-1") == b", ".join(values)
 
 
 def test_headers_of_64_kb_are_read_in_one_pass() -> None:

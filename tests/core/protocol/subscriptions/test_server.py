@@ -371,6 +371,23 @@ def test_listen_task_has_its_last_state_on_each_subscription() -> None:
     ]
 
 
+def test_session_that_reads_no_states_of_tasks_keeps_the_last_ones() -> None:
+    """Its client may never open the stream for them. Changes of lists and resources stay."""
+    table = subscription_table(D, task_ids=3)
+    table.subscribe(DIALECTS[D], "x:1")
+    table.publish(TOOLS)
+    table.publish(ONE)
+    for number in range(10):
+        status = t.TaskStatusParams(
+            task_id=str(number), status="working", created_at="", last_updated_at=""
+        )
+        assert table.publish(Change(task=str(number)), status)
+    sent = []
+    while (notice := table.next_notification()) is not None:
+        sent.append(getattr(notice.params, "task_id", notice.method))
+    assert sent == [TOOLS_CHANGED, UPDATED, "7", "8", "9"]
+
+
 def test_listen_tasks_count_apart_from_uris() -> None:
     table = subscription_table(E, TASKS, uris=1, task_ids=2)
     listen(table, 1, ONE, MINE, YOURS, MINE)
