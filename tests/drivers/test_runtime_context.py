@@ -329,3 +329,16 @@ async def test_context_read_that_fails_is_an_internal_error(
     [record] = caplog.records
     assert error in caplog.text
     assert record.exc_info is not None
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_context_without_http_has_no_headers_and_no_address(version: str) -> None:
+    server = Server("pipe")
+
+    @server.tool
+    def origin(context: Context) -> str:
+        """Return who called."""
+        return f"{dict(context.headers)} {context.client_address!r}"
+
+    async with served(server, version) as wire:
+        assert text_of(await wire.call(1, "origin")) == "{} ''"

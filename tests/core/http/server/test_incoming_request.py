@@ -13,7 +13,7 @@ from mcp_core.http import EndpointAuth
 from mcp_core.http.server._incoming_request import IncomingHttpRequest, withheld_headers
 from mcp_core.http.wire._forwarded import TrustedProxies
 from mcp_core.registry import Context, Server
-from tests.harness.wire.router import D, E, RouterHarness, initialize, request
+from tests.harness.wire.router import GET, D, E, RouterHarness, initialize, request
 from tests.harness.wire.websocket_router import UPGRADE, WebSocketHarness
 
 NAMES = [b"x-team", b"X-Team", b"Cookie", b"AUTHORIZATION", b"host"]
@@ -153,6 +153,21 @@ def test_headers_of_a_stateless_request_are_its_own() -> None:
     found = harness.call(1, "headers").message["result"]["structuredContent"]
     assert found["mcp-protocol-version"] == E
     assert found["mcp-name"] == "headers"
+
+
+def test_headers_over_http_sse_are_those_of_each_post() -> None:
+    """Not those of the GET, on whose stream the response is."""
+    harness = RouterHarness(asked())
+    opened = harness.send(b"GET", [*GET, (b"x-team", b"green")])
+    [(kind, target, _, _)] = opened.events
+    assert kind == "endpoint"
+    harness.post(initialize("2024-11-05"), target=target)
+    harness.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, target=target)
+    call = request(1, "tools/call", {"name": "headers", "arguments": {}})
+    assert harness.post(call, (b"x-team", b"red"), *CREDENTIALS, target=target).status == 202
+    text = opened.messages[-1]["result"]["content"][0]["text"]
+    assert '"x-team":"red"' in text
+    assert "s3cret" not in text
 
 
 def test_headers_over_a_websocket_are_the_upgrades() -> None:
