@@ -22,7 +22,7 @@ from mcp_core import ALL, DIALECTS, Dialect, __version__
 from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcp_core.adapters import LineRecorder
     from mcp_core.trace import Finding, TraceLine
@@ -37,6 +37,7 @@ __all__ = [
     "TargetSession",
     "dialect_of",
     "early_result",
+    "find_defect",
     "new_header",
     "other_version",
     "was_served_early",
@@ -117,6 +118,8 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         link: the URL of the requirement's text, or "".
         is_certain: False if there can be a cause that a client doesn't see.
         cases_back: how many cases before the session's last case it happened.
+        sent: the request that it is about, as JSON; "" if none is known.
+        received: the server's message that shows it, as it was received; "" without a message.
     """
 
     kind: Literal["row", "crash", "hang"]
@@ -128,9 +131,11 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     link: str = ""
     is_certain: bool = True
     cases_back: int = 0
+    sent: str = ""
+    received: str = ""
 
     @classmethod
-    def from_finding(cls, finding: Finding, method: str, cases_back: int = 0) -> TargetFault:
+    def from_finding(cls, finding: Finding, method: str, **more: Any) -> TargetFault:
         """Return the fault for a judge's finding about a message of `method`."""
         return cls(
             kind="row",
@@ -139,7 +144,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
             sentence=finding.sentence,
             level=finding.level,
             link=finding.link,
-            cases_back=cases_back,
+            **more,
         )
 
     @property
@@ -171,6 +176,7 @@ class SentRequest:
         is_bounded: it doesn't run the server author's code, which could take long.
         was_open: the handshake was complete when it was sent.
         is_overdue: a step has waited for the response in vain; later steps don't wait for it.
+        is_dropped: the server is known to drop it, so no step waits for a response.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case, the response included.
         is_owed: the server must respond; False if the HTTP exchange is faulty.
@@ -185,6 +191,7 @@ class SentRequest:
         "cancelled",
         "id",
         "is_bounded",
+        "is_dropped",
         "is_overdue",
         "is_owed",
         "is_plain",
@@ -208,6 +215,7 @@ class SentRequest:
         self.answered_at = 0
         self.cancelled = False
         self.is_overdue = False
+        self.is_dropped = False
         self.is_owed = True
         self.loss: Literal["", "missing", "broken", "excused"] = ""
         self.was_open = True
@@ -219,17 +227,26 @@ class SentRequest:
     @property
     def defect(self) -> str:
         """Why strict receivers don't take it for a request, as a clause; "" if it is valid."""
-        params = self.message.get("params", {})
-        if not isinstance(params, dict):
-            return f"its params are {shown_value(params)}, not an object"
-        meta = params.get("_meta", {})
-        if not isinstance(meta, dict):
-            return f"its params have the _meta {shown_value(meta)}, not an object"
-        token = meta.get("progressToken", "")
-        if not _is_id(token):
-            return f"its progressToken is {shown_value(token)}, not a string or an integer"
-        others = sorted(self.message.keys() - _REQUEST_MEMBERS)
-        return f"it has the member {shown_value(others[0])}" if others else ""
+        return find_defect(self.message)[1]
+
+
+def find_defect(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why strict receivers don't take a message for a request: the kind, and a clause.
+
+    Kinds: params, null params, meta, member; "" if it is valid.
+    """
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        kind = "params" if params is not None else "null params"
+        return kind, f"its params are {shown_value(params)}, not an object"
+    meta = params.get("_meta", {})
+    if not isinstance(meta, dict):
+        return "meta", f"its params have the _meta {shown_value(meta)}, not an object"
+    token = meta.get("progressToken", "")
+    if not _is_id(token):
+        return "meta", f"its progressToken is {shown_value(token)}, not a string or an integer"
+    others = sorted(message.keys() - _REQUEST_MEMBERS)
+    return ("member", f"it has the member {shown_value(others[0])}") if others else ("", "")
 
 
 class TargetSession(ABC):
@@ -252,6 +269,7 @@ class TargetSession(ABC):
         notes: oddities in this conversation that aren't faults.
         spent: the session must not be used for another case.
         steps: further steps that this transport has.
+        drops: True for a request that the server is known to drop.
         ended: why the conversation is over, empty before that.
         exit_status: the process's exit status, None while it runs and for a URL.
     """
@@ -276,6 +294,7 @@ class TargetSession(ABC):
         self.has_spoken = False
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
+        self.drops: Callable[[Mapping[str, Any]], bool] = lambda message: False
         self.ended = ""
         self.exit_status: int | None = None
         self.began_at = self.opened_at = trio.current_time()
@@ -386,6 +405,10 @@ class TargetSession(ABC):
         """Return a text about an unexpected end, or ""."""
         return ""
 
+    def stderr(self) -> bytes:
+        """Return the end of the process's stderr, empty if there is none."""
+        return b""
+
     def trouble(self) -> str:
         """Return the unhandled error that stderr shows, or ""."""
         return ""
@@ -437,6 +460,7 @@ class TargetSession(ABC):
         self._faults = former._faults
         self.messages = former.messages
         self.requests = former.requests
+        self.drops = former.drops
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -475,12 +499,28 @@ class TargetSession(ABC):
             if each.is_certain and each.side == "server" and each.level in LEVELS
         ]
 
-    def add_findings(self, found: list[Finding], method: str) -> None:
-        """Add a fault for each finding about a message of `method`."""
+    def add_findings(self, found: list[Finding], method: str, received: str = "") -> None:
+        """Add a fault for each finding about a message of `method`, which was `received`."""
         for each in found:
             first = min(each.lines)
             cases_back = sum(first <= line for line in islice(self._case_lines, 1, None))
-            self.add_fault(TargetFault.from_finding(each, method, cases_back))
+            fault = TargetFault.from_finding(
+                each,
+                method,
+                cases_back=cases_back,
+                sent=self._request_of(received),
+                received=received,
+            )
+            self.add_fault(fault)
+
+    def _request_of(self, received: str) -> str:
+        """Return this case's request to which a message is the response, as JSON, or ""."""
+        try:
+            id = json.loads(received)["id"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return ""
+        found = [each.message for each in self.requests if each.id == id]
+        return json.dumps(found[0]) if found else ""
 
     def add_fault(self, fault: TargetFault) -> None:
         """Add a fault, unless this case already has one with its key."""
@@ -507,7 +547,7 @@ class TargetSession(ABC):
                     self.messages += 1
                     method = self._receive_message(each) or method
         if found:
-            self.add_findings(found, method)
+            self.add_findings(found, method, line.raw or "")
         self._changed.set()
 
     def end(self, reason: str) -> None:
@@ -530,12 +570,13 @@ class TargetSession(ABC):
         params = message.get("params", {})
         request = SentRequest(
             message,
-            is_plain=is_plain and isinstance(params, dict),
+            is_plain=is_plain and not find_defect(message)[0],
             is_bounded=method not in _USER_CODE or not isinstance(params, dict),
         )
         request.sent_at = trio.current_time()
         request.unread = self.unread_errors
         request.was_open = self.is_open or method == "initialize"
+        request.is_dropped = self.drops(message)
         self.open[request.id] = request
         self.requests.append(request)
         return request
@@ -598,7 +639,9 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
         return members
 
     try:
-        message = json.loads(line.decode(), object_pairs_hook=collect)
+        message = json.loads(
+            line.decode(), object_pairs_hook=collect, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError):
         return None
     if not isinstance(message, dict) or is_doubled or message.get("jsonrpc") != "2.0":
@@ -617,6 +660,10 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
     if not math.isfinite(_largest(message)):
         return None
     return message
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _largest(value: Any, depth: int = 0) -> float:

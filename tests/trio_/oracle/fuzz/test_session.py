@@ -29,6 +29,7 @@ from mcp_trio.oracle.fuzz._session import TargetFault, read_plain_request
             False,
         ),
         (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}', False),
         (b'{"jsonrpc":"2.0","method":"ping"}', False),
         (b"[]", False),
         (b"", False),
