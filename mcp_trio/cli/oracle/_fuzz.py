@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._findings import FuzzFinding
+    from mcp_trio.oracle.fuzz._habit_watch import ShownHabit
     from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.streams._stdio import StopSignal
 
@@ -277,7 +278,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="go on after the first finding (the default)",
     )
     add("--no-shrink", action="store_true", help="do not make cases smaller")
-    add("--strict", action="store_true", help="exit with 1 for advice and flaky findings too")
+    add(
+        "--strict",
+        action="store_true",
+        help="exit with 1 for advice, flaky findings and habits of the SDK too",
+    )
     add("--junit", metavar="REPORT", type=Path, help="write a report of JUnit to REPORT")
     add(
         "--baseline",
@@ -457,6 +462,7 @@ async def _run_campaign(
                 limits,
                 echo=echo,
                 on_finding=display.show_finding,
+                on_habit=display.show_habit,
             )
             await run_shown(campaign, display, options.output)
     if campaign is None:
@@ -683,6 +689,7 @@ def status_of(campaign: Campaign, options: FuzzOptions) -> int:
     if campaign.failure is not None:
         raise campaign.failure
     is_found = any(options.strict or each.is_failure for each in campaign.findings)
+    is_found = is_found or (options.strict and bool(campaign.habits))
     if campaign.is_lost or (campaign.is_away and not is_found):
         return LOST
     if is_found:
@@ -786,6 +793,15 @@ class Display:
         if fault.link:
             self._stdout.write_line(("    " + fault.link, "dim"))
 
+    def show_habit(self, shown: ShownHabit) -> None:
+        """Print a habit of the server's SDK."""
+        if not self._as_json:
+            self._stdout.write_line(
+                (" -  ", ""),
+                (f"habit {shown.habit.row}", "dim"),
+                f"  {escape_text(shown.sentence)}",
+            )
+
     async def run(self, campaign: Campaign) -> None:
         """Show progress until cancelled."""
         if not self._stderr.terminal:
@@ -846,6 +862,11 @@ def _show_summary(
         f" {count - advice} findings, {advice} to look at{unconfirmed}; {judged} rows judged; seed"
         f" {options.seed}"
     )
+    if campaign.habits:
+        stdout.write_line(
+            f"{len(campaign.habits)} of the SDK, {count} of yours; only --strict fails for the"
+            " SDK's"
+        )
     if count:
         stdout.write_line(f"in {options.output}: {', '.join(names)}")
     if campaign.unjudged:

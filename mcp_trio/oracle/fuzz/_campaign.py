@@ -23,6 +23,8 @@ from ._baseline import NO_BASELINE
 from ._call_guard import CallGuard
 from ._examination import MAX_HISTORY, Examiner, joined
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding
+from ._habit_watch import HabitWatch
+from ._habits import HABITS
 from ._play import CALL_TIMEOUT, Player, play_case
 from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ._baseline import Baseline, IgnoredRow
     from ._case import Case, Outcome
     from ._echo import Echo
+    from ._habit_watch import ShownHabit
     from ._play import TargetLike
     from ._session import TargetFault, TargetSession
     from ._steps import CaseChoices
@@ -86,6 +89,7 @@ class Campaign:
     Attributes:
         side: the target's side, "server" or "client".
         find_faults: the function of `mcp_trio.testing` that written tests call.
+        known_habits: the habits of SDKs that are told apart.
         unplayed: stored cases that `run` hasn't finished, and the case whose fault it was
             confirming when it was cancelled.
         unconfirmed: how often each row and method was seen that no further play has confirmed.
@@ -103,6 +107,7 @@ class Campaign:
 
     side: Literal["client", "server"] = "server"
     find_faults = "find_faults"
+    known_habits = HABITS
 
     def __init__(
         self,
@@ -113,6 +118,7 @@ class Campaign:
         *,
         echo: Echo | None = None,
         on_finding: Callable[[FuzzFinding], object] = lambda finding: None,
+        on_habit: Callable[[ShownHabit], object] = lambda shown: None,
     ) -> None:
         self.target = target
         self.unplayed: list[Case] = []
@@ -134,9 +140,17 @@ class Campaign:
         self._choices = choices
         self._options = options
         self._on_finding = on_finding
+        self._on_habit = on_habit
         self._allowed = set(choices.names)
         self._guard = CallGuard(self._allowed, self._known_tools, getattr(choices, "uris", ()))
         self._echo = echo
+        self._habits = HabitWatch(
+            target,
+            choices,
+            self._new_player,
+            response_timeout=options.response_timeout,
+            table=self.known_habits,
+        )
         self._player = self._new_player(options.response_timeout)
         self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
         self._histories: dict[int, deque[Case]] = {}
@@ -150,7 +164,14 @@ class Campaign:
         self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
     ) -> Any:
         """Return a player; see `Player`. The fuzzer of clients has another one."""
-        return Player(timeout, echo=self._echo, guard=self._guard, probes=probes, wanted=wanted)
+        return Player(
+            timeout,
+            echo=self._echo,
+            guard=self._guard,
+            probes=probes,
+            wanted=wanted,
+            drops=self._habits.drops,
+        )
 
     def _new_examiner(self) -> Examiner:
         return Examiner(
@@ -347,7 +368,7 @@ class Campaign:
 
         Its session has played `earlier` cases, of which `before` are remembered.
         """
-        if not self._found.wants(fault, case):
+        if self._habits.explains(fault, case) or not self._found.wants(fault, case):
             return
         may_be_away = self.target.kind == "http" and fault.row in _SILENT
         if may_be_away and not await self._recovers():
@@ -359,6 +380,13 @@ class Campaign:
             self._add_note("the server does not answer any more: its finding could not be repeated")
             return
         former = self._found.find_flaky(fault)
+        if former is None:
+            shown = await self._habits.examine(fault, case)
+            if shown is not None:
+                if shown.habit.is_silence:
+                    self._found.avoid([shown.case[0], shown.case[-1]])
+                self._on_habit(shown)
+                return
         finding = await self._examiner.confirm(fault, case, before)
         if finding is None:
             if former is None:
@@ -449,6 +477,11 @@ class Campaign:
     def found(self) -> Findings:
         """The findings, and how often what the user has accepted was seen."""
         return self._found
+
+    @property
+    def habits(self) -> list[ShownHabit]:
+        """The habits of its SDK that the target has shown. They aren't findings."""
+        return self._habits.shown
 
     @property
     def activity(self) -> str:

@@ -211,5 +211,9 @@ class Findings:
             self.items.append(finding)
             finding.number = len(self.items)
         if len(finding.case) <= MAX_PER_ROW:
-            self.avoided |= {name for step in finding.case[1:] if (name := avoided_name(step))}
+            self.avoid(finding.case)
         return True
+
+    def avoid(self, case: Case) -> None:
+        """Let later cases have the steps of a case less often."""
+        self.avoided |= {name for step in case[1:] if (name := avoided_name(step))}

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -22,6 +23,7 @@ from mcp_core.trace import Redactor
 from ._answers import altered_state, client_result, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
 from ._case import Outcome
+from ._habits import find_known_crash
 from ._http_steps import HTTP_STEPS
 from ._session import (
     LOST,
@@ -98,6 +100,8 @@ class Player:
         guard: says which messages may be sent; None for all.
         probes: whether each case ends with a request that every server answers.
         wanted: the cause of a fault. A play ends when it is found.
+        drops: True for a request that the server is known to drop; None if it drops none. It isn't
+            waited for: the response to the probe shows that the server has read it.
     """
 
     def __init__(
@@ -108,8 +112,10 @@ class Player:
         guard: CallGuard | None = None,
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
+        drops: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> None:
         self._timeout = response_timeout
+        self._drops = drops
         self._echo = echo
         self._guard = guard
         self._probes = probes
@@ -130,6 +136,8 @@ class Player:
         self._named: set[str] = set()
         self._tail = ""  # the last letters of the bytes that were sent
         session.begin_case()
+        if self._drops is not None:
+            session.drops = self._drops
         try:
             for place, step in enumerate(case):
                 if self._wanted is not None and session.has_fault(self._wanted):
@@ -172,8 +180,10 @@ class Player:
             # For what no request brings, such as the response to a cancelled one.
             cancelled = any(each.cancelled and each.answer is None for each in session.requests)
             await self.wait_until(lambda: False, self._timeout if cancelled else LINGER)
-        if self._probes and not self._is_over() and session.is_open:
-            await self._probe()
+        if self._probes and not self._is_over() and session.is_open and await self._probe():
+            for request in session.requests:
+                if request.is_dropped and request.answer is None and not request.cancelled:
+                    self._report_missing(request)
         if session.ended and not session.spent:
             self._report_end()
         await session.end_case()
@@ -274,7 +284,7 @@ class Player:
 
     def _report_missing(self, request: SentRequest) -> None:
         session = self.session
-        session.spent = True
+        session.spent = session.spent or not request.is_dropped
         if not request.is_plain and session.unread_errors > request.unread:
             return
         defect = request.defect
@@ -288,6 +298,7 @@ class Player:
         if defect:
             sentence += f"; the message was malformed: {defect}"
         fault = row_fault(row, request.method, sentence, session.revision)
+        fault = replace(fault, sent=json.dumps(request.message))
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
@@ -301,8 +312,8 @@ class Player:
             is_certain=False,
         )
 
-    async def _probe(self) -> None:
-        """Send a request that every server answers at once."""
+    async def _probe(self) -> bool:
+        """Send a request that every server answers at once. Return False without a response."""
         session = self.session
         method = dialect_of(session.revision).ping
         faults = session.take_faults()  # the probe isn't a part of the case
@@ -315,13 +326,15 @@ class Player:
             session.add_fault(fault)
         if request.loss == "missing":
             self._report_missing(request)
-        if session.ended or (request.answer is not None and request.loss != "broken"):
-            return
+        if session.ended:
+            return False
+        if request.answer is not None and request.loss != "broken":
+            return True
         session.spent = True
         if session.is_busy:
             self._outcome.is_blocked = True
             self._outcome.notes.append("the server answers nothing while a call runs")
-            return
+            return False
         session.take_faults()
         for fault in faults:
             if fault.row not in (
@@ -338,6 +351,7 @@ class Player:
             link=link_of(UNANSWERED, session.revision),
         )
         session.add_fault(self._excused_by_call(fault))
+        return False
 
     async def _exchange_probe(self, method: str) -> SentRequest:
         """Send the probe and wait for its response, longer if the server may be slow."""
@@ -371,7 +385,9 @@ class Player:
         told = [line.strip().removeprefix(STDERR_LINE) for line in lines[1:]]
         error = find_error_line(told) or (told[-1] if told else "")
         last = f"; {STDERR_LINE}{Redactor(b'').redact_text(error)[:200]}" if error else ""
-        unread = session.last_sent == "bytes"
+        known = find_known_crash(session.stderr())
+        last += f"; {known}" if known else ""
+        unread = session.last_sent == "bytes" and not known  # a known one has a cure
         self._add_fault(
             TargetFault(
                 kind="crash",
@@ -392,7 +408,7 @@ class Player:
         return [
             each
             for each in self.session.open.values()
-            if not each.cancelled and each.method != "subscriptions/listen"
+            if not (each.cancelled or each.is_dropped or each.method == "subscriptions/listen")
         ]
 
     def _is_waiting(self) -> bool:
@@ -400,7 +416,9 @@ class Player:
         session = self.session
         now = trio.current_time()
         for each in session.open.values():
-            if each.cancelled or each.is_overdue or each.method == "subscriptions/listen":
+            if each.cancelled or each.is_overdue or each.is_dropped:
+                continue
+            if each.method == "subscriptions/listen":
                 continue
             if not each.is_bounded:
                 if now < self._call_deadline(each):
@@ -510,7 +528,8 @@ class Player:
     async def exchange(self, method: str, params: Any) -> Mapping[str, Any] | None:
         """Send a request, wait for its response, and return its result, or None."""
         request = await self._send(method, params)
-        timeout = self._start_timeout() if method == "initialize" else self._timeout
+        is_first = method == "initialize" or self._may_be_starting()
+        timeout = self._start_timeout() if is_first else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         result = None if request.answer is None else request.answer.get("result")
         return result if isinstance(result, dict) else None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ._campaign import Campaign
     from ._findings import FuzzFinding
+    from ._habit_watch import ShownHabit
     from ._play import TargetLike
     from ._probe import Offers
 
@@ -210,6 +211,7 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "notes": campaign.notes,
         "slow": dict(campaign.slow),
         "findings": [_finding_document(each, campaign.side) for each in campaign.findings],
+        "habits": [_habit_document(each) for each in campaign.habits],
         # What the run's own baseline held, so that this report can be the next one.
         "known": [{**cause_document(cause), "seen": count} for cause, count in found.known.items()],
         "known_methods": [list(pair) for pair in found.known_methods],
@@ -261,6 +263,23 @@ def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
         "seen": finding.seen,
         "messages": finding.messages,
         "steps": encode_case(finding.case),
+    }
+
+
+def _habit_document(shown: ShownHabit) -> dict[str, Any]:
+    versions, link = shown.habit.sdks[shown.sdk]
+    return {
+        "habit": shown.habit.name,
+        "row": shown.habit.row,
+        "level": shown.level,
+        "sentence": shown.habit.sentence,
+        "sdk": shown.sdk,
+        "versions": versions,
+        "link": link,
+        "marks": shown.marks,
+        "methods": shown.methods,
+        "seen": shown.seen,
+        "steps": encode_case(shown.case),
     }
 
 
@@ -417,9 +436,10 @@ def _portable(target: Any, directory: Any) -> Any:
 def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     """Return a JUnit report with a test case for each judged row.
 
-    Advice and flaky findings are skipped tests; with `strict` they are failures. So is a row that a
-    case has shown to be broken, and no further play of it, or that the user has accepted: but never
-    a failure. If a run played nothing, or lost its target, the report has a test with an error.
+    Advice, flaky findings and habits of the SDK are skipped tests; with `strict` they are failures.
+    So is a row that a case has shown to be broken, and no further play of it, or that the user has
+    accepted: but never a failure. If a run played nothing, or lost its target, the report has a test
+    with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []
@@ -436,18 +456,26 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
     for row, why in campaign.found.left_out.items():
         if row not in found:
             seen.setdefault(row, f"<skipped message={attribute(hide(why))}/>")
-    passed = [
-        row for row in ROWS if campaign.opportunities.get(row) and row not in {**found, **seen}
-    ]
-    for row in [*found, *seen, *passed]:
+    habits: dict[str, str] = {}
+    for shown in campaign.habits:
+        verdict = "failure" if strict else "skipped"
+        text = f"{shown.sentence}: {shown_case(shown.case)}"
+        row = shown.habit.row
+        habits[row] = habits.get(row, "") + f"<{verdict} message={attribute(hide(text))}/>"
+    other = {**found, **seen, **habits}
+    passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in other]
+    for row in [*other, *passed]:
         faults = "".join(
             f"<{'failure' if strict or each.is_failure else 'skipped'} message="
             f"{attribute(hide(each.fault.sentence + ': ' + shown_case(each.case)))}/>"
             for each in found.get(row, ())
         )
-        faults += seen.get(row, "")
+        faults += seen.get(row, "") + habits.get(row, "")
         cases.append(junit_case(row_name(row), faults))
-    failed = sum(any(strict or each.is_failure for each in every) for every in found.values())
+    failed = sum(
+        (strict and row in habits) or any(strict or each.is_failure for each in found.get(row, ()))
+        for row in other
+    )
     return _junit_suite(campaign.target, cases, failed, campaign.incomplete)
 
 

@@ -164,6 +164,10 @@ class StdioSession(TargetSession):
         """Return the exit status and the last lines of stderr, or ""."""
         return self._target.without_secrets(self._child.describe())
 
+    def stderr(self) -> bytes:
+        """Return the last 64 KiB of stderr."""
+        return self._child.stderr_tail
+
     def trouble(self) -> str:
         """Return the part of stderr that shows an unhandled error, or ""."""
         found = _TROUBLE.search(self._child.stderr_tail)

@@ -51,6 +51,7 @@ class ClientCampaign(Campaign):
 
     side: Literal["client", "server"] = "client"
     find_faults = "find_client_faults"
+    known_habits = ()  # the table is of servers
 
     def __init__(
         self,

@@ -188,14 +188,21 @@ def broken_in(
 
 
 def played(
-    target: MemoryTarget, *cases: Case, tools: tuple[str, ...] = (), **options: Any
+    target: MemoryTarget,
+    *cases: Case,
+    tools: tuple[str, ...] = (),
+    capabilities: tuple[str, ...] = (),
+    **options: Any,
 ) -> Campaign:
     """Play cases against a server in a run that draws none, and return the run.
 
-    It ends when `target.scope` is cancelled. The server has `tools`, which may be called.
+    It ends when `target.scope` is cancelled. The server has `tools`, which may be called, and
+    declares `capabilities`.
     """
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
-    choices = CaseChoices(Offers(revisions=[NEW, OLD], tools=listed), tools)
+    declared = {each: {name: {} for name in capabilities} for each in (NEW, OLD)}
+    offers = Offers(revisions=[NEW, OLD], tools=listed, capabilities=declared)
+    choices = CaseChoices(offers, tools)
     campaign = Campaign(target, None, choices, CampaignOptions(**options))
 
     async def run() -> None:

@@ -103,6 +103,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "notes": ["memory grows"],
         "slow": {"tools/call nap": 3},
         "opportunities": {"RPC-1": 2, "RPC-2": 0, "RPC-7": 4},
+        "habits": [],
         "known": [],
         "known_methods": [],
         "ignored": [],

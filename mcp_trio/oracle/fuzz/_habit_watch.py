@@ -1,0 +1,212 @@
+"""Tell the habits of a server's SDK from the faults of its author.
+
+A fault is pardoned as a habit only if, on fresh processes of this run,
+
+1. the server shows two further marks of an SDK that has the habit, and no mark that it hasn't,
+2. the habit's own probe shows it,
+3. the one message of the case for which the habit's predicate holds brings exactly its reaction,
+   and the server answers the next request.
+
+Once a habit was shown, further faults by it are only counted, and the player doesn't wait for the
+responses that it takes away.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+
+from ._habits import HABITS, Exchange, read_exchange, sent_by
+from ._play import play_case
+from ._sdk_marks import find_marks, list_method, mark_steps
+from ._session import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ._case import Case, Step
+    from ._examination import PlayerFactory
+    from ._habits import Habit
+    from ._play import TargetLike
+    from ._session import TargetFault
+    from ._steps import CaseChoices
+
+__all__ = ["HabitWatch", "ShownHabit"]
+
+MARKS: Final = 2  # further marks of an SDK that has the habit
+# Seconds for a response. The marks and the next response say more than a longer wait.
+PROBE_TIMEOUT: Final = 0.5
+
+
+class ShownHabit(Struct, kw_only=True):
+    """A habit that the server has shown in this run.
+
+    Attributes:
+        habit: the row of the table.
+        sdk: the SDK whose marks the server has.
+        marks: these marks.
+        case: the case with the one message.
+        level: the level of the row that it breaks.
+        methods: the methods of the messages that have shown it.
+        seen: how many cases have.
+    """
+
+    habit: Habit
+    sdk: str
+    marks: list[str]
+    case: Case
+    level: str
+    methods: list[str] = field(default_factory=list)
+    seen: int = 0
+
+    def count(self, fault: TargetFault) -> None:
+        """Count one more fault by it."""
+        self.seen += 1
+        if fault.method not in self.methods:
+            self.methods.append(fault.method)
+
+    @property
+    def sentence(self) -> str:
+        """The habit, its SDK, and where it was seen."""
+        versions, link = self.habit.sdks[self.sdk]
+        told = f": {link}" if link else ""
+        return f"{self.habit.sentence}; a habit of {self.sdk} ({versions}){told}"
+
+
+class HabitWatch:
+    """A watch over one run: which habits its server has.
+
+    Args:
+        target: opens a fresh session for each play.
+        choices: what the cases are drawn from.
+        new_player: makes a player for each play.
+        response_timeout: seconds for a response.
+        table: the habits that are known.
+
+    Attributes:
+        shown: the habits that the server has shown.
+    """
+
+    def __init__(
+        self,
+        target: TargetLike,
+        choices: CaseChoices,
+        new_player: PlayerFactory,
+        *,
+        response_timeout: float,
+        table: Sequence[Habit] = HABITS,
+    ) -> None:
+        self.shown: list[ShownHabit] = []
+        self._target = target
+        self._choices = choices
+        self._new_player = new_player
+        self._response_timeout = response_timeout
+        self._table = list(table)  # without those that were shown, or that the server hasn't
+        self._marks: dict[str, Mapping[str, frozenset[str]]] = {}  # by revision
+
+    def drops(self, message: Mapping[str, Any]) -> bool:
+        """Return True if a habit that was shown takes away the response to a request."""
+        exchange = Exchange(message)
+        return any(each.habit.is_silence and each.habit.holds(exchange) for each in self.shown)
+
+    def explains(self, fault: TargetFault, case: Case) -> bool:
+        """Return True if a habit that was shown explains a fault of `case`. It is counted."""
+        for each in self.shown:
+            if _step_of(each.habit, fault, case) is not None:
+                each.count(fault)
+                return True
+        return False
+
+    async def examine(self, fault: TargetFault, case: Case) -> ShownHabit | None:
+        """Return the habit that a fault of `case` shows for the first time, or None.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        for habit in tuple(self._table):
+            step = _step_of(habit, fault, case)
+            if step is None:
+                continue
+            revision = str(case[0][1])
+            sdk, marks = await self._find_sdk(habit, revision)
+            if not sdk or await self._play(habit, habit.probe, revision) is None:
+                self._table.remove(habit)
+                continue
+            found = await self._play(habit, step, revision)
+            if found is not None:
+                self._table.remove(habit)
+                shown = ShownHabit(habit=habit, sdk=sdk, marks=marks, case=found, level=fault.level)
+                shown.count(fault)
+                self.shown.append(shown)
+                return shown
+        return None
+
+    async def _find_sdk(self, habit: Habit, revision: str) -> tuple[str, list[str]]:
+        """Return the SDK of the habit whose marks the server has, and the marks; "" if none."""
+        if revision not in self._marks:
+            case = [*_opening(revision), *mark_steps(self._capabilities(revision))]
+            player = self._new_player(self._response_timeout, probes=False)
+            outcome = await play_case(self._target, case, player)
+            self._marks[revision] = find_marks(outcome.lines)
+        marks = {name: sdks for name, sdks in self._marks[revision].items() if name != habit.mark}
+        for sdk in habit.sdks:
+            if len(marks) >= MARKS and all(sdk in sdks for sdks in marks.values()):
+                return sdk, list(marks)
+        return "", []
+
+    async def _play(self, habit: Habit, step: Step, revision: str) -> Case | None:
+        """Play one step on a fresh process. Return the case if it shows the habit, or None."""
+        if step[0] == "open":
+            case: Case = [(step[0], revision, *step[2:])]
+        else:
+            case = [*_opening(revision), self._offered(step, revision)]
+        timeout = min(PROBE_TIMEOUT, self._response_timeout)
+        player = self._new_player(timeout, probes=True)
+        outcome = await play_case(self._target, case, player)
+        exchange = read_exchange(outcome.lines)
+        if exchange is None or any(each.kind != "row" for each in outcome.faults):
+            return None
+        return case if habit.holds(exchange) and habit.reacts(exchange) else None
+
+    def _offered(self, step: Step, revision: str) -> Step:
+        """Return a probe for a list that the server has."""
+        method = list_method(self._capabilities(revision))
+        if step[:2] == ("request", "tools/list") and method:
+            return (step[0], method, *step[2:])
+        return step
+
+    def _capabilities(self, revision: str) -> Mapping[str, Any]:
+        return self._choices.offers.capabilities.get(revision, {})
+
+
+def _opening(revision: str) -> list[Step]:
+    """Return the steps after which the process has started, and the conversation is open."""
+    steps: list[Step] = [("open", revision, "whole", "all")]
+    if not dialect_of(revision).stateful:
+        steps.append(("page", "server/discover", "first"))
+    return steps
+
+
+def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
+    """Return the step of a case by which a habit explains its fault, or None."""
+    if fault.kind != "row" or fault.row != habit.row or fault.cases_back:
+        return None
+    request = json.loads(fault.sent) if fault.sent else None
+    received = [json.loads(fault.received)] if fault.received else None
+    for step in case:
+        exchange = sent_by(step)
+        if exchange is None or not habit.holds(exchange):
+            continue
+        if request is not None:
+            if not isinstance(exchange.sent, dict) or exchange.sent.get("method") != request.get(
+                "method"
+            ):
+                continue
+            exchange = exchange._replace(sent=request)
+        if habit.holds(exchange) and (
+            received is None or habit.reacts(exchange._replace(received=received))
+        ):
+            return step
+    return None

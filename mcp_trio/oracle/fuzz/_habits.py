@@ -1,0 +1,380 @@
+"""Known habits of SDKs: what servers do because of the SDK they were built with.
+
+1. A habit is a row of `HABITS`: data, with a predicate on the message that was sent.
+2. It pardons a fault only where the server shows it: see `_habit_watch`. Crashes, hangs, and what a
+   valid call of a tool brings are never pardoned: no predicate holds for such a call.
+3. A crash that is known of an SDK stays a failure: `find_known_crash` names the version to use.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
+from ._session import UNANSWERED_MALFORMED, find_defect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from mcp_core.trace import TraceLine
+
+    from ._case import Step
+
+__all__ = ["HABITS", "Exchange", "Habit", "find_known_crash", "read_exchange", "sent_by"]
+
+_TYPESCRIPT_SEEN: Final = "sdk 1.0.1 to 1.32.2, and server 2.3.1"
+_PYTHON_1_SEEN: Final = "mcp 1.20.0 to 1.30.0, also below FastMCP 3.4.11"
+_PYTHON_2_SEEN: Final = "mcp 2.3.0, also below FastMCP 4.1.2"
+_TYPESCRIPT_ISSUES: Final = "https://github.com/modelcontextprotocol/typescript-sdk/issues/"
+_FASTMCP_ISSUES: Final = "https://github.com/PrefectHQ/fastmcp/issues/"
+_PYTHON_LOGGER: Final = "mcp.server.exception_handler"
+
+
+class Exchange(NamedTuple):
+    """A message to the server, and what the server has sent before it answered the next request.
+
+    Attributes:
+        sent: the message as JSON; None for bytes that aren't JSON.
+        received: the server's messages as JSON, in order.
+        is_early: the message was sent before `initialize`.
+    """
+
+    sent: Any
+    received: Sequence[Any] = ()
+    is_early: bool = False
+
+
+class SeenIn(NamedTuple):
+    """Where a habit was seen.
+
+    Attributes:
+        versions: the versions of the SDK, as a text.
+        link: the issue about it at the SDK, "" if none is known.
+    """
+
+    versions: str
+    link: str = ""
+
+
+class Habit(NamedTuple):
+    """A habit of one or several SDKs.
+
+    Attributes:
+        name: names it in reports.
+        sentence: what the server does.
+        sdks: the SDKs, each with the versions in which it was seen.
+        row: the requirement that a fault by this habit breaks.
+        holds: True for an exchange whose message has the reaction; it looks at `sent` and
+            `is_early` only.
+        reacts: True for an exchange with exactly this reaction.
+        probe: the step that makes a server show it. A step `open` takes the place of the usual one.
+        is_silence: the reaction is that there is no response.
+        mark: the mark of an SDK that is the same as the habit, "" if none is.
+    """
+
+    name: str
+    sentence: str
+    sdks: Mapping[str, SeenIn]
+    row: str
+    holds: Callable[[Exchange], bool]
+    reacts: Callable[[Exchange], bool]
+    probe: Step
+    is_silence: bool = False
+    mark: str = ""
+
+
+# -- Predicates on the message ---------------------------------------------------------------------
+
+
+def _is_request(message: Any) -> bool:
+    """Return True for an object with the members of a request, whatever else it has."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return False
+    id = message.get("id")
+    is_id = isinstance(id, str | int) and not isinstance(id, bool)
+    return is_id and isinstance(message.get("method"), str)
+
+
+def _has_defect(*kinds: str) -> Callable[[Exchange], bool]:
+    """Return the predicate of requests that have one of these defects, and no other."""
+
+    def holds(exchange: Exchange) -> bool:
+        return _is_request(exchange.sent) and find_defect(exchange.sent)[0] in kinds
+
+    return holds
+
+
+def _is_unreadable(exchange: Exchange) -> bool:
+    """Return True for what the Python SDK 1.x can't assign: no JSON-RPC message, or a response."""
+    sent = exchange.sent
+    if not isinstance(sent, dict) or sent.get("jsonrpc") != "2.0":
+        return True
+    if not isinstance(sent.get("method"), str):
+        return True
+    return not isinstance(sent.get("params"), dict | None)
+
+
+def _has_object_params(exchange: Exchange) -> bool:
+    """Return True for a request with params of the right type, but no valid call of a tool."""
+    sent = exchange.sent
+    if not _is_request(sent) or find_defect(sent)[0]:
+        return False
+    params = sent.get("params", {})
+    is_call = sent["method"] == "tools/call" and isinstance(params.get("name"), str)
+    return not (is_call and isinstance(params.get("arguments", {}), dict))
+
+
+def _is_early_list(exchange: Exchange) -> bool:
+    sent = exchange.sent
+    return exchange.is_early and _is_request(sent) and sent["method"].endswith("/list")
+
+
+# -- Reactions -------------------------------------------------------------------------------------
+
+
+def _is_python_log(message: Any) -> bool:
+    """Return True for the log message by which the Python SDK 1.x reports what it can't read."""
+    if not isinstance(message, dict) or message.get("method") != "notifications/message":
+        return False
+    params = message.get("params")
+    return (
+        isinstance(params, dict)
+        and params.get("logger") == _PYTHON_LOGGER
+        and params.get("data") == "Internal Server Error"
+    )
+
+
+def _is_silent(exchange: Exchange) -> bool:
+    return all(map(_is_python_log, exchange.received))
+
+
+def _is_only_logged(exchange: Exchange) -> bool:
+    return bool(exchange.received) and _is_silent(exchange)
+
+
+def _has_zod_issues(exchange: Exchange) -> bool:
+    """Return True if the one response is an error with zod's problems of the params."""
+    if len(exchange.received) != 1 or not isinstance(exchange.received[0], dict):
+        return False
+    response = exchange.received[0]
+    error = response.get("error")
+    if response.get("id") != exchange.sent.get("id") or not isinstance(error, dict):
+        return False
+    issues = zod_issues(error.get("message"))
+    # The author's own schemas are of arguments, whose paths don't begin with the params.
+    return bool(issues) and all(each["path"][:1] == ["params"] for each in issues)
+
+
+def _has_early_result(exchange: Exchange) -> bool:
+    found = [each for each in exchange.received if isinstance(each, dict)]
+    return len(found) == 1 and found[0].get("id") == exchange.sent["id"] and "result" in found[0]
+
+
+# -- The table -------------------------------------------------------------------------------------
+
+
+_TYPESCRIPT_DROPS: Final = {TYPESCRIPT: SeenIn(_TYPESCRIPT_SEEN, _TYPESCRIPT_ISSUES + "2247")}
+_PYTHON_DROPS: Final = {
+    PYTHON_1: SeenIn(_PYTHON_1_SEEN, _FASTMCP_ISSUES + "1161"),
+    PYTHON_2: SeenIn(_PYTHON_2_SEEN, _FASTMCP_ISSUES + "1161"),
+}
+
+
+def _silence(
+    name: str, cause: str, kind: str, probe: Step, sdks: Mapping[str, SeenIn] = _TYPESCRIPT_DROPS
+) -> Habit:
+    return Habit(
+        name=name,
+        sentence=f"a request gets no response if {cause}",
+        sdks=sdks,
+        row=UNANSWERED_MALFORMED,
+        holds=_has_defect(kind),
+        reacts=_is_silent,
+        probe=probe,
+        is_silence=True,
+    )
+
+
+HABITS: Final = (
+    _silence(
+        "drops-params",
+        "its params are neither an object nor null",
+        "params",
+        ("request", "tools/list", [], "int"),
+        {**_TYPESCRIPT_DROPS, **_PYTHON_DROPS},
+    ),
+    _silence(
+        "drops-null-params",
+        "its params are null",
+        "null params",
+        ("request", "tools/list", None, "int"),
+    ),
+    _silence(
+        "drops-members",
+        "it has another member than jsonrpc, id, method and params",
+        "member",
+        ("mutate", '{"jsonrpc":"2.0","id":900001,"method":"tools/list","other":1}'),
+    ),
+    _silence(
+        "drops-meta",
+        "its _meta isn't an object, or the progress token in it isn't a string or an integer",
+        "meta",
+        ("mutate", '{"jsonrpc":"2.0","id":900001,"method":"tools/list","params":{"_meta":5}}'),
+    ),
+    Habit(
+        name="logs-undeclared",
+        sentence="what isn't a request or a notification is logged to the client, although the"
+        " server hasn't declared logging",
+        sdks={PYTHON_1: SeenIn(_PYTHON_1_SEEN)},
+        row="LOG-1",
+        holds=_is_unreadable,
+        reacts=_is_only_logged,
+        probe=("request", "tools/list", [], "int"),
+    ),
+    Habit(
+        name="long-errors",
+        sentence="the error for wrong params has all problems of zod as its message",
+        sdks={TYPESCRIPT: SeenIn(_TYPESCRIPT_SEEN, _TYPESCRIPT_ISSUES + "2284")},
+        row="RPC-12",
+        holds=_has_object_params,
+        reacts=_has_zod_issues,
+        probe=("request", "tools/list", {"cursor": 5}, "int"),
+        mark=ZOD_CURSOR,
+    ),
+    Habit(
+        name="serves-early",
+        sentence="a list is served before initialize",
+        sdks={TYPESCRIPT: SeenIn(_TYPESCRIPT_SEEN)},
+        row="LIFE-10",
+        holds=_is_early_list,
+        reacts=_has_early_result,
+        probe=("open", "", "late", "all"),
+    ),
+)
+
+
+# -- Messages of cases and traces ------------------------------------------------------------------
+
+_HANDSHAKE: Final = ("initialize", "notifications/initialized", "server/discover")
+
+
+def sent_by(step: Step) -> Exchange | None:
+    """Return the message of a step that sends one, as an exchange without a reaction."""
+    if step[0] == "open":
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        return Exchange(message, is_early=True) if step[2] == "late" else None
+    if step[0] in ("request", "notify"):
+        params = step[2] if len(step) > 2 else "absent"
+        found: dict[str, Any] = {"jsonrpc": "2.0", "method": step[1]}
+        if step[0] == "request":
+            found["id"] = 1
+        if params != "absent":
+            found["params"] = params
+        return Exchange(found)
+    if step[0] == "call":
+        params = {"name": step[1], "arguments": step[2]}
+        return Exchange({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    if step[0] in ("mutate", "damage"):
+        return Exchange(_decoded(step[1]))
+    return None
+
+
+def read_exchange(lines: Iterable[TraceLine]) -> Exchange | None:
+    """Return the one exchange of a conversation, or None if there isn't exactly one.
+
+    The messages of a handshake don't count. The last request must have a result: it shows that the
+    server has read what came before, and goes on.
+    """
+    sent: list[Any] = []
+    place = 0  # of the exchange's message, among all lines
+    received: list[tuple[int, Any]] = []
+    missing = list(_HANDSHAKE)
+    initialized_at = 0  # the place of `initialize`
+    for number, line in enumerate(lines, 1):
+        raw = line.raw if line.raw is not None else line.data
+        if line.sender is None or raw is None:
+            continue
+        message = _decoded(raw)
+        if line.sender == "server":
+            received.append((number, message))
+        elif _is_handshake(message, missing):
+            missing.remove(message["method"])
+            if message["method"] == "initialize":
+                initialized_at = number
+        else:
+            sent.append(message)
+            place = place or number
+    if len(sent) != 2 or not isinstance(sent[1], dict):
+        return None
+    last = sent[1].get("id")
+    answers = [each for _, each in received if isinstance(each, dict) and each.get("id") == last]
+    if len(answers) != 1 or "result" not in answers[0]:
+        return None
+    others = [
+        each
+        for number, each in received
+        if number > place and each is not answers[0] and not _is_initialized(each)
+    ]
+    return Exchange(sent[0], others, place < initialized_at)
+
+
+def _is_handshake(message: Any, missing: list[str]) -> bool:
+    if not isinstance(message, dict) or message.get("method") not in missing:
+        return False
+    return isinstance(message.get("params", {}), dict)
+
+
+def _is_initialized(message: Any) -> bool:
+    """Return True for the result of `initialize`."""
+    result = message.get("result") if isinstance(message, dict) else None
+    return isinstance(result, dict) and "protocolVersion" in result
+
+
+def _decoded(text: str | bytes) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+# -- Crashes ---------------------------------------------------------------------------------------
+
+
+class _KnownCrash(NamedTuple):
+    """A crash of an SDK that a later version doesn't have.
+
+    Attributes:
+        stderr: finds its traceback.
+        sdk: the SDK.
+        mended: the first version without it.
+        link: the change that mended it.
+    """
+
+    stderr: re.Pattern[bytes]
+    sdk: str
+    mended: str
+    link: str
+
+
+_KNOWN_CRASHES: Final = (
+    _KnownCrash(
+        re.compile(rb"mcp[/\\]server[/\\]stdio\.py.*\bUnicodeDecodeError: 'utf-8'", re.DOTALL),
+        PYTHON_1,
+        "mcp 1.27.0",
+        "https://github.com/modelcontextprotocol/python-sdk/pull/2302",
+    ),
+)
+
+
+def find_known_crash(stderr: bytes) -> str:
+    """Return what is known of the crash that stderr shows, as a clause, or ""."""
+    for each in _KNOWN_CRASHES:
+        if each.stderr.search(stderr):
+            return f"known of {each.sdk}, and mended in {each.mended}: {each.link}"
+    return ""

@@ -1,0 +1,129 @@
+"""Servers in memory that do what those of the official SDKs do, for tests of habits.
+
+The texts and the orders of members are as measured with the SDKs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from mcp_core.trace import TraceLine
+
+from .memory_target import INFO, OLD, MemorySession, MemoryTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    Json = dict[str, Any]
+
+TOOL = {"annotations": {}, "description": "Greet.", "inputSchema": {"type": "object"}}
+TOOLS = [{**TOOL, "name": "greet"}]
+TYPESCRIPT_TOOLS = [{"name": "greet", **TOOL}]
+ISSUES = json.dumps(
+    [{"expected": "string", "code": "invalid_type", "path": ["params", "cursor"], "message": "x"}],
+    indent=2,
+)
+LOG = {"level": "error", "logger": "mcp.server.exception_handler", "data": "Internal Server Error"}
+INVALID = {"code": -32602, "message": "Invalid request parameters", "data": ""}
+METHODS = ("ping", "initialize", "tools/list")
+
+
+def _is_request(message: Any) -> bool:
+    return (
+        isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
+        and isinstance(message.get("method"), str)
+        and isinstance(message.get("id"), int | str)
+    )
+
+
+def _result(message: Mapping[str, Any], tools: list[Json], more: Json) -> Json:
+    match message["method"]:
+        case "initialize":
+            capabilities = {"tools": {}, **more}
+            return {"protocolVersion": OLD, "capabilities": capabilities, "serverInfo": INFO}
+        case "tools/list":
+            return {"tools": tools}
+        case _:
+            return {}
+
+
+def typescript(message: Any) -> Iterator[Json]:
+    """Yield what a server of the TypeScript SDK sends."""
+    if not _is_request(message) or message.keys() - {"jsonrpc", "id", "method", "params"}:
+        return
+    id, params = message["id"], message.get("params", {})
+    if not isinstance(params, dict) or not isinstance(params.get("_meta", {}), dict):
+        return
+    error: Json = {}
+    if message["method"] not in METHODS:
+        error = {"code": -32601, "message": "Method not found"}
+    elif not isinstance(params.get("cursor", ""), str):
+        error = {"code": -32603, "message": ISSUES}
+    if error:
+        yield {"jsonrpc": "2.0", "id": id, "error": error}
+    else:
+        yield {"result": _result(message, TYPESCRIPT_TOOLS, {}), "jsonrpc": "2.0", "id": id}
+
+
+def python_1(message: Any) -> Iterator[Json]:
+    """Yield what a server of the Python SDK 1.x sends."""
+    params = message.get("params", {}) if isinstance(message, dict) else 0
+    if not _is_request(message) or not isinstance(params, dict | None):
+        if not isinstance(message, dict) or "method" not in message or "id" in message:
+            yield {"method": "notifications/message", "params": LOG, "jsonrpc": "2.0"}
+        return
+    reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] not in METHODS or not isinstance((params or {}).get("cursor", ""), str):
+        yield {**reply, "error": INVALID}
+    else:
+        yield {**reply, "result": _result(message, TYPESCRIPT_TOOLS, {"experimental": {}})}
+
+
+def python_2(message: Any) -> Iterator[Json]:
+    """Yield what a server of the Python SDK 2.x sends."""
+    params = message.get("params", {}) if isinstance(message, dict) else 0
+    if not _is_request(message) or not isinstance(params, dict | None):
+        return
+    reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] not in METHODS:
+        data = message["method"]
+        yield {**reply, "error": {"code": -32601, "message": "Method not found", "data": data}}
+    elif not isinstance((params or {}).get("cursor", ""), str):
+        yield {**reply, "error": INVALID}
+    else:
+        yield {**reply, "result": _result(message, TOOLS, {})}
+
+
+SDKS = {"typescript": typescript, "python 1": python_1, "python 2": python_2}
+
+
+class ReadingSession(MemorySession):
+    """A conversation with a server that gets all bytes, also those that aren't a request."""
+
+    async def send_data(self, data: bytes) -> None:
+        """Take a line."""
+        self.record(TraceLine(t=self.time(), sender="client", raw=data.decode()))
+        try:
+            message = json.loads(data)
+        except ValueError:
+            message = None
+        self._inbox.append(message)
+        await trio.lowlevel.checkpoint()
+        self._answer()
+
+    def _begin_first(self) -> None:
+        if isinstance(self._inbox[0], dict):
+            super()._begin_first()
+
+
+class ReadingTarget(MemoryTarget):
+    """A server in memory, of one SDK or another."""
+
+    session_class = ReadingSession
+
+    def __init__(self, answers: Callable[[Any], Iterator[Json]]) -> None:
+        super().__init__(lambda message, start: answers(message))

@@ -1,0 +1,388 @@
+"""Known habits of SDKs: what is pardoned, and above all what isn't."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import trio
+
+from mcp_core.trace import ROWS, TraceLine
+from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
+from mcp_trio.oracle.fuzz._habits import (
+    HABITS,
+    Exchange,
+    find_known_crash,
+    read_exchange,
+    sent_by,
+)
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._report import junit_report, report_document
+from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, find_marks, zod_issues
+
+from .memory_target import OLD, played
+from .sdk_servers import ISSUES, LOG, SDKS, ReadingTarget, python_1, python_2, typescript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from mcp_trio.oracle.fuzz._campaign import Campaign
+    from mcp_trio.oracle.fuzz._case import Case, Step
+
+OPEN = ("open", OLD, "whole", "all")
+REQUEST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
+CALL = {"name": "greet", "arguments": {}}
+NAMES = {"typescript": TYPESCRIPT, "python 1": PYTHON_1, "python 2": PYTHON_2}
+
+
+def request(**members: Any) -> Step:
+    return ("mutate", json.dumps({**REQUEST, "id": 5_000, **members}))
+
+
+PARAMS: Case = [OPEN, ("request", "tools/list", [1], "int", "whole")]
+NULL: Case = [OPEN, ("request", "ping", None, "int", "whole")]
+OTHER: Case = [OPEN, request(extra=True)]
+META: Case = [OPEN, request(params={"_meta": [1]})]
+CURSOR: Case = [OPEN, ("request", "tools/list", {"cursor": 8}, "int", "whole")]
+EARLY: Case = [("open", OLD, "late", "all")]
+
+
+# -- The table -------------------------------------------------------------------------------------
+
+
+def test_table_names_rows_and_probes() -> None:
+    assert len({each.name for each in HABITS}) == len(HABITS)
+    for habit in HABITS:
+        assert habit.row in ROWS
+        sent = sent_by(habit.probe)
+        assert sent is not None
+        assert habit.holds(sent), habit.name
+
+
+@pytest.mark.parametrize(
+    ("sent", "names"),
+    [
+        (REQUEST, {"long-errors"}),
+        ({**REQUEST, "params": {"cursor": 5}}, {"long-errors"}),
+        ({**REQUEST, "params": [1]}, {"drops-params", "logs-undeclared"}),
+        ({**REQUEST, "params": None}, {"drops-null-params"}),
+        ({**REQUEST, "params": {"_meta": 1}}, {"drops-meta"}),
+        ({**REQUEST, "params": {"_meta": {"progressToken": None}}}, {"drops-meta"}),
+        ({**REQUEST, "params": {"_meta": {"progressToken": "t"}}}, {"long-errors"}),
+        ({**REQUEST, "extra": 1}, {"drops-members"}),
+        ({**REQUEST, "id": None, "params": [1]}, {"logs-undeclared"}),
+        ({**REQUEST, "id": True}, set()),
+        ({"jsonrpc": "2.0", "method": "a"}, set()),
+        ({"jsonrpc": "2.0", "method": "a", "params": 1}, {"logs-undeclared"}),
+        ({"jsonrpc": "2.0", "id": 1, "result": {}}, {"logs-undeclared"}),
+        ({"jsonrpc": "1.0", "id": 1, "method": "a"}, {"logs-undeclared"}),
+        ([], {"logs-undeclared"}),
+        (None, {"logs-undeclared"}),
+        # A valid call runs the author's code. With other members it doesn't get there.
+        ({**REQUEST, "method": "tools/call", "params": CALL}, set()),
+        ({**REQUEST, "method": "tools/call", "params": {"name": "a"}}, set()),
+        ({**REQUEST, "method": "tools/call", "params": {**CALL, "task": 1}}, set()),
+        ({**REQUEST, "method": "tools/call", "params": {"name": 1}}, {"long-errors"}),
+    ],
+)
+def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
+    assert {each.name for each in HABITS if each.holds(Exchange(sent))} == names
+
+
+@pytest.mark.parametrize(
+    ("name", "received", "reacts"),
+    [
+        ("drops-params", [], True),
+        ("drops-params", [{"jsonrpc": "2.0", "method": "notifications/message"}], False),
+        ("drops-params", [{"method": "notifications/message", "params": LOG}], True),
+        ("drops-params", [{**REQUEST, "error": {}}], False),
+        ("logs-undeclared", [], False),
+        ("logs-undeclared", [{"method": "notifications/message", "params": LOG}], True),
+        (
+            "logs-undeclared",
+            [{"method": "notifications/message", "params": {**LOG, "data": "mine"}}],
+            False,
+        ),
+        ("long-errors", [{"id": 7, "error": {"message": ISSUES}}], True),
+        ("long-errors", [{"id": 7, "error": {"message": "Invalid request: " + ISSUES}}], True),
+        ("long-errors", [{"id": 8, "error": {"message": ISSUES}}], False),
+        ("long-errors", [{"id": 7, "error": {"message": "a\nb\nc"}}], False),
+        ("long-errors", [{"id": 7, "error": {"message": ISSUES.replace("params", "a")}}], False),
+        ("serves-early", [{"id": 7, "result": {}}], True),
+        ("serves-early", [{"id": 7, "error": {}}], False),
+    ],
+)
+def test_habit_has_exactly_one_reaction(name: str, received: list[Any], reacts: bool) -> None:
+    habit = next(each for each in HABITS if each.name == name)
+    assert habit.reacts(Exchange(REQUEST, received)) == reacts
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "[", "[]]", "{}", "[1]", '[{"code": "a"}]', "[" * 100_000]
+)
+def test_zod_issues_of_another_text_are_none(text: Any) -> None:
+    assert not zod_issues(text)
+
+
+def lines(*messages: Any, sides: str = "") -> list[TraceLine]:
+    """Return trace lines; `sides` has c or s for each."""
+    senders = {"c": "client", "s": "server"}
+    return [
+        TraceLine(t=0.0, sender=senders[side], raw=json.dumps(each))  # type: ignore[arg-type]
+        for each, side in zip(messages, sides, strict=True)
+    ]
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+PING, PONG = {"id": 9, "method": "ping"}, {"id": 9, "result": {}}
+INITIALIZED = {"id": 1, "result": {"protocolVersion": OLD}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "sides", "expected"),
+    [
+        ((INITIALIZE, INITIALIZED, REQUEST, PING, PONG), "cscs" + "s", None),
+        ((INITIALIZE, INITIALIZED, REQUEST, PING, PONG), "csccs", (REQUEST, [], False)),
+        ((INITIALIZE, INITIALIZED, REQUEST, 5, PING, PONG), "cscscs", (REQUEST, [5], False)),
+        ((INITIALIZE, INITIALIZED, REQUEST, 5, PING), "cscsc", None),
+        ((INITIALIZE, INITIALIZED, REQUEST, REQUEST, PING, PONG), "cscccs", None),
+        (
+            (REQUEST, 5, INITIALIZE, INITIALIZED, PING, PONG),
+            "cscscs",
+            (REQUEST, [5], True),
+        ),
+        ((), "", None),
+    ],
+)
+def test_exchange_is_the_one_of_a_conversation(
+    messages: tuple[Any, ...], sides: str, expected: Any
+) -> None:
+    """There is one message beside the handshake, and the next request has a result."""
+    found = read_exchange(lines(*messages, sides=sides))
+    assert found == (None if expected is None else Exchange(*expected))
+
+
+# -- Servers of the SDKs ---------------------------------------------------------------------------
+
+
+def habits_of(run: Campaign) -> list[str]:
+    return [each.habit.name for each in run.habits]
+
+
+@pytest.mark.parametrize(
+    ("sdk", "case", "name"),
+    [
+        ("typescript", PARAMS, "drops-params"),
+        ("python 1", PARAMS, "logs-undeclared drops-params"),
+        ("python 2", PARAMS, "drops-params"),
+        ("typescript", NULL, "drops-null-params"),
+        ("typescript", OTHER, "drops-members"),
+        ("typescript", META, "drops-meta"),
+        ("typescript", CURSOR, "long-errors"),
+        ("typescript", EARLY, "serves-early"),
+        ("python 1", [OPEN, ("mutate", "7")], "logs-undeclared"),
+        ("python 1", [OPEN, ("mutate", "{nothing")], "logs-undeclared"),
+    ],
+)
+def test_habit_of_an_sdk_is_no_finding(sdk: str, case: Case, name: str) -> None:
+    """A case between others, as they are drawn, shows what it shows alone."""
+    for drawn in (case, [*case, ("wait",), ("request", "tools/list", {}, "int"), ("wait",)]):
+        run = played(ReadingTarget(SDKS[sdk]), drawn, capabilities=("tools",))
+        assert (run.findings, habits_of(run)) == ([], name.split())
+        assert not run.unconfirmed
+        for shown in run.habits:
+            assert shown.sdk == NAMES[sdk]
+            assert len(shown.marks) >= 2
+
+
+def test_habit_is_found_once_and_then_costs_no_time() -> None:
+    """Later requests that are dropped aren't waited for, and need no further process."""
+    times: list[float] = []
+
+    def timed(message: Any) -> Iterator[dict[str, Any]]:
+        times.append(trio.current_time())
+        return typescript(message)
+
+    target = ReadingTarget(timed)
+    methods = [f"acme/{number}" for number in range(40)]
+    later: list[Case] = [[OPEN, ("request", each, 82, "int")] for each in methods]
+    run = played(target, PARAMS, *later)
+    assert run.findings == []
+    assert habits_of(run) == ["drops-params"]
+    assert run.habits[0].seen == 41
+    assert set(run.habits[0].methods) == {"tools/list", *methods}
+    assert target.starts == 5  # the case, marks, probe, its message alone, and the later cases
+    messages = 2 * len(later)  # each with the request that shows that it was read
+    assert times[-1] - times[-messages] < 0.1
+
+
+# -- What isn't pardoned ---------------------------------------------------------------------------
+
+
+def silent_author(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server without an SDK sends, whose author drops requests."""
+    if isinstance(message, dict) and isinstance(message.get("params", {}), dict):
+        for each in python_2(message):
+            error = each.get("error")
+            yield {**each, "error": {**error, "data": None}} if error else each
+
+
+def one_mark(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that imitates one mark of the TypeScript SDK, its order."""
+    for each in typescript(message):
+        yield each if "result" in each else {**each, "error": {"code": -32600, "message": "no"}}
+
+
+def two_sdks(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that imitates marks of two SDKs."""
+    for each in typescript(message):
+        result = each.get("result", {})
+        if "capabilities" in result:
+            result["capabilities"]["experimental"] = {}
+        yield each
+
+
+def mended(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server of a newer SDK sends, which answers; its author drops prompts."""
+    found = list(typescript(message))
+    if not found and _is_numbered(message) and message["method"] != "prompts/list":
+        error = {"code": -32600, "message": "Invalid Request"}
+        found = [{"jsonrpc": "2.0", "id": message["id"], "error": error}]
+    yield from found
+
+
+def _is_numbered(message: Any) -> bool:
+    return isinstance(message, dict) and "id" in message and "method" in message
+
+
+def hangs(message: Any, state: dict[str, bool]) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that stops at params that aren't an object."""
+    if isinstance(message, dict) and not isinstance(message.get("params", {}), dict):
+        state["hangs"] = True
+    if message.get("method") == "initialize":
+        state["hangs"] = False
+    if not state.get("hangs"):
+        yield from typescript(message)
+
+
+def logs_of_its_own(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server of the Python SDK 1.x sends whose author logs, undeclared."""
+    for each in python_1(message):
+        is_log = each.get("method") == "notifications/message"
+        yield {**each, "params": {**LOG, "logger": "mine"}} if is_log else each
+
+
+def drops_lists(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server of the TypeScript SDK sends whose author drops valid requests."""
+    if not (isinstance(message, dict) and message.get("method") == "tools/list"):
+        yield from typescript(message)
+
+
+def long_author(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server of the TypeScript SDK sends whose author writes long errors."""
+    for each in typescript(message):
+        error = each.get("error")
+        text = "Your cursor\nis wrong.\nSorry."
+        yield {**each, "error": {**error, "message": text}} if error else each
+
+
+@pytest.mark.parametrize(
+    ("server", "case", "row"),
+    [
+        (silent_author, PARAMS, "RPC-17"),
+        (one_mark, PARAMS, "RPC-17"),
+        (one_mark, OTHER, "RPC-17"),
+        (one_mark, EARLY, "LIFE-10"),
+        (two_sdks, PARAMS, "RPC-17"),
+        (mended, [OPEN, ("request", "prompts/list", 82, "int")], "RPC-17"),
+        (logs_of_its_own, PARAMS, "LOG-1"),
+        (drops_lists, [OPEN, ("request", "tools/list", {}, "int")], "RPC-35"),
+        (long_author, CURSOR, "RPC-12"),
+    ],
+)
+def test_same_fault_of_the_author_is_a_finding(
+    server: Callable[[Any], Iterator[dict[str, Any]]], case: Case, row: str
+) -> None:
+    """So is one by a server that imitates an SDK, or has an SDK that has mended its habit."""
+    run = played(ReadingTarget(server), case, shrinks=False)
+    assert row in [each.fault.row for each in run.findings]
+    assert row not in [each.habit.row for each in run.habits]
+
+
+def test_hang_is_a_finding_whatever_the_marks() -> None:
+    """The message is dropped, as by the SDK, but the next request isn't answered."""
+    state: dict[str, bool] = {}
+    run = played(ReadingTarget(lambda message: hangs(message, state)), PARAMS, shrinks=False)
+    assert [each.fault.kind for each in run.findings] == ["hang"]
+    assert run.habits == []
+
+
+def test_author_fault_beside_a_habit_is_a_finding() -> None:
+    """A habit that was shown pardons no valid request."""
+    case = [OPEN, ("request", "prompts/list", {}, "int"), ("request", "ping", 82, "int")]
+
+    def server(message: Any) -> Iterator[dict[str, Any]]:
+        if not (isinstance(message, dict) and message.get("method") == "prompts/list"):
+            yield from typescript(message)
+
+    run = played(ReadingTarget(server), PARAMS, case, shrinks=False)
+    assert habits_of(run) == ["drops-params"]
+    assert [each.fault.row for each in run.findings] == ["RPC-35"]
+
+
+# -- Reports ---------------------------------------------------------------------------------------
+
+
+def options_of(folder: Path, **more: Any) -> FuzzOptions:
+    return FuzzOptions(output=folder, seconds=None, cases=None, seed=7, era="both", **more)
+
+
+def test_reports_have_habits_apart(tmp_path: Path) -> None:
+    """They are skipped tests, and no failures without `--strict`."""
+    run = played(ReadingTarget(typescript), PARAMS, CURSOR)
+    document = report_document(run, Offers(name="n", revisions=[OLD]), 7)
+    assert document["findings"] == []
+    first = document["habits"][0]
+    assert (first["habit"], first["row"], first["sdk"]) == ("drops-params", "RPC-17", TYPESCRIPT)
+    assert first["link"].startswith("https://github.com/modelcontextprotocol/")
+    assert first["steps"][-1] == ["request", "tools/list", [1], "int", "whole"]
+    for strict in (False, True):
+        suite = ET.fromstring(junit_report(run, strict=strict))
+        found = {name: len(suite.findall(f".//{name}")) for name in ("skipped", "failure")}
+        assert found == ({"skipped": 0, "failure": 2} if strict else {"skipped": 2, "failure": 0})
+        assert status_of(run, options_of(tmp_path, strict=strict)) == int(strict)
+
+
+# -- Marks -----------------------------------------------------------------------------------------
+
+
+def test_marks_of_a_server_without_an_sdk_are_none() -> None:
+    assert find_marks([]) == {}
+    assert find_marks(lines(5, None, {"id": []}, {"id": 1, "result": {}}, sides="scss")) == {}
+
+
+# -- Crashes ---------------------------------------------------------------------------------------
+
+DIED = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 61, in stdin_reader
+  |     async for line in stdin:
+  |   File "<frozen codecs>", line 322, in decode
+  | UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 61: invalid start byte
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "shown"),
+    [
+        (DIED, "mended in mcp 1.27.0"),
+        (DIED.replace(b"mcp/server/stdio.py", b"mine/server.py"), ""),
+        (DIED.replace(b"UnicodeDecodeError", b"KeyError"), ""),
+        (b"", ""),
+    ],
+)
+def test_known_crash_names_the_version_that_mends_it(stderr: bytes, shown: str) -> None:
+    found = find_known_crash(stderr)
+    assert shown in found
+    assert bool(shown) == bool(found)
