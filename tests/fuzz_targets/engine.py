@@ -239,6 +239,7 @@ class Call:
         self.id = message["id"]
         self.method: str = message["method"]
         self.params: Any = message.get("params", {})
+        self.others = message.keys() - {"jsonrpc", "id", "method", "params"}
         self.revision = revision
         self.sink = sink
         self.after: list[Json] = []
@@ -439,7 +440,11 @@ class Conversation:
         try:
             result = self._result(call)
         except RpcError as exc:
-            return error_response(call.revision, call.id, exc.code, str(exc), exc.data)
+            text = str(exc)
+            if self.server.fault == "long-error-messages":
+                problem = {"code": "invalid_type", "path": ["params"], "message": text}
+                text = json.dumps([problem], indent=2)
+            return error_response(call.revision, call.id, exc.code, text, exc.data)
         if result is None:
             return None
         if call.revision == "2026-07-28":
@@ -452,11 +457,20 @@ class Conversation:
         return {"jsonrpc": "2.0", "id": call.id, "result": result}
 
     def _result(self, call: Call) -> Json | None:
+        fault = self.server.fault
+        if call.others and fault == "silent-on-other-members":
+            return None
         if not isinstance(call.params, dict):
-            if self.server.fault == "silent-on-array-params":
+            if fault == "silent-on-array-params":
                 return None
+            if call.params is None and fault == "silent-on-null-params":
+                return None
+            if fault == "logs-undeclared" and call.revision != "2026-07-28":
+                call.notify("notifications/message", {"level": "error", "data": "wrong params"})
             raise RpcError(-32602, "The params are not an object")
         if "_meta" in call.params and not isinstance(call.params["_meta"], dict):
+            if fault == "silent-on-wrong-meta":
+                return None
             raise RpcError(-32602, "`_meta` is not an object")
         if call.revision == "2026-07-28":
             self._check_meta(call)
@@ -530,6 +544,8 @@ class Conversation:
             "prompts": {"listChanged": True},
             "logging": {},
         }
+        if self.server.fault == "logs-undeclared":
+            del found["logging"]
         if revision != "2024-11-05":
             found["completions"] = {}
         if revision == "2025-11-25":

@@ -46,6 +46,35 @@ FAULTS: Final[dict[str, Fault]] = {
         sight="probe",
         within=100,
     ),
+    "silent-on-null-params": Fault(
+        "A request whose params are null has no response.",
+        ("RPC-17",),
+        transports=("stdio",),
+        sight="probe",
+    ),
+    "silent-on-other-members": Fault(
+        "A request with a member that requests don't have has no response.",
+        ("RPC-17",),
+        transports=("stdio",),
+        sight="probe",
+        within=1_000,
+    ),
+    "silent-on-wrong-meta": Fault(
+        "A request whose `_meta` isn't an object has no response.",
+        ("RPC-17",),
+        transports=("stdio",),
+        sight="probe",
+        within=1_000,
+    ),
+    "logs-undeclared": Fault(
+        "Requests whose params are not an object are logged to the client, undeclared.",
+        ("LOG-1",),
+        revisions=span("2024-11-05", "2026-07-28"),
+        transports=("stdio",),
+    ),
+    "long-error-messages": Fault(
+        "The message of each error is JSON in several lines.", ("RPC-12",), within=100
+    ),
     "answers-notifications": Fault(
         "A notification has an error response without an id; over HTTP it has the status 200.",
         ("RPC-14", "HTTP-9"),

@@ -169,6 +169,17 @@ def send_notification(wire: Any) -> None:
         wire.receive(0.5)
 
 
+def send_array_params(wire: Any) -> None:
+    wire.call("tools/list")
+    wire.send(wire.message("tools/list") | {"params": [1]})
+    for _ in range(2):
+        wire.receive(0.5)
+
+
+def read_unknown(wire: ProcessConversation) -> None:
+    wire.call("resources/read", {"uri": "note:///unknown"})
+
+
 def open_twice(wire: ProcessConversation) -> None:
     """Ask for the revision that the server has named before."""
     wire.open_another("2025-11-25" if wire.revision == "2025-03-26" else "2025-03-26")
@@ -258,6 +269,8 @@ SCRIPTS: Final[dict[str, Callable[[Any], None]]] = {
     "double-response": list_tools,
     "id-as-number": use_string_id,
     "answers-notifications": send_notification,
+    "logs-undeclared": send_array_params,
+    "long-error-messages": read_unknown,
     "picks-other-version": open_twice,
     "progress-goes-back": count,
     "cancel-mixes-ids": cancel_one_of_two,

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -187,7 +188,7 @@ async def test_server_with_our_client_is_clean(
 
 
 def test_faults_name_rows_of_their_revisions() -> None:
-    assert len(FAULTS) == 29
+    assert len(FAULTS) == 34
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
         assert set(fault.revisions) <= set(REVISIONS), name
@@ -253,10 +254,11 @@ def test_fault_is_not_found_without_it(name: str) -> None:
 # -- What a probe sees -----------------------------------------------------------------------------
 
 
-def is_silent_on_array_params(fault: str) -> bool:
+def is_silent_on(fault: str, **members: Any) -> bool:
+    """Return True if a request with these members has no response, and the next one has."""
     with StdioConversation(fault) as server:
         server.call("tools/list")  # it is running
-        message = server.message("tools/list") | {"params": [1]}
+        message = server.message("tools/list") | members
         server.send(message)
         is_silent = server.receive(1.0) is None
         server.call("tools/list")
@@ -333,7 +335,10 @@ def serves_other_owner(fault: str) -> bool:
 
 
 PROBES: Final[dict[str, Callable[[str], bool]]] = {
-    "silent-on-array-params": is_silent_on_array_params,
+    "silent-on-array-params": partial(is_silent_on, params=[1]),
+    "silent-on-null-params": partial(is_silent_on, params=None),
+    "silent-on-other-members": partial(is_silent_on, other=1),
+    "silent-on-wrong-meta": partial(is_silent_on, params={"_meta": 5}),
     "dies-on-bad-utf8": is_dead_after_bad_utf8,
     "serves-before-initialize": serves_before_initialize,
     "accepts-altered-state": accepts_altered_state,
