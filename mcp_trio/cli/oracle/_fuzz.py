@@ -94,7 +94,7 @@ example:
   mcp-trio fuzz --seconds 30 server.py
 
 exit status:
-  0    nothing was found, or advice only
+  0    nothing was found, or only advice and habits of the server's SDK
   1    the server breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the server did not start or answer, or does not any more

@@ -12,6 +12,8 @@ How the parts join, from the bottom up:
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
 - `_campaign`: draws cases in a worker thread, and plays them in the event loop.
 - `_examination`: confirms a fault of a case on a fresh target, and shrinks the case (`_shrink`).
+- `_habits`: the table of what servers do because of their SDK, which `_sdk_marks` recognizes.
+  `_habit_watch` tells these habits from the faults of the author.
 - `_findings`: what was found, and whether a fault is worth an examination.
 - `_report`: writes traces, a pytest file and the reports.
 

@@ -29,12 +29,13 @@ from ._play import CALL_TIMEOUT, Player, play_case
 from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ._baseline import Baseline, IgnoredRow
     from ._case import Case, Outcome
     from ._echo import Echo
     from ._habit_watch import ShownHabit
+    from ._habits import Habit
     from ._play import TargetLike
     from ._session import TargetFault, TargetSession
     from ._steps import CaseChoices
@@ -107,7 +108,7 @@ class Campaign:
 
     side: Literal["client", "server"] = "server"
     find_faults = "find_faults"
-    known_habits = HABITS
+    known_habits: Sequence[Habit] = HABITS
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from ._habits import HABITS, Exchange, read_exchange, sent_by
+from ._habits import HABITS, MessageExchange, read_exchange, sent_by
 from ._play import play_case
 from ._sdk_marks import find_marks, list_method, mark_steps
 from ._session import dialect_of
@@ -108,7 +108,7 @@ class HabitWatch:
 
     def drops(self, message: Mapping[str, Any]) -> bool:
         """Return True if a habit that was shown takes away the response to a request."""
-        exchange = Exchange(message)
+        exchange = MessageExchange(message)
         return any(each.habit.is_silence and each.habit.holds(exchange) for each in self.shown)
 
     def explains(self, fault: TargetFault, case: Case) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ._case import Step
 
-__all__ = ["HABITS", "Exchange", "Habit", "find_known_crash", "read_exchange", "sent_by"]
+__all__ = ["HABITS", "Habit", "MessageExchange", "find_known_crash", "read_exchange", "sent_by"]
 
 _TYPESCRIPT_SEEN: Final = "sdk 1.0.1 to 1.32.2, and server 2.3.1"
 _PYTHON_1_SEEN: Final = "mcp 1.20.0 to 1.30.0, also below FastMCP 3.4.11"
@@ -32,7 +32,7 @@ _FASTMCP_ISSUES: Final = "https://github.com/PrefectHQ/fastmcp/issues/"
 _PYTHON_LOGGER: Final = "mcp.server.exception_handler"
 
 
-class Exchange(NamedTuple):
+class MessageExchange(NamedTuple):
     """A message to the server, and what the server has sent before it answered the next request.
 
     Attributes:
@@ -78,8 +78,8 @@ class Habit(NamedTuple):
     sentence: str
     sdks: Mapping[str, SeenIn]
     row: str
-    holds: Callable[[Exchange], bool]
-    reacts: Callable[[Exchange], bool]
+    holds: Callable[[MessageExchange], bool]
+    reacts: Callable[[MessageExchange], bool]
     probe: Step
     is_silence: bool = False
     mark: str = ""
@@ -89,7 +89,7 @@ class Habit(NamedTuple):
 
 
 def _is_request(message: Any) -> bool:
-    """Return True for an object with the members of a request, whatever else it has."""
+    """Return True for an object with the members of a request, also if it has others."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return False
     id = message.get("id")
@@ -97,16 +97,16 @@ def _is_request(message: Any) -> bool:
     return is_id and isinstance(message.get("method"), str)
 
 
-def _has_defect(*kinds: str) -> Callable[[Exchange], bool]:
+def _has_defect(*kinds: str) -> Callable[[MessageExchange], bool]:
     """Return the predicate of requests that have one of these defects, and no other."""
 
-    def holds(exchange: Exchange) -> bool:
+    def holds(exchange: MessageExchange) -> bool:
         return _is_request(exchange.sent) and find_defect(exchange.sent)[0] in kinds
 
     return holds
 
 
-def _is_unreadable(exchange: Exchange) -> bool:
+def _is_unreadable(exchange: MessageExchange) -> bool:
     """Return True for what the Python SDK 1.x can't assign: no JSON-RPC message, or a response."""
     sent = exchange.sent
     if not isinstance(sent, dict) or sent.get("jsonrpc") != "2.0":
@@ -116,7 +116,7 @@ def _is_unreadable(exchange: Exchange) -> bool:
     return not isinstance(sent.get("params"), dict | None)
 
 
-def _has_object_params(exchange: Exchange) -> bool:
+def _has_object_params(exchange: MessageExchange) -> bool:
     """Return True for a request with params of the right type, but no valid call of a tool."""
     sent = exchange.sent
     if not _is_request(sent) or find_defect(sent)[0]:
@@ -126,7 +126,7 @@ def _has_object_params(exchange: Exchange) -> bool:
     return not (is_call and isinstance(params.get("arguments", {}), dict))
 
 
-def _is_early_list(exchange: Exchange) -> bool:
+def _is_early_list(exchange: MessageExchange) -> bool:
     sent = exchange.sent
     return exchange.is_early and _is_request(sent) and sent["method"].endswith("/list")
 
@@ -146,15 +146,15 @@ def _is_python_log(message: Any) -> bool:
     )
 
 
-def _is_silent(exchange: Exchange) -> bool:
+def _is_silent(exchange: MessageExchange) -> bool:
     return all(map(_is_python_log, exchange.received))
 
 
-def _is_only_logged(exchange: Exchange) -> bool:
+def _is_only_logged(exchange: MessageExchange) -> bool:
     return bool(exchange.received) and _is_silent(exchange)
 
 
-def _has_zod_issues(exchange: Exchange) -> bool:
+def _has_zod_issues(exchange: MessageExchange) -> bool:
     """Return True if the one response is an error with zod's problems of the params."""
     if len(exchange.received) != 1 or not isinstance(exchange.received[0], dict):
         return False
@@ -167,7 +167,7 @@ def _has_zod_issues(exchange: Exchange) -> bool:
     return bool(issues) and all(each["path"][:1] == ["params"] for each in issues)
 
 
-def _has_early_result(exchange: Exchange) -> bool:
+def _has_early_result(exchange: MessageExchange) -> bool:
     found = [each for each in exchange.received if isinstance(each, dict)]
     return len(found) == 1 and found[0].get("id") == exchange.sent["id"] and "result" in found[0]
 
@@ -260,11 +260,11 @@ HABITS: Final = (
 _HANDSHAKE: Final = ("initialize", "notifications/initialized", "server/discover")
 
 
-def sent_by(step: Step) -> Exchange | None:
+def sent_by(step: Step) -> MessageExchange | None:
     """Return the message of a step that sends one, as an exchange without a reaction."""
     if step[0] == "open":
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        return Exchange(message, is_early=True) if step[2] == "late" else None
+        return MessageExchange(message, is_early=True) if step[2] == "late" else None
     if step[0] in ("request", "notify"):
         params = step[2] if len(step) > 2 else "absent"
         found: dict[str, Any] = {"jsonrpc": "2.0", "method": step[1]}
@@ -272,16 +272,18 @@ def sent_by(step: Step) -> Exchange | None:
             found["id"] = 1
         if params != "absent":
             found["params"] = params
-        return Exchange(found)
+        return MessageExchange(found)
     if step[0] == "call":
         params = {"name": step[1], "arguments": step[2]}
-        return Exchange({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        return MessageExchange(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        )
     if step[0] in ("mutate", "damage"):
-        return Exchange(_decoded(step[1]))
+        return MessageExchange(_decoded(step[1]))
     return None
 
 
-def read_exchange(lines: Iterable[TraceLine]) -> Exchange | None:
+def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
     """Return the one exchange of a conversation, or None if there isn't exactly one.
 
     The messages of a handshake don't count. The last request must have a result: it shows that the
@@ -317,7 +319,7 @@ def read_exchange(lines: Iterable[TraceLine]) -> Exchange | None:
         for number, each in received
         if number > place and each is not answers[0] and not _is_initialized(each)
     ]
-    return Exchange(sent[0], others, place < initialized_at)
+    return MessageExchange(sent[0], others, place < initialized_at)
 
 
 def _is_handshake(message: Any, missing: list[str]) -> bool:
@@ -353,13 +355,15 @@ class _KnownCrash(NamedTuple):
         stderr: finds its traceback.
         sdk: the SDK.
         mended: the first version without it.
-        link: the change that mended it.
+        link: where it is explained.
+        needs_cancellation: a request was cancelled before.
     """
 
     stderr: re.Pattern[bytes]
     sdk: str
     mended: str
     link: str
+    needs_cancellation: bool = False
 
 
 _KNOWN_CRASHES: Final = (
@@ -369,12 +373,25 @@ _KNOWN_CRASHES: Final = (
         "mcp 1.27.0",
         "https://github.com/modelcontextprotocol/python-sdk/pull/2302",
     ),
+    _KnownCrash(
+        re.compile(
+            rb"mcp[/\\]server[/\\]stdio\.py.* in stdin_reader\b.*\bBrokenResource", re.DOTALL
+        ),
+        PYTHON_1,
+        "mcp 2.0.0",
+        "https://github.com/modelcontextprotocol/python-sdk/pull/2149",
+        needs_cancellation=True,
+    ),
 )
 
 
-def find_known_crash(stderr: bytes) -> str:
-    """Return what is known of the crash that stderr shows, as a clause, or ""."""
+def find_known_crash(stderr: bytes, *, has_cancelled: bool) -> str:
+    """Return what is known of the crash that stderr shows, as a clause, or "".
+
+    `has_cancelled` is True if the conversation has cancelled a request.
+    """
     for each in _KNOWN_CRASHES:
-        if each.stderr.search(stderr):
+        is_possible = has_cancelled or not each.needs_cancellation
+        if is_possible and each.stderr.search(stderr):
             return f"known of {each.sdk}, and mended in {each.mended}: {each.link}"
     return ""

@@ -385,7 +385,9 @@ class Player:
         told = [line.strip().removeprefix(STDERR_LINE) for line in lines[1:]]
         error = find_error_line(told) or (told[-1] if told else "")
         last = f"; {STDERR_LINE}{Redactor(b'').redact_text(error)[:200]}" if error else ""
-        known = find_known_crash(session.stderr())
+        known = find_known_crash(
+            session.stderr(), has_cancelled=any(each.cancelled for each in session.requests)
+        )
         last += f"; {known}" if known else ""
         unread = session.last_sent == "bytes" and not known  # a known one has a cure
         self._add_fault(

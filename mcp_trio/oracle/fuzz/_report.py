@@ -438,8 +438,8 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
 
     Advice, flaky findings and habits of the SDK are skipped tests; with `strict` they are failures.
     So is a row that a case has shown to be broken, and no further play of it, or that the user has
-    accepted: but never a failure. If a run played nothing, or lost its target, the report has a test
-    with an error.
+    accepted: but never a failure. If a run played nothing, or lost its target, the report has a
+    test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []

@@ -42,7 +42,7 @@ _MEMBERS: Final = 3  # a shorter list of members is sorted by chance
 
 
 class _Evidence(NamedTuple):
-    """What a server has sent for the steps of `mark_steps`.
+    """A server's messages for the steps of `mark_steps`.
 
     Attributes:
         results: its responses with results, their members in order.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -11,25 +12,29 @@ import trio
 
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz._habits import (
     HABITS,
-    Exchange,
+    MessageExchange,
     find_known_crash,
     read_exchange,
     sent_by,
 )
-from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._play import play_case
+from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
 from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, find_marks, zod_issues
+from mcp_trio.oracle.fuzz._stdio import CommandTarget
+from mcp_trio.oracle.fuzz._steps import CaseChoices
 
 from .memory_target import OLD, played
 from .sdk_servers import ISSUES, LOG, SDKS, ReadingTarget, python_1, python_2, typescript
+from .targets import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from mcp_trio.oracle.fuzz._campaign import Campaign
     from mcp_trio.oracle.fuzz._case import Case, Step
 
 OPEN = ("open", OLD, "whole", "all")
@@ -89,7 +94,7 @@ def test_table_names_rows_and_probes() -> None:
     ],
 )
 def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
-    assert {each.name for each in HABITS if each.holds(Exchange(sent))} == names
+    assert {each.name for each in HABITS if each.holds(MessageExchange(sent))} == names
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
 )
 def test_habit_has_exactly_one_reaction(name: str, received: list[Any], reacts: bool) -> None:
     habit = next(each for each in HABITS if each.name == name)
-    assert habit.reacts(Exchange(REQUEST, received)) == reacts
+    assert habit.reacts(MessageExchange(REQUEST, received)) == reacts
 
 
 @pytest.mark.parametrize(
@@ -162,7 +167,7 @@ def test_exchange_is_the_one_of_a_conversation(
 ) -> None:
     """There is one message beside the handshake, and the next request has a result."""
     found = read_exchange(lines(*messages, sides=sides))
-    assert found == (None if expected is None else Exchange(*expected))
+    assert found == (None if expected is None else MessageExchange(*expected))
 
 
 # -- Servers of the SDKs ---------------------------------------------------------------------------
@@ -312,7 +317,7 @@ def test_same_fault_of_the_author_is_a_finding(
     assert row not in [each.habit.row for each in run.habits]
 
 
-def test_hang_is_a_finding_whatever_the_marks() -> None:
+def test_hang_is_a_finding_despite_the_marks() -> None:
     """The message is dropped, as by the SDK, but the next request isn't answered."""
     state: dict[str, bool] = {}
     run = played(ReadingTarget(lambda message: hangs(message, state)), PARAMS, shrinks=False)
@@ -366,23 +371,97 @@ def test_marks_of_a_server_without_an_sdk_are_none() -> None:
 
 # -- Crashes ---------------------------------------------------------------------------------------
 
-DIED = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 61, in stdin_reader
+BYTES = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 61, in stdin_reader
   |     async for line in stdin:
   |   File "<frozen codecs>", line 322, in decode
   | UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 61: invalid start byte
 """
+CANCELLED = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 71, in stdin_reader
+  |     await read_stream_writer.send(session_message)
+  | anyio.BrokenResourceError
+"""
 
 
 @pytest.mark.parametrize(
-    ("stderr", "shown"),
+    ("stderr", "has_cancelled", "shown"),
     [
-        (DIED, "mended in mcp 1.27.0"),
-        (DIED.replace(b"mcp/server/stdio.py", b"mine/server.py"), ""),
-        (DIED.replace(b"UnicodeDecodeError", b"KeyError"), ""),
-        (b"", ""),
+        (BYTES, False, "mended in mcp 1.27.0"),
+        (BYTES.replace(b"mcp/server/stdio.py", b"mine/server.py"), False, ""),
+        (BYTES.replace(b"UnicodeDecodeError", b"KeyError"), False, ""),
+        (CANCELLED, True, "mended in mcp 2.0.0"),
+        (CANCELLED, False, ""),
+        (CANCELLED.replace(b"stdin_reader", b"mine"), True, ""),
+        (b"", True, ""),
     ],
 )
-def test_known_crash_names_the_version_that_mends_it(stderr: bytes, shown: str) -> None:
-    found = find_known_crash(stderr)
+def test_known_crash_names_the_version_that_mends_it(
+    stderr: bytes, has_cancelled: bool, shown: str
+) -> None:
+    found = find_known_crash(stderr, has_cancelled=has_cancelled)
     assert shown in found
     assert bool(shown) == bool(found)
+
+
+DIES: Final = """\
+import json, sys
+sys.stdin.readline()
+print(json.dumps({"jsonrpc": "2.0", "id": 1001, "result": {"protocolVersion": "2025-11-25",
+    "capabilities": {}, "serverInfo": {"name": "n", "version": "1"}}}), flush=True)
+sys.stdin.readline()
+sys.stdin.readline()
+sys.stderr.write(%r)
+sys.exit(1)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("stderr", [BYTES, b"UnicodeDecodeError: mine\n"])
+async def test_known_crash_is_a_failure_with_its_cure(stderr: bytes) -> None:
+    """Another crash by bytes that aren't UTF-8 is a reading of the specification."""
+    case: Case = [OPEN, ("damage", b'{"\xff')]
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget([sys.executable, "-c", DIES % stderr.decode()], nursery, ahead=0)
+        outcome = await play_case(target, case)
+        nursery.cancel_scope.cancel()
+    (fault,) = outcome.faults
+    is_known = stderr is BYTES
+    assert fault.is_advice != is_known
+    assert ("mended in mcp 1.27.0: https://" in fault.sentence) == is_known
+
+
+# -- The faults of the broken server that are habits of SDKs ---------------------------------------
+
+SIBLINGS: Final[dict[str, tuple[Case, str]]] = {
+    "silent-on-array-params": (PARAMS, "RPC-17"),
+    "silent-on-null-params": (NULL, "RPC-17"),
+    "silent-on-other-members": (OTHER, "RPC-17"),
+    "silent-on-wrong-meta": (META, "RPC-17"),
+    "logs-undeclared": (PARAMS, "LOG-1"),
+    "long-error-messages": (CURSOR, "RPC-12"),
+    "serves-before-initialize": (EARLY, "LIFE-10"),
+}
+
+
+def test_each_habit_has_a_sibling() -> None:
+    cases = [case for case, _ in SIBLINGS.values()]
+    for habit in HABITS:
+        assert any(
+            (sent := sent_by(step)) is not None and habit.holds(sent)
+            for case in cases
+            for step in case
+        ), habit.name
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("fault", SIBLINGS)
+async def test_sibling_in_the_code_of_an_author_is_a_finding(fault: str) -> None:
+    case, row = SIBLINGS[fault]
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget([*BROKEN, "--fault", fault], nursery)
+        offers = await probe(target)
+        options = CampaignOptions(shrinks=False)
+        campaign = Campaign(target, None, CaseChoices(offers, []), options)
+        await campaign.run([case])
+        nursery.cancel_scope.cancel()
+    assert campaign.habits == []
+    assert row in [each.fault.row for each in campaign.findings]

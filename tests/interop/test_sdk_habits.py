@@ -1,0 +1,76 @@
+"""The table of habits against the newest SDKs: a row that they no longer show is out of date.
+
+`MCP_TRIO_NEWEST_SDKS` names a directory. Its `node_modules` has `@modelcontextprotocol/sdk` 1.x and
+`@modelcontextprotocol/server`, its environments `python-1` and `python-2` have `mcp` 1.x and 2.x.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+import trio
+
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz._habits import HABITS
+from mcp_trio.oracle.fuzz._probe import probe
+from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT
+from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._stdio import CommandTarget
+from mcp_trio.oracle.fuzz._steps import CaseChoices
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+HERE: Final = Path(__file__).parent
+VARIABLE: Final = "MCP_TRIO_NEWEST_SDKS"
+PYTHON: Final = str(HERE / "sdk_small_server.py")
+NODE: Final = str(HERE / "ts_small_server.mjs")
+SERVERS: Final = {
+    "sdk": (TYPESCRIPT, ["node", NODE, "sdk", "{}/node_modules"]),
+    "server": (TYPESCRIPT, ["node", NODE, "server", "{}/node_modules"]),
+    "python-1": (PYTHON_1, ["{}/python-1/bin/python", PYTHON]),
+    "python-2": (PYTHON_2, ["{}/python-2/bin/python", PYTHON]),
+}
+
+
+@pytest.fixture
+def directory() -> str:
+    found = os.environ.get(VARIABLE)
+    if not found:
+        pytest.skip(f"needs {VARIABLE}, naming a directory with the newest SDKs")
+    return found
+
+
+async def shown_by(command: Sequence[str], sdk: str) -> set[str]:
+    """Return the habits of an SDK that its server shows in a run with the table's probes."""
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget(command, nursery)
+        offers = await probe(target)
+        revision = next(each for each in offers.revisions if dialect_of(each).stateful)
+        opening = ("open", revision, "whole", "all")
+        cases: list[Case] = []
+        for habit in HABITS:
+            if sdk in habit.sdks:
+                is_opening = habit.probe[0] == "open"
+                late = ("open", revision, *habit.probe[2:])
+                cases.append([late] if is_opening else [opening, habit.probe])
+        campaign = Campaign(target, None, CaseChoices(offers, []), CampaignOptions())
+        await campaign.run(cases)
+        assert campaign.findings == []
+        nursery.cancel_scope.cancel()
+    return {each.habit.name for each in campaign.habits}
+
+
+@pytest.mark.parametrize("name", SERVERS)
+async def test_newest_sdk_has_its_habits(directory: str, name: str) -> None:
+    """If it has mended one: correct the versions of the row, or remove it with the last SDK."""
+    sdk, words = SERVERS[name]
+    shown = await shown_by([each.format(directory) for each in words], sdk)
+    assert shown == {each.name for each in HABITS if sdk in each.sdks}
