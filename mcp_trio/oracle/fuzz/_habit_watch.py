@@ -13,12 +13,11 @@ responses that it takes away.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from ._habits import HABITS, MessageExchange, read_exchange, sent_by
+from ._habits import HABITS, MessageExchange, decoded, read_exchange, sent_by
 from ._play import play_case
 from ._sdk_marks import find_marks, list_method, mark_steps
 from ._session import dialect_of
@@ -193,20 +192,20 @@ def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
     """Return the step of a case by which a habit explains its fault, or None."""
     if fault.kind != "row" or fault.row != habit.row or fault.cases_back:
         return None
-    request = json.loads(fault.sent) if fault.sent else None
-    received = [json.loads(fault.received)] if fault.received else None
+    request = decoded(fault.sent) if fault.sent else None
+    received = [decoded(fault.received)] if fault.received else None
     for step in case:
         exchange = sent_by(step)
         if exchange is None or not habit.holds(exchange):
             continue
         if request is not None:
-            if not isinstance(exchange.sent, dict) or exchange.sent.get("method") != request.get(
-                "method"
-            ):
+            # The request itself counts, and the step is one that has sent such a request.
+            sent = exchange.sent
+            if not isinstance(sent, dict) or sent.get("method") != request.get("method"):
                 continue
             exchange = exchange._replace(sent=request)
-        if habit.holds(exchange) and (
-            received is None or habit.reacts(exchange._replace(received=received))
-        ):
+        if not habit.holds(exchange):
+            continue
+        if received is None or habit.reacts(exchange._replace(received=received)):
             return step
     return None

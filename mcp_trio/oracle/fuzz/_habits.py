@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from ._case import Step
 
-__all__ = ["HABITS", "Habit", "MessageExchange", "find_known_crash", "read_exchange", "sent_by"]
+__all__ = [
+    "HABITS",
+    "Habit",
+    "MessageExchange",
+    "decoded",
+    "find_known_crash",
+    "read_exchange",
+    "sent_by",
+]
 
 _TYPESCRIPT_SEEN: Final = "sdk 1.0.1 to 1.32.2, and server 2.3.1"
 _PYTHON_1_SEEN: Final = "mcp 1.20.0 to 1.30.0, also below FastMCP 3.4.11"
@@ -279,7 +287,7 @@ def sent_by(step: Step) -> MessageExchange | None:
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         )
     if step[0] in ("mutate", "damage"):
-        return MessageExchange(_decoded(step[1]))
+        return MessageExchange(decoded(step[1]))
     return None
 
 
@@ -298,7 +306,7 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
         raw = line.raw if line.raw is not None else line.data
         if line.sender is None or raw is None:
             continue
-        message = _decoded(raw)
+        message = decoded(raw)
         if line.sender == "server":
             received.append((number, message))
         elif _is_handshake(message, missing):
@@ -334,7 +342,8 @@ def _is_initialized(message: Any) -> bool:
     return isinstance(result, dict) and "protocolVersion" in result
 
 
-def _decoded(text: str | bytes) -> Any:
+def decoded(text: str | bytes) -> Any:
+    """Return a text as JSON, None if it isn't JSON."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -27,6 +27,7 @@ from tests.trio_.oracle.fuzz.memory_target import (
     played,
     same_each_time,
 )
+from tests.trio_.oracle.fuzz.sdk_servers import ReadingTarget, typescript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -166,6 +167,24 @@ def test_fault_that_no_further_play_shows_is_said_and_no_failure(fuzz: Fuzz) -> 
     ) in run.err
     assert "0 findings, 0 to look at, 1 unconfirmed;" in run.out
     assert fuzz.rows == []
+
+
+def test_habits_of_the_sdk_are_printed_apart_and_fail_with_strict_only(fuzz: Fuzz) -> None:
+    """They are no findings: neither in the summary nor in the files."""
+    case = [["open", OLD, "whole", "all"], ["request", "tools/list", [1], "int", "whole"]]
+    for words, status in (((), 0), (("--strict",), 1)):
+        fuzz.store(case)
+        fuzz.target = ReadingTarget(typescript)
+        run = fuzz("--junit", str(fuzz.folder / "junit.xml"), *words)
+        assert run.status == status
+        habit, total, counts = run.out.splitlines()
+        assert "habit RPC-17  a request gets no response if its params are neither" in habit
+        assert ": 0 findings, 0 to look at; " in total
+        assert counts == "1 of the SDK, 0 of yours; only --strict fails for the SDK's"
+        assert [each["habit"] for each in fuzz.report["habits"]] == ["drops-params"]
+        found = (fuzz.folder / "junit.xml").read_text()
+        assert ("<failure " in found) == bool(status)
+        assert ("<skipped " in found) != bool(status)
 
 
 def test_fuzz_makes_the_case_small_unless_told_otherwise(fuzz: Fuzz) -> None:

@@ -101,6 +101,12 @@ def python_2(message: Any) -> Iterator[Json]:
 SDKS = {"typescript": typescript, "python 1": python_1, "python 2": python_2}
 
 
+class Raw(str):
+    """A line that a server sends as it is."""
+
+    __slots__ = ()
+
+
 class ReadingSession(MemorySession):
     """A conversation with a server that gets all bytes, also those that aren't a request."""
 
@@ -114,6 +120,15 @@ class ReadingSession(MemorySession):
         self._inbox.append(message)
         await trio.lowlevel.checkpoint()
         self._answer()
+
+    def _answer(self) -> None:
+        while self._inbox and trio.current_time() >= self._ready_at:
+            found: Iterator[Any] = self._target.answers(self._inbox.pop(0), self._place)
+            for each in found:
+                raw = each if isinstance(each, Raw) else json.dumps(each)
+                self.receive(TraceLine(t=self.time(), sender="server", raw=raw))
+            if self._inbox:
+                self._begin_first()
 
     def _begin_first(self) -> None:
         if isinstance(self._inbox[0], dict):

@@ -28,7 +28,7 @@ from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz._steps import CaseChoices
 
 from .memory_target import OLD, played
-from .sdk_servers import ISSUES, LOG, SDKS, ReadingTarget, python_1, python_2, typescript
+from .sdk_servers import ISSUES, LOG, SDKS, Raw, ReadingTarget, python_1, python_2, typescript
 from .targets import BROKEN
 
 if TYPE_CHECKING:
@@ -323,6 +323,31 @@ def test_hang_is_a_finding_despite_the_marks() -> None:
     run = played(ReadingTarget(lambda message: hangs(message, state)), PARAMS, shrinks=False)
     assert [each.fault.kind for each in run.findings] == ["hang"]
     assert run.habits == []
+
+
+@pytest.mark.parametrize(
+    "received",
+    [
+        "[1]",
+        "{",
+        '{"jsonrpc":"2.0","id":1002,"method":"notifications/message","params":{}}',
+        '{"jsonrpc":"2.0","id":{},"result":[]}',
+        '{"jsonrpc":"2.0","id":1002,"error":{"message":7}}',
+        '{"jsonrpc":"2.0","id":1002,"error":"x"}',
+        '{"jsonrpc":"2.0","id":1002,"error":{"code":1,"message":"[[[]]"}}',
+    ],
+)
+@pytest.mark.parametrize("case", [PARAMS, CURSOR, EARLY, [OPEN, ("mutate", "7")]])
+def test_answer_without_sense_is_no_habit(case: Case, received: str) -> None:
+    """The server has the marks, and then sends something strange."""
+
+    def server(message: Any) -> Iterator[Any]:
+        found = list(typescript(message))
+        is_odd = isinstance(message, dict) and message.get("params") in ([1], {"cursor": 8})
+        yield from [Raw(received)] if is_odd or not isinstance(message, dict) else found
+
+    run = played(ReadingTarget(server), case, shrinks=False, capabilities=("tools",))
+    assert {each.habit.name for each in run.habits} <= {"serves-early"}
 
 
 def test_author_fault_beside_a_habit_is_a_finding() -> None:
