@@ -192,6 +192,8 @@ def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
     """Return the step of a case by which a habit explains its fault, or None."""
     if fault.kind != "row" or fault.row != habit.row or fault.cases_back:
         return None
+    if not case or case[0][0] != "open" or len(case[0]) < 2:
+        return None
     request = decoded(fault.sent) if fault.sent else None
     received = [decoded(fault.received)] if fault.received else None
     for step in case:

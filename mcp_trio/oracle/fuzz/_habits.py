@@ -272,7 +272,9 @@ def sent_by(step: Step) -> MessageExchange | None:
     """Return the message of a step that sends one, as an exchange without a reaction."""
     if step[0] == "open":
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        return MessageExchange(message, is_early=True) if step[2] == "late" else None
+        return MessageExchange(message, is_early=True) if "late" in step[2:3] else None
+    if len(step) < 2:
+        return None
     if step[0] in ("request", "notify"):
         params = step[2] if len(step) > 2 else "absent"
         found: dict[str, Any] = {"jsonrpc": "2.0", "method": step[1]}
@@ -282,7 +284,7 @@ def sent_by(step: Step) -> MessageExchange | None:
             found["params"] = params
         return MessageExchange(found)
     if step[0] == "call":
-        params = {"name": step[1], "arguments": step[2]}
+        params = {"name": step[1], "arguments": step[2] if len(step) > 2 else {}}
         return MessageExchange(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         )
@@ -346,7 +348,7 @@ def decoded(text: str | bytes) -> Any:
     """Return a text as JSON, None if it isn't JSON."""
     try:
         return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
@@ -389,6 +391,13 @@ _KNOWN_CRASHES: Final = (
         PYTHON_1,
         "mcp 2.0.0",
         "https://github.com/modelcontextprotocol/python-sdk/pull/2149",
+        needs_cancellation=True,
+    ),
+    _KnownCrash(
+        re.compile(rb"mcp[/\\]shared[/\\]session\.py.*: Request already responded to", re.DOTALL),
+        PYTHON_1,
+        "mcp 2.0.0",
+        "https://github.com/modelcontextprotocol/python-sdk/issues/2416",
         needs_cancellation=True,
     ),
 )

@@ -98,6 +98,27 @@ def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "step",
+    [
+        ("open",),
+        ("open", OLD),
+        ("request",),
+        ("call",),
+        ("call", "a"),
+        ("mutate", 7),
+        ("damage", None),
+        ("wait",),
+        ("notify", ["a"]),
+    ],
+)
+def test_step_of_a_stored_case_may_be_cut(step: Step) -> None:
+    """Anyone may have written the report of a checkout."""
+    sent = sent_by(step)
+    if sent is not None:
+        assert isinstance([each.holds(sent) for each in HABITS], list)
+
+
+@pytest.mark.parametrize(
     ("name", "received", "reacts"),
     [
         ("drops-params", [], True),
@@ -405,6 +426,10 @@ CANCELLED = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 71, in s
   |     await read_stream_writer.send(session_message)
   | anyio.BrokenResourceError
 """
+ANSWERED = b"""  |   File "/x/site-packages/mcp/shared/session.py", line 129, in respond
+  |     assert not self._completed, "Request already responded to"
+  | AssertionError: Request already responded to
+"""
 
 
 @pytest.mark.parametrize(
@@ -415,6 +440,9 @@ CANCELLED = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 71, in s
         (BYTES.replace(b"UnicodeDecodeError", b"KeyError"), False, ""),
         (CANCELLED, True, "mended in mcp 2.0.0"),
         (CANCELLED, False, ""),
+        (ANSWERED, True, "mended in mcp 2.0.0: https://github.com/modelcontextprotocol/"),
+        (ANSWERED, False, ""),
+        (ANSWERED.replace(b"mcp/shared", b"mine"), True, ""),
         (CANCELLED.replace(b"stdin_reader", b"mine"), True, ""),
         (b"", True, ""),
     ],
