@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
-    "UNKNOWN",
     "Cause",
     "cases_elsewhere",
     "cases_of_other_types",
@@ -43,7 +42,7 @@ _PARAMS_TYPE: Final = re.compile(r"\bparams:\w+")
 _NO_OBJECT: Final = "params:no-object"  # of a shape that two further types of params show, too
 # Params that aren't an object, one of each type.
 _OTHER_PARAMS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
-UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
+_UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
 # Methods that the further plays of a case send: one that every server has, and one that none has.
 _UNKNOWN_METHOD: Final = "acme/none"
 _KNOWN_METHODS: Final = frozenset(
@@ -100,10 +99,6 @@ class Cause(Struct, frozen=True, order=True):
         shapes = dict.fromkeys((self.shape, _any_params(self.shape), _plain_shape(self.shape)))
         scopes = dict.fromkeys((self.scope, ANY))
         return [Cause(self.family, shape, scope) for shape in shapes for scope in scopes]
-
-    def __str__(self) -> str:
-        where = "any method" if self.scope == ANY else self.scope
-        return f"{self.family}, {self.shape}, {where}"
 
 
 class _Sent(Struct, frozen=True):
@@ -237,7 +232,7 @@ def _end(detail: str) -> str:
 def _scope(method: str) -> str:
     if method in _KNOWN_METHODS:
         return method
-    return UNKNOWN if method and method != "bytes" else ANY
+    return _UNKNOWN if method and method != "bytes" else ANY
 
 
 def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:

@@ -319,6 +319,6 @@ def test_cause_of_any_drawn_case_is_short_and_names_words_only(data: st.DataObje
     case = data.draw(cases(choices))
     for fault in (row("RPC-7", "tools/list"), row("RPC-7", ""), crash(method="bytes")):
         found = cause_of(fault, case, TOOLS)
-        assert len(str(found)) < 200
+        assert len(repr(found)) < 200
         for other in cases_elsewhere(fault, case, TOOLS):
             assert cause_of(fault, other, TOOLS).family == found.family
