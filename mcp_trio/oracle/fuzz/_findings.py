@@ -127,11 +127,9 @@ class Findings:
     def wants(self, fault: TargetFault, case: Case) -> bool:
         """Return True if a fault that a case has shown is worth an examination.
 
-        Otherwise it is counted for the finding that it is, or for what leaves it out.
+        Otherwise it is counted for the finding that it is.
         """
         possible = possible_causes(fault, case, self._tools)
-        if self._is_left_out(fault, possible):
-            return False
         explained = {each for cause in possible for each in cause.wider}
         for each in self.items:
             if each.cause in explained:
@@ -152,6 +150,10 @@ class Findings:
                 same[0].also.append(possible[-1])
             return False
         return True
+
+    def leaves_out(self, fault: TargetFault, case: Case) -> bool:
+        """Return True if the user has accepted a fault that a case has shown, and count it."""
+        return self._is_left_out(fault, possible_causes(fault, case, self._tools))
 
     def _is_left_out(self, fault: TargetFault, possible: Sequence[Cause]) -> bool:
         """Return True if the user has accepted one of a fault's possible causes, and count it."""

@@ -12,6 +12,7 @@ import trio
 
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
+from mcp_trio.oracle.fuzz._baseline import IgnoredRow
 from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz._habits import (
     HABITS,
@@ -222,6 +223,14 @@ def test_habit_of_an_sdk_is_no_finding(sdk: str, case: Case, name: str) -> None:
         for shown in run.habits:
             assert shown.sdk == NAMES[sdk]
             assert len(shown.marks) >= 2
+
+
+def test_habit_that_the_user_ignores_is_left_out() -> None:
+    """With --strict a habit fails the run, unless its row is accepted."""
+    entry = IgnoredRow(row="RPC-17", reason="the SDK drops it")
+    run = played(ReadingTarget(typescript), PARAMS, NULL, ignored=(entry,))
+    assert (run.findings, habits_of(run)) == ([], [])
+    assert run.found.ignored == {entry: 2}
 
 
 def test_habit_is_found_once_and_then_costs_no_time() -> None:
