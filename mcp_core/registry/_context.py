@@ -421,10 +421,12 @@ class Context(Injected, Generic[L]):
             CallTimeout: the client hasn't answered in time. Its request is cancelled.
             ConnectionLost: the connection closed first.
             LocalProtocolError: the revision has no such requests; and as for `notify`.
-            TypeError, ValueError: `params` cannot be encoded as JSON.
+            TypeError, ValueError: `params` cannot be encoded as JSON, or `timeout` isn't above 0.
             RuntimeError: called by a plain `def`.
         """
         self._check_may_await("request")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout is a number of seconds above 0, or None, not {timeout!r}")
         from ._extension_requests import ExtensionRequest
 
         self._conn_for(method)

@@ -37,6 +37,8 @@ def inbox(extensions: Any = INBOX) -> Server:
         """Send notifications."""
         for index in range(number):
             await context.notify(method, {"index": index})
+        if not number:
+            await context.notify(method)
         return "told"
 
     @server.tool
@@ -77,8 +79,9 @@ async def test_notification_calls_the_clients_callback(version: str) -> None:
         async with either.connect(inbox(), on_notification={NEW: callback}, **options) as client:
             assert (await client.call_tool("tell", {"number": 2})).text == "told"
             await client.call_tool("tell", {"method": "notifications/inbox/other"})
+            await client.call_tool("tell", {"number": 0})
             await either.sleep(5)
-        assert seen == [{"index": 0}, {"index": 1}]
+        assert seen == [{"index": 0}, {"index": 1}, {}]
 
 
 async def test_notification_whose_callback_fails_is_logged(
@@ -283,6 +286,21 @@ async def test_request_without_an_answer_times_out_and_is_cancelled() -> None:
         assert result.text == "the client has not answered inbox/open for 5 s"
         await either.sleep(1)
         assert ended == ["cancelled"]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+async def test_request_with_a_timeout_that_is_over_is_refused(timeout: float) -> None:
+    server = inbox()
+
+    @server.tool
+    async def hasty(context: Context) -> str:
+        """Ask, and don't wait."""
+        with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+            await context.request(OPEN, timeout=timeout)
+        return "refused"
+
+    async with either.connect(server, versions=[D], extensions=INBOX) as client:
+        assert (await client.call_tool("hasty")).text == "refused"
 
 
 REFUSED: list[tuple[str, Any, Any, str, str]] = [
