@@ -237,7 +237,8 @@ class Server:
     Raises:
         ValueError: a version isn't a revision of MCP, an extension or a key has an invalid name,
             `page_size` is below 1, or a key is too short.
-        TypeError: an option is unknown; the text says what other libraries' options are here.
+        TypeError: an option is unknown; the text says what other libraries' options are here. Or
+            `subscriptions` isn't a boolean.
         DeclarationError: an icon has another URI than `https:` or `data:`, or an extension is the
             one for tasks, which this library doesn't serve.
     """
@@ -269,6 +270,11 @@ class Server:
         **_other: Unpack[NoOptions],
     ) -> None:
         refuse_keywords(_other, Server, "Server()")
+        if not isinstance(subscriptions, bool):  # an object, in the official SDK
+            raise TypeError(
+                "subscriptions is True or False; `server.changed` says what has changed, and"
+                " `store=` of what serves shares it with other workers"
+            )
         self.info = Implementation(
             name=name,
             version=version,

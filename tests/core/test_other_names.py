@@ -45,6 +45,7 @@ OBJECTS: dict[str, Any] = {
         (lambda _, s: s.tool(tags={"a"})(print), TypeError, "option 'tags'; there are no tags"),
         (lambda _, s: s.tool(exclude_args=["a"])(print), TypeError, "is one of type `Context`"),
         (lambda _, s: s.tool(run_in_thread=True)(print), TypeError, "here it is 'thread'"),
+        (lambda _, s: type(s)("s", subscriptions=[]), TypeError, "`server.changed` says"),
         (lambda d, s: d.Client(s), TypeError, "Client is made by `connect`: `async with"),
         (lambda d, _: d.Client("https://example.com"), TypeError, "made by `connect`"),
         (lambda d, _: d.Client(), TypeError, "made by `connect`"),
