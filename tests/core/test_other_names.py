@@ -228,7 +228,7 @@ def test_names_that_errors_propose_exist() -> None:
         *ToolOptions.__annotations__,
         *(
             name
-            for each in (Server, mcp_trio.serve_http)
+            for each in (Server, Server.mount, mcp_trio.serve_http)
             for name in inspect.signature(each).parameters
         ),
         *inspect.signature(mcp_trio.connect_http).parameters,
