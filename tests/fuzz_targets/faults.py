@@ -51,6 +51,7 @@ FAULTS: Final[dict[str, Fault]] = {
         ("RPC-17",),
         transports=("stdio",),
         sight="probe",
+        within=1_000,
     ),
     "silent-on-other-members": Fault(
         "A request with a member that requests don't have has no response.",

@@ -387,9 +387,7 @@ class Campaign:
         if former is None:
             shown = await self._habits.examine(fault, case)
             if shown is not None:
-                if shown.habit.is_silence:
-                    self._found.avoid([shown.case[0], shown.case[-1]])
-                self._on_habit(shown)
+                self._add_habit(shown)
                 return
         finding = await self._examiner.confirm(fault, case, before)
         if finding is None:
@@ -418,6 +416,14 @@ class Campaign:
         """Add a finding, in place of a flaky one that is `former`."""
         if self._found.add(finding, former):
             self._on_finding(finding)
+
+    def _add_habit(self, shown: ShownHabit) -> None:
+        """Report a habit when it is found, and let later cases have such steps less often."""
+        if shown.seen > 1:
+            return
+        if shown.habit.is_silence:
+            self._found.avoid([shown.case[0], shown.case[-1]])
+        self._on_habit(shown)
 
     async def _recovers(self) -> bool:
         """Wait until the server answers again. Return False if it doesn't."""

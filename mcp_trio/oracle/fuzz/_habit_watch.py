@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
 from msgspec import Struct, field
 
 from ._habits import HABITS, MessageExchange, decoded, read_exchange, sent_by
@@ -103,6 +104,7 @@ class HabitWatch:
         self._new_player = new_player
         self._response_timeout = response_timeout
         self._table = list(table)  # without those that were shown, or that the server hasn't
+        self._lock = trio.Lock()
         self._marks: dict[str, Mapping[str, frozenset[str]]] = {}  # by revision
 
     def drops(self, message: Mapping[str, Any]) -> bool:
@@ -119,11 +121,17 @@ class HabitWatch:
         return False
 
     async def examine(self, fault: TargetFault, case: Case) -> ShownHabit | None:
-        """Return the habit that a fault of `case` shows for the first time, or None.
+        """Return the habit that explains a fault of `case`, counted, or None.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
+        async with self._lock:  # another task may find the same habit
+            if self.explains(fault, case):
+                return next(each for each in self.shown if _step_of(each.habit, fault, case))
+            return await self._examine(fault, case)
+
+    async def _examine(self, fault: TargetFault, case: Case) -> ShownHabit | None:
         for habit in tuple(self._table):
             step = _step_of(habit, fault, case)
             if step is None:

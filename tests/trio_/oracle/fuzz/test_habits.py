@@ -14,6 +14,7 @@ from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
 from mcp_trio.oracle.fuzz._baseline import IgnoredRow
 from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz._habit_watch import HabitWatch
 from mcp_trio.oracle.fuzz._habits import (
     HABITS,
     MessageExchange,
@@ -21,10 +22,11 @@ from mcp_trio.oracle.fuzz._habits import (
     read_exchange,
     sent_by,
 )
-from mcp_trio.oracle.fuzz._play import play_case
+from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
 from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, find_marks, zod_issues
+from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz._steps import CaseChoices
 
@@ -252,6 +254,23 @@ def test_habit_is_found_once_and_then_costs_no_time() -> None:
     assert target.starts == 5  # the case, marks, probe, its message alone, and the later cases
     messages = 2 * len(later)  # each with the request that shows that it was read
     assert times[-1] - times[-messages] < 0.1
+
+
+async def test_habit_that_two_tasks_find_at_once_is_one(autojump_clock: object) -> None:
+    """Both faults are explained, and no play is made twice."""
+    target = ReadingTarget(typescript)
+    offers = Offers(revisions=[OLD], capabilities={OLD: {"tools": {}}})
+
+    def new_player(timeout: float, **more: Any) -> Player:
+        return Player(timeout, **more)
+
+    watch = HabitWatch(target, CaseChoices(offers, []), new_player, response_timeout=2.0)
+    fault = TargetFault(kind="row", row="RPC-17", method="tools/list")
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(watch.examine, fault, PARAMS)
+    assert [each.seen for each in watch.shown] == [2]
+    assert target.starts == 3
 
 
 # -- What isn't pardoned ---------------------------------------------------------------------------
