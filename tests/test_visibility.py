@@ -28,6 +28,8 @@ def make_server() -> Server:
     }
     for name, rule in rules.items():
         server.add_tool(lambda: "done", name=name, description="Do.", visible=rule)
+    server.add_resource("ann://plans", lambda: "plans", name="plans", visible=rules["of_ann"])
+    server.add_resource("open://notes", lambda: "notes", name="notes")
     return server
 
 
@@ -55,5 +57,40 @@ def test_list_depends_on_user_scopes_and_headers_of_the_request(driver: str, ver
             for client, tool in ((ann, "of_reds"), (ann, "of_admins"), (bob, "of_ann")):
                 with pytest.raises(RpcError, match=f"Unknown tool: {tool}"):
                     await client.call(tool)
+
+    run(scene)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("version", [D, E])
+def test_subscription_over_http_gets_what_its_user_sees(driver: str, version: str) -> None:
+    """A response to a request of a session, and a stream of 2026-07-28, come as for any URI."""
+    make, run = DRIVERS[driver]
+    uris = ["ann://plans", "open://notes", "absent://"]
+
+    async def subscribe(client: AsgiClient) -> None:
+        if version == E:
+            wanted = {"notifications": {"resourceSubscriptions": uris}}
+            client.group.start_soon(client.respond, client.message("subscriptions/listen", wanted))
+            acknowledged = await client.until_notified(lambda message: True)
+            assert acknowledged["params"]["notifications"]["resourceSubscriptions"] == uris
+            return
+        for uri in uris:
+            assert await client.request("resources/subscribe", {"uri": uri}) == {}
+
+    def heard(client: AsgiClient) -> list[str]:
+        return [m["params"]["uri"] for m in client.notifications if "updated" in m["method"]]
+
+    async def scene() -> None:
+        server = make_server()
+        async with clients_of(make, server, auth=ApiKeys(KEYS)) as connect:
+            clients = [await connect(version, key) for key in (ANN, BOB)]
+            for client in clients:
+                await subscribe(client)
+            for uri in uris:
+                server.changed(resource=uri)
+            for client in clients:
+                await client.until_notified(lambda m: m["params"].get("uri") == "absent://")
+            assert [sorted(heard(client)) for client in clients] == [sorted(uris), sorted(uris[1:])]
 
     run(scene)
