@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from mcp_core.types import Implementation, InputRequiredResult
 from tests.drivers.test_tasks import conversation, start, state_of
 from tests.harness import either
 from tests.harness.wire.lines import ERAS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 both_eras = pytest.mark.parametrize("version", ERAS)
@@ -90,6 +93,23 @@ async def test_each_client_sees_its_own_lists(
                 await guest.read_resource(uri)
             with pytest.raises(PeerError, match="Resource not found"):  # nor by a tool that reads
                 await guest.call_tool(read, {"uri": uri})
+
+
+@both_eras
+async def test_directory_is_hidden_with_all_its_files(version: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.txt").write_text("plan")
+    server = Server("s")
+    server.add_directory(str(tmp_path), "docs://plans", visible=is_admin)
+    async with (
+        client_of(server, "admin", version) as admin,
+        client_of(server, "guest", version) as guest,
+    ):
+        uri = "docs://plans/plan.txt"
+        assert (await admin.read_resource(uri)).contents[0].text == "plan"
+        assert await guest.list_resources() == await guest.list_resource_templates() == []
+        for each in ("docs://plans", uri):
+            with pytest.raises(PeerError, match="Resource not found"):
+                await guest.read_resource(each)
 
 
 @both_eras

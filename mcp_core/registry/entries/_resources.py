@@ -114,6 +114,7 @@ class DirectoryOptions(TypedDict, total=False):
         meta: the `_meta` of both entries in the lists.
         cache: how long, and by whom, what is read may be cached (2026-07-28); not at all by
             default.
+        visible: as for a resource: decides for each `Caller` whether the directory is there.
     """
 
     name: str | None
@@ -123,6 +124,7 @@ class DirectoryOptions(TypedDict, total=False):
     icons: Sequence[Icon] | None
     meta: Mapping[str, Any] | None
     cache: CacheHint | None
+    visible: Callable[[Caller], bool] | None
 
 
 class _AnyResourceEntry:
