@@ -31,7 +31,6 @@ from mcp_core.types import ErrorData
 
 from ._held import HeldCalls
 from ._memory_store import MemoryTaskStore
-from ._opening import open_store
 from ._records import STORE, TaskRecords, run_now
 from ._requests import TaskQuestion, TaskRequestJob
 from ._running import RunningTask, TaskCallJob, TaskJob
@@ -118,8 +117,11 @@ class TaskService:
         any other task fails.
         """
         self._warns = warns
-        # One in memory opens at once, and most servers have no other.
-        opened = self._store.opened if self._store.immediate else partial(open_store, self._store)
+        opened = self._store.opened
+        if not self._store.immediate:
+            from ._opening import open_store  # on first use: most servers have a store in memory
+
+            opened = partial(open_store, self._store)
         async with self._watched(), opened(self.runtime):
             if self._store.durable:
                 self.runtime.start_soon(self.records.watch_store)
