@@ -265,6 +265,18 @@ async def test_root_may_be_a_link_that_changes(manual: Path, tmp_path: Path) -> 
                 await client.read_resource(f"docs://manual{path}")
 
 
+async def test_directory_of_a_mounted_server_is_read_through_the_outer_one(manual: Path) -> None:
+    """By its own URI, with its completions and its refusals."""
+    outer = Server("outer")
+    outer.mount(serving(manual), "inner")
+    async with either.connect(outer) as client:
+        assert (await contents(client, "/guide/intro.md")).text == "# Intro"
+        found = await client.complete("docs://manual/{+path}", "path", "gu")
+        assert found.values == ["guide/"]
+        with pytest.raises(PeerError, match="Resource not found"):
+            await client.read_resource("docs://manual/key")
+
+
 async def test_error_of_the_server_is_not_a_missing_file(
     manual: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -316,9 +316,10 @@ _definitions: ContextVar[Definitions | None] = ContextVar("definitions", default
 @contextmanager
 def collect_definitions() -> Iterator[Definitions]:
     """Collect the definitions of the schema that is made while this is entered."""
-    token = _definitions.set(Definitions())
+    found = Definitions()
+    token = _definitions.set(found)
     try:
-        yield _definitions.get()  # type: ignore[misc]  # set above
+        yield found
     finally:
         _definitions.reset(token)
 
