@@ -52,7 +52,7 @@ _LISTING: Final = "application/json"
 _DIRECTORY: Final = "inode/directory"  # as server/resources names it
 
 
-class _Place(NamedTuple):
+class _OpenPath(NamedTuple):
     """A file or directory that is open.
 
     `handle` is its descriptor, or for a directory its path where those can't be opened.
@@ -147,7 +147,7 @@ class DirectoryReader:
     # -- Files and directories -------------------------------------------------------------------
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[_Place]:
+    def _opened(self, path: str) -> Iterator[_OpenPath]:
         """Open what is at `path`, relative to the directory, with slashes.
 
         Raises:
@@ -170,7 +170,7 @@ class DirectoryReader:
             info = os.stat(handle)
             if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
                 raise ResourceNotFound
-            yield _Place(handle, real, info)
+            yield _OpenPath(handle, real, info)
         finally:
             if isinstance(handle, int):
                 os.close(handle)
@@ -205,7 +205,7 @@ class DirectoryReader:
             descriptor = inner
         return descriptor
 
-    def _read_file(self, place: _Place, context: Context) -> bytes:
+    def _read_file(self, place: _OpenPath, context: Context) -> bytes:
         size = place.info.st_size
         data = b""
         if size <= self._max_size:
@@ -219,7 +219,7 @@ class DirectoryReader:
             raise McpError(code, f"the file is too large: it has more than {limit}")
         return data
 
-    def _list(self, place: _Place, path: str) -> dict[str, Any]:
+    def _list(self, place: _OpenPath, path: str) -> dict[str, Any]:
         """Return the listing of a directory that is open at `path`."""
         above = f"{path.rstrip('/')}/" if path.rstrip("/") else ""
         names, is_complete = self._names(place, "", _MAX_LISTED)
@@ -236,7 +236,7 @@ class DirectoryReader:
             entries.append({key: value for key, value in entry.items() if value is not None})
         return {"entries": entries, "isComplete": is_complete}
 
-    def _names(self, place: _Place, beginning: str, count: int) -> tuple[list[str], bool]:
+    def _names(self, place: _OpenPath, beginning: str, count: int) -> tuple[list[str], bool]:
         """Return the first names in order that begin so, and whether these are all."""
         scanned = 0
 
@@ -254,7 +254,7 @@ class DirectoryReader:
         found = nsmallest(count + 1, names())
         return found[:count], len(found) <= count and scanned <= _MAX_SCANNED
 
-    def _inside(self, place: _Place, name: str) -> os.stat_result | None:
+    def _inside(self, place: _OpenPath, name: str) -> os.stat_result | None:
         """Return what is known of an entry, None if it isn't served."""
         try:
             if isinstance(place.handle, int):
