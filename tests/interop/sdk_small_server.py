@@ -8,7 +8,7 @@ from __future__ import annotations
 try:
     from mcp.server.mcpserver import MCPServer
 except ImportError:  # 1.x
-    from mcp.server.fastmcp import FastMCP as MCPServer  # type: ignore[no-redef]
+    from mcp.server.fastmcp import FastMCP as MCPServer  # type: ignore[attr-defined, no-redef]
 
 server = MCPServer("small")
 

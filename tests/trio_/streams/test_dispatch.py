@@ -484,7 +484,7 @@ async def test_handler_context_variables_are_isolated(kind: str) -> None:
 
 async def test_handler_lookup_failure_is_answered(caplog: pytest.LogCaptureFixture) -> None:
     class Odd(Server):
-        def answer(self, request: Any) -> Any:
+        def answer(self, request: Any, host: Any = None) -> Any:
             raise ValueError(SECRET)
 
     odd = Odd("odd")

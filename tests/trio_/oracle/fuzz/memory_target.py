@@ -200,7 +200,9 @@ def played(
     declares `capabilities`.
     """
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
-    declared = {each: {name: {} for name in capabilities} for each in (NEW, OLD)}
+    declared: dict[str, dict[str, Any]] = {
+        each: {name: {} for name in capabilities} for each in (NEW, OLD)
+    }
     offers = Offers(revisions=[NEW, OLD], tools=listed, capabilities=declared)
     choices = CaseChoices(offers, tools)
     campaign = Campaign(target, None, choices, CampaignOptions(**options))
