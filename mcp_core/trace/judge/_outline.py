@@ -47,7 +47,7 @@ def message_outline(revision: str, message: Any) -> str:
 
     For example: `request` for a valid one, `request params:string`, `request params/cursor:number`,
     `request params/name:absent`, `notification`, `response id:null`, `message:array`. A key that
-    the specification doesn't have is `*`.
+    the specification doesn't have is `*`, and a member that no message has is `*:any`.
 
     Args:
         revision: the conversation's revision; one that isn't known has no shapes of params.
@@ -123,8 +123,9 @@ def _wrong_part(params: dict[str, Any], pointer: str, text: str) -> str:
 
 
 def _typed(message: dict[str, Any], name: str) -> str:
-    kind = json_type(message[name]) if name in message else _MISSING
-    return f"{name if name in _MEMBERS else '*'}:{kind}"
+    if name not in _MEMBERS:
+        return "*:any"  # no type of it is right
+    return f"{name}:{json_type(message[name]) if name in message else _MISSING}"
 
 
 def _named(key: str) -> str:
