@@ -96,15 +96,15 @@ class Findings:
     Args:
         baseline: an earlier report, whose findings are left out.
         ignored: the rows that are left out.
-        tools: the names of the tools that the server lists. It may grow during the run.
+        tools: the names of the tools that the server lists.
 
     Attributes:
         items: the findings, in the order of their numbers.
         avoided: names of the steps that have shown one; see `avoided_name`.
         known: how often each cause of the baseline was seen.
         known_methods: how often each row and method of a baseline of version 1 was seen.
-        ignored: how often each ignored row was seen, and the rows of its faults.
-        left_out: the rows of the faults that were left out.
+        ignored: how often each ignored row was seen.
+        left_out: why faults were left out, by row.
     """
 
     def __init__(
