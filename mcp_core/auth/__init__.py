@@ -12,6 +12,7 @@ from __future__ import annotations
 from mcp_core._errors import show_public_path
 from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
 from mcp_core.auth.client._callback import is_callback_for
+from mcp_core.auth.client._discovery import find_supported_scopes
 from mcp_core.auth.client._loopback_login import LoopbackLogin
 from mcp_core.auth.client._profile import ClientProfile, EnterpriseManaged, JwtBearer
 from mcp_core.auth.server._api_keys import ApiKeys
@@ -72,6 +73,7 @@ __all__ = [
     "TokenVerifier",
     "VerifierFunction",
     "VerifierUnavailable",
+    "find_supported_scopes",
     "find_url_error",
     "is_callback_for",
     "is_loopback_url",

@@ -17,6 +17,7 @@ that the `narrow` one does?
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable
 from decimal import Decimal, DecimalException
@@ -875,8 +876,6 @@ def _unused_name(*properties: Mapping[str, Any]) -> str:
 
 def _shown(values: Sequence[Any]) -> str:
     """Return values for a user, the first few, in JSON."""
-    import json
-
     texts = [json.dumps(value, ensure_ascii=False) for value in values[:5]]
     shown = ", ".join(text if len(text) <= 60 else f"{text[:60]}..." for text in texts)
     return f"{shown} and {len(values) - 5} more" if len(values) > 5 else shown

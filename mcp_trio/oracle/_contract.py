@@ -10,9 +10,10 @@ from mcp_core.contract import Contract, ServerOffers, offers_of_lists
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from mcp_core.drivers import CallOptions
     from mcp_trio._client import Client
 
-__all__ = ["ChangingLists", "read_contract_of"]
+__all__ = ["ChangingLists", "read_contract_of", "read_scopes"]
 
 _READINGS: Final = 3
 
@@ -29,6 +30,7 @@ async def read_contract_of(
     undeclared: bool = False,
     list_tools: Callable[[], Awaitable[list[Any]]] | None = None,
     timeout: float | None = 60.0,
+    problems: list[str] | None = None,
 ) -> Contract:
     """Return the contract of a connected server, in the revision of the connection.
 
@@ -42,6 +44,7 @@ async def read_contract_of(
             one: such as all lists of a server that declares nothing.
         list_tools: lists the tools, by default `client.list_tools`.
         timeout: seconds for each response, None for no limit.
+        problems: a list to which what could not be read is appended, and isn't in the contract.
 
     Raises:
         ChangingLists: no two readings are equal.
@@ -50,10 +53,12 @@ async def read_contract_of(
     peer = client.peer
     declared = peer.capabilities if capabilities is None else capabilities
 
+    options: CallOptions = {"timeout": timeout, "problems": [] if problems is None else problems}
+
     async def read() -> ServerOffers:
         client.clear_cache()
         return offers_of_lists(
-            await _read_lists(client, resources, undeclared, list_tools, timeout),
+            await _read_lists(client, resources, undeclared, list_tools, options),
             capabilities=declared,
             instructions=peer.instructions,
         )
@@ -71,23 +76,55 @@ async def read_contract_of(
     )
 
 
+async def read_scopes(url: str) -> tuple[str, ...] | None:
+    """Return the scopes in the metadata of the MCP server at `url`; None if it publishes none.
+
+    No token is sent. Each request is to the server's own origin, which the user has named.
+
+    Raises:
+        AuthorizationFailed: there is a document that must not be used, or a fetch failed.
+    """
+    from mcp_core.auth import Fetch, FetchFailed, find_supported_scopes
+    from mcp_trio.auth._fetch import fetch
+
+    flow = find_supported_scopes(url)
+    reply: Any = None
+    failure: FetchFailed | None = None
+    while True:
+        try:
+            step = flow.send(reply) if failure is None else flow.throw(failure)
+        except StopIteration as stop:
+            found: tuple[str, ...] | None = stop.value
+            return found
+        assert isinstance(step, Fetch)
+        reply = failure = None
+        try:
+            reply = await fetch(step.request, allow=_any, allow_name=_any)
+        except FetchFailed as exc:
+            failure = exc
+
+
+def _any(address: str) -> bool:
+    return True
+
+
 async def _read_lists(
     client: Client,
     resources: bool,
     undeclared: bool,
     list_tools: Callable[[], Awaitable[list[Any]]] | None,
-    timeout: float | None,
+    options: CallOptions,
 ) -> dict[str, list[Any]]:
     declared: Any = client.peer.capabilities
     requests: dict[str, Callable[[], Awaitable[list[Any]]]] = {}
     if declared.tools is not None:
-        requests["tools"] = list_tools or (lambda: client.list_tools(timeout=timeout))
+        requests["tools"] = list_tools or (lambda: client.list_tools(**options))
     if declared.prompts is not None:
-        requests["prompts"] = lambda: client.list_prompts(timeout=timeout)
+        requests["prompts"] = lambda: client.list_prompts(**options)
     if declared.resources is not None:
-        requests["resourceTemplates"] = lambda: client.list_resource_templates(timeout=timeout)
+        requests["resourceTemplates"] = lambda: client.list_resource_templates(**options)
         if resources:
-            requests["resources"] = lambda: client.list_resources(timeout=timeout)
+            requests["resources"] = lambda: client.list_resources(**options)
     found: dict[str, list[Any]] = {"tools": [], "prompts": [], "resourceTemplates": []}
     if resources:
         found["resources"] = []

@@ -245,6 +245,23 @@ def find_resource_metadata(
     return None
 
 
+def find_supported_scopes(url: str) -> Flow[tuple[str, ...] | None]:
+    """Return the scopes in the metadata of the MCP server at `url`; None if it publishes none.
+
+    The flow fetches only the well-known URLs at the server's own origin, without a credential.
+
+    Args:
+        url: the MCP server's URL.
+
+    Raises:
+        AuthorizationFailed: a document was found that must not be used, or a fetch failed.
+    """
+    metadata = yield from find_resource_metadata(url, None)
+    if metadata is None or metadata.scopes_supported is None:
+        return None
+    return tuple(sorted(split_scopes(" ".join(metadata.scopes_supported))))
+
+
 def _check_resource(resource: str, url: str, location: str) -> None:
     """Check that the document at `location` may name `resource` for the MCP server at `url`.
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
+from msgspec import structs
 
 from mcp_core import ALL
+from mcp_core.auth import AuthorizationFailed
 from mcp_core.contract import (
     Contract,
     InvalidContract,
@@ -28,16 +29,18 @@ from mcp_core.contract import (
     worst_verdict,
 )
 from mcp_core.drivers import shorten_text
+from mcp_core.urls import http_url
 from mcp_trio._files import write_output
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError, one_line
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import allow_undeclared, run_session
-from mcp_trio.oracle._contract import ChangingLists, read_contract_of
+from mcp_trio.oracle._contract import ChangingLists, read_contract_of, read_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.contract import ContractChange, Verdict
+    from mcp_core.types import Tool
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
 
@@ -102,8 +105,6 @@ def contracts_of_all(targets: dict[str, Target], options: ContractOptions) -> in
         except CliError as exc:
             stderr.write_message(f"mcp-trio: {one_line(name)}: {exc}")
             status, documents[name] = exc.status, {"error": str(exc)}
-        if status >= 128:  # Ctrl+C
-            return status
         statuses.append(status)
     if options.as_json:
         Screen(sys.stdout).write_json({"servers": documents})
@@ -251,6 +252,7 @@ def _read(
     contracts = [found[index] for index in sorted(found)]
     return Contract(
         server=contracts[0].server,
+        scopes=contracts[0].scopes,
         offers={name: each for contract in contracts for name, each in contract.offers.items()},
     )
 
@@ -263,26 +265,49 @@ def _read_revision(target: Target, resources: bool) -> Contract:
         capabilities = client.peer.capabilities
         undeclared = allow_undeclared(client, "tools", "resources", "prompts")
         problems: list[str] = []
+        has_listed = False
+
+        async def list_tools() -> list[Tool]:
+            """List the tools that are allowed, and say once which aren't."""
+            nonlocal has_listed
+            if has_listed and target.configured is not None:
+                tools = await client.list_tools(timeout=target.timeout, problems=problems)
+                return target.configured.allowed_tools(tools)
+            has_listed = True
+            return await target.list_tools(client, target.timeout, problems)
+
         try:
             contract = await read_contract_of(
                 client,
                 capabilities=capabilities,
                 resources=resources,
                 undeclared=undeclared,
-                list_tools=lambda: target.list_tools(client, target.timeout, problems),
+                list_tools=list_tools,
                 timeout=target.timeout,
+                problems=problems,
             )
         except (ChangingLists, InvalidContract) as exc:
             raise CliError(str(exc), NOTHING_JUDGED) from exc
         for problem in dict.fromkeys(problems):
             target.stderr.write_line(f"mcp-trio: not in the contract: {problem}")
-        found.append(contract)
+        found.append(structs.replace(contract, scopes=await _read_scopes(target)))
         return 0
 
     status = run_session(target, body)
     if not found:
         raise SystemExit(status)  # Ctrl+C
     return found[0]
+
+
+async def _read_scopes(target: Target) -> tuple[str, ...] | None:
+    """Return the scopes in the metadata of a server at a URL, or None."""
+    if not isinstance(target.server, str) or "$" in target.server:
+        return None
+    try:
+        return await read_scopes(http_url(target.server))
+    except AuthorizationFailed as exc:
+        target.stderr.write_line(f"mcp-trio: no scopes in the contract: {exc}")
+        return None
 
 
 def contract_status(changes: Sequence[ContractChange], *, allow_unclear: bool) -> int:
@@ -295,7 +320,7 @@ def _merged(changes: Sequence[ContractChange]) -> list[tuple[ContractChange, lis
     """Return the changes, the worst first, each with the revisions in which it is the same."""
     found: dict[ContractChange, list[str]] = {}
     for each in changes:
-        key = msgspec.structs.replace(each, revision="")
+        key = structs.replace(each, revision="")
         found.setdefault(key, []).append(each.revision)
     return sorted(found.items(), key=lambda pair: _ORDER.index(pair[0].verdict))
 

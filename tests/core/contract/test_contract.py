@@ -89,7 +89,7 @@ _offers = st.builds(
 )
 
 
-@fewer_examples(2)
+@fewer_examples(5)
 @given(st.dictionaries(st.sampled_from((NEW, OLD)), _offers, min_size=1), _names)
 def test_contract_that_is_read_is_the_one_that_was_written(
     offers: dict[str, ServerOffers], server: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from mcp_core.contract._documents import SchemaRoot
@@ -16,6 +17,7 @@ from tests.core.contract.schemas import (
     schemas,
     without_undescribed,
 )
+from tests.examples.pages import read
 from tests.levels import fewer_examples
 
 S, W, F, N = ({"type": name} for name in ("string", "integer", "number", "null"))
@@ -194,6 +196,48 @@ def test_argument_that_is_no_longer_described_is_unclear() -> None:
     assert compare_schemas(obj(a=S, b=S), obj(a=S), Direction(is_input=False))[0] == []
 
 
+# By a row of the page's table: a schema before and one after the change.
+PAGE: Final = "docs/howto/contracts.md"
+PAGE_ROWS: dict[str, tuple[Any, Any]] = {
+    "a member becomes required": (obj(a=S), obj("a", a=S)),
+    "a member is no longer required": (obj("a", a=S), obj(a=S)),
+    "a value of an `enum` is gone": (a({"enum": [1, 2]}), a({"enum": [1]})),
+    "a value of an `enum` is new": (a({"enum": [1]}), a({"enum": [1, 2]})),
+    "null is no longer accepted": (a({"anyOf": [S, N]}), a(S)),
+    "null is accepted": (a(S), a({"anyOf": [S, N]})),
+    "a number, length or count gets a tighter limit": (a(S), a({**S, "maxLength": 9})),
+    "`additionalProperties` becomes false": (obj(a=S), closed(a=S)),
+    "a new optional member": (obj(a=S), obj(a=S, b=S)),
+    "a member is no longer described, and others are permitted": (obj(a=S, b=S), obj(a=S)),
+    "`pattern`, `format`, `if` or `patternProperties` differ": (
+        a({"pattern": "a"}),
+        a({"pattern": "b"}),
+    ),
+    "a reference outside of the schema, a schema that is too complex": (
+        a({"$ref": "https://a.test/x"}),
+        a({"$ref": "https://a.test/y"}),
+    ),
+}
+
+
+def verdict(old: Any, new: Any, direction: Direction) -> str:
+    found, _ = compare_schemas(old, new, direction)
+    if any(each.is_certain for each in found):
+        return "breaking"
+    return "unclear" if found else "compatible"
+
+
+def test_table_of_page_has_the_verdicts() -> None:
+    """Each row's first cell is one of `PAGE_ROWS`, and the others are what we say about it."""
+    rows = re.findall(r"^\| (.+?) \| (\w+) \| (\w+)(?:; .*)? \|$", read(PAGE), re.MULTILINE)
+    found = {text: (one, other) for text, one, other in rows}
+    assert found == {
+        text: (verdict(*pair, Direction(True)), verdict(*pair, Direction(False)))
+        for text, pair in PAGE_ROWS.items()
+    }
+    assert verdict(closed(a=S), closed(a=S, b=S), Direction(False)) == "breaking"
+
+
 def bomb(leaf: Any) -> dict[str, Any]:
     """Return a schema with 2^40 ways to its only leaf."""
     doors = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
@@ -244,14 +288,21 @@ def check_pair(old: Any, new: Any) -> None:
                 continue
 
 
-@fewer_examples(5)
+@fewer_examples(10)
 @given(pairs_of_schemas())
 def test_no_counter_example_to_compatible_and_each_example_is_one(pair: tuple[Any, Any]) -> None:
     """Our verdict beside jsonschema's: see 1 and 2 of the module that is tested."""
     check_pair(*pair)
 
 
-@fewer_examples(5)
+@pytest.mark.long
+@settings(max_examples=300)
+@given(pairs_of_schemas())
+def test_no_counter_example_in_many_pairs(pair: tuple[Any, Any]) -> None:
+    check_pair(*pair)
+
+
+@fewer_examples(10)
 @given(schemas())
 def test_verdict_about_document_is_that_of_jsonschema(schema: Any) -> None:
     root = SchemaRoot(schema, 1_000_000)

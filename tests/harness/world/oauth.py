@@ -29,6 +29,7 @@ class OAuthWorld:
     port: int = 0
     good: set[str] = field(default_factory=set)
     wants: str | None = None  # the scope that a tool call requires
+    supported: list[str] = field(default_factory=list)  # the scopes in the MCP server's metadata
     scopes: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     posted: list[tuple[str, str]] = field(default_factory=list)  # method and token of each message
@@ -74,7 +75,8 @@ class OAuthWorld:
         fields = dict(parse_qsl(target.query or body.decode()))
         self.requests.append((target.path, fields))
         if target.path == "/.well-known/oauth-protected-resource/mcp":
-            return 200, {}, {"resource": self.url, "authorization_servers": [self.root]}
+            found = {"resource": self.url, "authorization_servers": [self.root]}
+            return 200, {}, found | ({"scopes_supported": self.supported} if self.supported else {})
         if target.path == "/.well-known/oauth-authorization-server":
             members = {
                 "issuer": self.root,

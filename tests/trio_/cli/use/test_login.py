@@ -442,3 +442,23 @@ async def test_login_failed_exits_with_3(world: OAuthWorld, tmp_path: Path) -> N
     assert result.returncode == 3
     assert "invalid_grant" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+async def test_contract_of_protected_server_needs_login_and_has_scopes(
+    world: OAuthWorld, tmp_path: Path
+) -> None:
+    """The scopes are in the server's metadata, which needs no token."""
+    world.supported = ["write", "read"]
+    file = tmp_path / "a.contract.json"
+    words = ("inspect", "--save", str(file), world.url)
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 3
+    assert f"`mcp-trio login {world.url}` gets a token" in result.stderr
+    assert (await run_command(tmp_path, "login", world.url)).returncode == 0
+    result = await run_command(tmp_path, *words)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(file.read_bytes())["scopes"] == ["read", "write"]
+    world.supported = ["read"]
+    result = await run_command(tmp_path, "inspect", "--against", str(file), world.url)
+    assert result.returncode == 1, result.stderr
+    assert "breaking    scope write: a scope is gone\n" in result.stdout
