@@ -165,6 +165,7 @@ class SchemaRoot:
     Attributes:
         schema: the same as the argument.
         steps: how many are left.
+        dialect: its `$schema` without a trailing #, "" if that isn't a text.
         problem: why no document can be judged by it, or "".
     """
 
@@ -173,10 +174,10 @@ class SchemaRoot:
         self.steps = steps
         self.problem = ""
         dialect = mapping(schema).get("$schema", _KNOWN_DIALECTS[-1])
-        self._dialect = dialect.rstrip("#") if isinstance(dialect, str) else ""
+        self.dialect = dialect.rstrip("#") if isinstance(dialect, str) else ""
         if depth_exceeds(schema, _MAX_NESTING):
             self.problem = f"it is nested more than {_MAX_NESTING} deep"
-        elif self._dialect not in _KNOWN_DIALECTS:
+        elif self.dialect not in _KNOWN_DIALECTS:
             self.problem = "its $schema is not supported"
 
     def spend(self, steps: int = 1) -> None:
@@ -204,7 +205,7 @@ class SchemaRoot:
                 return None
             beside = without_annotations(schema)
             del beside["$ref"]
-            if beside and self._dialect in _IGNORES_BESIDE_REFERENCE:
+            if beside and self.dialect in _IGNORES_BESIDE_REFERENCE:
                 return None  # validators of that time and of today differ
             if beside:
                 parts = beside.pop("allOf", [])
@@ -236,8 +237,8 @@ class SchemaRoot:
     def is_strange(self, schema: Mapping[str, Any]) -> bool:
         """Return True if a schema's keywords don't mean in its dialect what they mean here."""
         return (
-            ("prefixItems" in schema and self._dialect != _KNOWN_DIALECTS[-1])
-            or (isinstance(schema.get("items"), list) and self._dialect not in _ITEMS_ARE_PREFIX)
+            ("prefixItems" in schema and self.dialect != _KNOWN_DIALECTS[-1])
+            or (isinstance(schema.get("items"), list) and self.dialect not in _ITEMS_ARE_PREFIX)
             or (schema is not self.schema and ("$id" in schema or "$schema" in schema))
             or ("type" in schema and listed_types(schema) is None)
         )

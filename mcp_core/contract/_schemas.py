@@ -194,10 +194,11 @@ class _SchemaComparison:
         self._running: dict[tuple[int, int], int] = {}
         self._done: set[tuple[int, int]] = set()
         self._kept: list[Any] = []
+        self._has_equal_dialect = narrow.dialect == wide.dialect
         roots = mapping(narrow.schema), mapping(wide.schema)
-        self._has_equal_definitions = all(
+        self._has_equal_definitions = self._has_equal_dialect and all(
             same(roots[0].get(key), roots[1].get(key)) and _refers_to_definitions(roots[0].get(key))
-            for key in ("$defs", "definitions", "$schema")
+            for key in ("$defs", "definitions")
         )
 
     def run(self) -> list[SchemaFinding]:
@@ -281,6 +282,8 @@ class _SchemaComparison:
         """Return True if two schemas are equal, with all that they refer to."""
         self.narrow.spend(1 + _size(narrow) // 8)
         if not same(narrow, wide):
+            return False
+        if not self._has_equal_dialect and _has_any(narrow, _OF_SOME_DIALECTS):
             return False
         return not _has_references(narrow) or (
             self._has_equal_definitions and _refers_to_definitions(narrow)
@@ -443,7 +446,7 @@ class _SchemaComparison:
         for key in (*_ALWAYS_EQUAL_OR_UNCLEAR, *_EQUAL_OR_UNCLEAR[kind]):
             if key not in wide or (key in ("then", "else") and "if" not in wide):
                 continue
-            is_equal = key in narrow and self._is_equal(narrow[key], wide[key])
+            is_equal = key in narrow and self._is_equal({key: narrow[key]}, {key: wide[key]})
             if not is_equal or key in _NEEDS_EQUAL_SCHEMA:
                 self._add(place, "keyword", key, self.narrow.examples(narrow))
         for key in "anyOf", "oneOf":
@@ -721,9 +724,20 @@ def _size(schema: Any) -> int:
 
 
 def _has_references(schema: Any) -> bool:
-    return any(key in node for node in _objects(schema) for key in _REFERENCES)
+    return _has_any(schema, _REFERENCES)
 
 
+def _has_any(schema: Any, keys: Iterable[str]) -> bool:
+    """Return True if a schema has one of some keywords anywhere, or a member of such a name."""
+    return any(key in node for node in _objects(schema) for key in keys)
+
+
+# Keywords that not every dialect has, or that don't mean the same in every one.
+_OF_SOME_DIALECTS: Final = (
+    *("items", "additionalItems", "prefixItems", "contains", "minContains", "maxContains"),
+    *("unevaluatedItems", "unevaluatedProperties", "dependencies", "dependentRequired"),
+    *("dependentSchemas", "if", "then", "else"),
+)
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

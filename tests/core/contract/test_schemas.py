@@ -189,6 +189,22 @@ def test_finding_has_place_sentence_and_example(
     assert found == (place, sentence, True, example)
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        a({"type": "array", "prefixItems": [S]}),
+        a({"if": S, "then": {"minLength": 2}}),
+        {**obj(a=S), "dependentRequired": {"a": ["b"]}},
+    ],
+)
+def test_same_keywords_in_another_dialect_are_unclear(schema: Any) -> None:
+    """draft-06 has none of them, and ignores them."""
+    old = {**schema, "$schema": "http://json-schema.org/draft-06/schema#"}
+    assert verdict(old, schema, Direction(is_input=True)) == "unclear"
+    plain = {**obj(a=S), "$schema": "http://json-schema.org/draft-07/schema#"}
+    assert verdict(plain, obj(a=S), Direction(is_input=True)) == "compatible"
+
+
 def test_argument_that_is_no_longer_described_is_unclear() -> None:
     """The server may ignore it, and the schema doesn't say so."""
     [found], _ = compare_schemas(obj(a=S, b=S), obj(a=S), Direction(is_input=True))
