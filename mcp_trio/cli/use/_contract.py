@@ -168,7 +168,15 @@ def _parse(path: Path) -> Contract:
 
 
 def _check_save(path: Path, stderr: Screen) -> None:
-    """Check that nothing but a contract is overwritten."""
+    """Check that nothing but a contract is overwritten.
+
+    Raises:
+        CliError: the file is something else.
+    """
+    if path.is_dir():
+        raise CliError(f"--save {path}: it is a directory, which only --all takes")
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe, such as /dev/stdout: to read it could wait forever
     try:
         _parse(path)
     except OlderContract:

@@ -202,6 +202,7 @@ def test_older_form_is_refused_and_upgraded_by_save_only(file: Path) -> None:
     [
         (["--against", "none.json"], "there is no contract none.json; `mcp-trio inspect --save`"),
         (["--against", "."], "Is a directory"),
+        (["--save", "."], "it is a directory, which only --all takes"),
         (["--save", "none/a.json"], "--save none/a.json: No such file or directory"),
         (["--resources"], "--resources is for contracts: it needs --save or --against"),
         (
