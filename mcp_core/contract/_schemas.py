@@ -118,17 +118,17 @@ class SchemaFinding(NamedTuple):
     example: Any
 
 
-class _Place(NamedTuple):
+class _DocumentPlace(NamedTuple):
     """A place in documents: its name, the whole document around a value there, its depth."""
 
     name: str
     document: Callable[[Any], Any]
     level: int
 
-    def inner(self, name: str, document: Callable[[Any], Any]) -> _Place:
+    def inner(self, name: str, document: Callable[[Any], Any]) -> _DocumentPlace:
         """Return a place in the value here. `document` makes the value of an inner one."""
         outer = self.document
-        return _Place(name, lambda value: _outer(outer, document(value)), self.level + 1)
+        return _DocumentPlace(name, lambda value: _outer(outer, document(value)), self.level + 1)
 
 
 def _outer(document: Callable[[Any], Any], value: Any) -> Any:
@@ -207,7 +207,9 @@ class _SchemaComparison:
         Raises:
             TooComplex: it takes too many steps.
         """
-        self._prove(self.narrow.schema, self.wide.schema, _Place("", lambda value: value, 0), 0)
+        self._prove(
+            self.narrow.schema, self.wide.schema, _DocumentPlace("", lambda value: value, 0), 0
+        )
         if self.direction.is_input:
             self._find_undescribed(self.narrow.schema, self.wide.schema, "", set(), 0)
         found = {(each.place, each.sentence): each for each in map(self._tried, self.found)}
@@ -253,7 +255,7 @@ class _SchemaComparison:
 
     def _add(
         self,
-        place: _Place,
+        place: _DocumentPlace,
         kind: str,
         detail: str = "",
         values: Iterable[Any] = (),
@@ -289,7 +291,7 @@ class _SchemaComparison:
             self._has_equal_definitions and _refers_to_definitions(narrow)
         )
 
-    def _prove(self, narrow: Any, wide: Any, place: _Place, depth: int) -> None:
+    def _prove(self, narrow: Any, wide: Any, place: _DocumentPlace, depth: int) -> None:
         """Find where `wide` refuses what `narrow` accepts."""
         self.narrow.spend()
         self.wide.spend()
@@ -322,7 +324,7 @@ class _SchemaComparison:
         self._done.add(pair)
 
     def _prove_parts(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         """Take `allOf` of both and the alternatives of `narrow` apart."""
         if self.narrow.is_strange(narrow) or self.wide.is_strange(wide):
@@ -363,7 +365,7 @@ class _SchemaComparison:
         )
 
     def _prove_all_of(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         parts = narrow.pop("allOf")
         parts = [self.narrow.resolve(part) for part in (parts if isinstance(parts, list) else ())]
@@ -383,14 +385,14 @@ class _SchemaComparison:
         self._add_choice(place, "allOf", found, self.narrow.examples(whole))
 
     def _add_choice(
-        self, place: _Place, keyword: str, found: list[_Raw], values: Iterable[Any]
+        self, place: _DocumentPlace, keyword: str, found: list[_Raw], values: Iterable[Any]
     ) -> None:
         """Add that no part of a keyword is a proof, with all examples that were found."""
         documents = itertools.chain.from_iterable(each.examples for each in found)
         self._add(place, "choice", keyword, values, documents)
 
     def _prove_types(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         values = _listed_values(narrow)
         if values is not None:
@@ -420,7 +422,11 @@ class _SchemaComparison:
                 self._prove_type(name, _of_type(narrow, name), rest, place, depth)
 
     def _prove_values(
-        self, values: Sequence[Any], narrow: dict[str, Any], wide: dict[str, Any], place: _Place
+        self,
+        values: Sequence[Any],
+        narrow: dict[str, Any],
+        wide: dict[str, Any],
+        place: _DocumentPlace,
     ) -> None:
         refused, unclear = [], False
         for value in values:
@@ -435,7 +441,12 @@ class _SchemaComparison:
             self._add(place, "keyword", "constraint")
 
     def _prove_type(
-        self, name: str, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self,
+        name: str,
+        narrow: dict[str, Any],
+        wide: dict[str, Any],
+        place: _DocumentPlace,
+        depth: int,
     ) -> None:
         """Compare what two schemas say about the documents of one type."""
         kind = "number" if name == "integer" else name
@@ -460,7 +471,7 @@ class _SchemaComparison:
         name: str,
         narrow: dict[str, Any],
         parts: Any,
-        place: _Place,
+        place: _DocumentPlace,
         depth: int,
     ) -> None:
         """Find an alternative that accepts all of `narrow`, and with `oneOf` only one."""
@@ -519,7 +530,7 @@ class _SchemaComparison:
         )
 
     def _prove_string(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         for key in "minLength", "maxLength":
             if self._is_narrower(key, narrow, wide):
@@ -544,7 +555,7 @@ class _SchemaComparison:
 
     def _add_bound(
         self,
-        place: _Place,
+        place: _DocumentPlace,
         key: str,
         narrow: dict[str, Any],
         wide: dict[str, Any],
@@ -555,7 +566,7 @@ class _SchemaComparison:
         self._add(place, "bound", f"{key}: {before} → {after}", values)
 
     def _prove_number(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         is_whole = _atoms(narrow) == ("integer",)
         for keys, sign in _BOUNDS:
@@ -575,7 +586,7 @@ class _SchemaComparison:
             self._add_bound(place, "multipleOf", narrow, wide, values)
 
     def _prove_array(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         mine, others = array_parts(narrow), array_parts(wide)
         longest = narrow.get("maxItems")
@@ -604,7 +615,9 @@ class _SchemaComparison:
             equal = [[value, value] for value in self.narrow.examples(mine[1])]
             self._add(place, "unique", "", equal)
 
-    def _item(self, narrow: dict[str, Any], place: _Place, index: int, shown: str) -> _Place:
+    def _item(
+        self, narrow: dict[str, Any], place: _DocumentPlace, index: int, shown: str
+    ) -> _DocumentPlace:
         def document(value: Any) -> tuple[Any] | None:
             least = narrow.get("minItems", 0)
             before = self.narrow.filled(narrow, index)
@@ -615,7 +628,7 @@ class _SchemaComparison:
         return place.inner(f"{place.name}[{shown}]", document)
 
     def _prove_object(
-        self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place, depth: int
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
         mine, others = mapping(narrow.get("properties")), mapping(wide.get("properties"))
         self._prove_required(narrow, wide, place)
@@ -649,7 +662,9 @@ class _SchemaComparison:
             self._prove(undescribed, rest, inner, depth)
         self._prove_counts(narrow, wide, place)
 
-    def _prove_patterns(self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place) -> bool:
+    def _prove_patterns(
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace
+    ) -> bool:
         """Return True if two schemas say the same about members without a name of their own."""
         keys = "patternProperties", "additionalProperties"
         if all(self._is_equal(narrow.get(key, True), wide.get(key, True)) for key in keys):
@@ -657,7 +672,9 @@ class _SchemaComparison:
         self._add(place, "keyword", "patternProperties", self.narrow.examples(narrow))
         return False
 
-    def _prove_required(self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place) -> None:
+    def _prove_required(
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace
+    ) -> None:
         required = set(_names(narrow.get("required")))
         if not isinstance(wide.get("required", []), list):
             self._add(place, "reference")
@@ -667,7 +684,9 @@ class _SchemaComparison:
             without = [value for value in values if isinstance(value, dict) and name not in value]
             self._add(place, "required", name, without)
 
-    def _prove_counts(self, narrow: dict[str, Any], wide: dict[str, Any], place: _Place) -> None:
+    def _prove_counts(
+        self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace
+    ) -> None:
         least = max(len(set(_names(narrow.get("required")))), _count(narrow, "minProperties", 0))
         if least < _count(wide, "minProperties", 0):
             values = self.narrow.examples(narrow)
@@ -685,8 +704,8 @@ class _SchemaComparison:
             self._add_bound(place, "maxProperties", narrow, wide, [found] if found else [])
 
     def _member(
-        self, narrow: dict[str, Any], place: _Place, name: str, shown: str | None = None
-    ) -> _Place:
+        self, narrow: dict[str, Any], place: _DocumentPlace, name: str, shown: str | None = None
+    ) -> _DocumentPlace:
         def document(value: Any) -> tuple[Any] | None:
             names = [each for each in _names(narrow.get("required")) if each != name]
             others = self.narrow.members(narrow, names)

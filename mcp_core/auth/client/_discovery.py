@@ -14,7 +14,7 @@ RFC 8414 section 3. For servers without protected resource metadata: 2025-03-26 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -41,13 +41,11 @@ from mcp_core.auth._server_metadata import (
     fetch_server_metadata,
     find_server_metadata,
 )
+from mcp_core.auth._steps import Flow
 from mcp_core.urls._addresses import find_url_error, is_loopback_url, origin_text
 from mcp_core.urls._url import redacted_url
 
 from ._challenge import AuthChallenge, split_scopes
-
-if TYPE_CHECKING:
-    from mcp_core.auth._steps import Flow
 
 __all__ = [
     "AuthorizationServer",

@@ -1,4 +1,4 @@
-"""Contracts of two versions each of three published servers, told apart.
+"""Contracts of two versions each of three published servers, and what broke between them.
 
 The files are what `mcp-trio inspect --save` wrote for the npm packages `server-filesystem`,
 `server-memory` and `server-everything` of `@modelcontextprotocol`, without their texts.
@@ -66,7 +66,7 @@ def load(server: str, version: str) -> Contract:
 
 
 @pytest.mark.parametrize("versions", BREAKING)
-def test_versions_of_published_server_are_told_apart(versions: tuple[str, str, str]) -> None:
+def test_breaking_changes_between_versions_are_found(versions: tuple[str, str, str]) -> None:
     server, old, new = versions
     changes = compare_contracts(load(server, old), load(server, new))
     found = {

@@ -123,7 +123,7 @@ UNCLEAR: dict[str, tuple[Any, Any]] = {
         {**obj(a=S), "dependentRequired": {"a": ["b"]}},
         {**obj(a=S), "dependentRequired": {"b": ["a"]}},
     ),
-    "a type that is none": (a({"type": "text"}), a({"type": "file"})),
+    "an unknown type": (a({"type": "text"}), a({"type": "file"})),
 }
 
 
@@ -206,7 +206,7 @@ def test_same_keywords_in_another_dialect_are_unclear(schema: Any) -> None:
 
 
 def test_argument_that_is_no_longer_described_is_unclear() -> None:
-    """The server may ignore it, and the schema doesn't say so."""
+    """The server may ignore it, which no schema shows."""
     [found], _ = compare_schemas(obj(a=S, b=S), obj(a=S), Direction(is_input=True))
     assert found == ("", "no longer describes b, and may ignore it", False, None)
     assert compare_schemas(obj(a=S, b=S), obj(a=S), Direction(is_input=False))[0] == []
