@@ -69,7 +69,8 @@ async def fuzz_server(
     Args:
         target: a command's words, or a URL on this machine.
         directory: for the files of what is found.
-        seconds: of drawing; None for no limit. Shrinking takes at most 60 s more.
+        seconds: of drawing; None for no limit. Then at most 60 s more are spent on confirming what
+            was found, and on making it small.
         cases: at most so many are played; None for no limit.
         seed: of the cases. The same seed draws the same cases.
         allow: tools that are called beside those whose hints say that they change nothing.
@@ -86,14 +87,15 @@ async def fuzz_server(
     Raises:
         ConnectFailed: there is no conversation with the server.
         FuzzFindings: the server breaks rules.
-        NothingJudged: no case was played, such as for too small `seconds`.
+        NothingJudged: no case was played, or there was no time to confirm any fault, such as for
+            too small `seconds`.
         OSError: the baseline cannot be read.
         TypeError: `target` is a `Server`.
         ValueError: the server has no tool of a name in `allow`, or is on another machine; the
             baseline isn't a whole report of the fuzzer; or there is no such row to ignore.
     """
     from mcp_trio.oracle.fuzz._baseline import parse_ignored_row
-    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz._campaign import DEFAULT_LANES, Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._report import report_document, write_findings
@@ -107,6 +109,7 @@ async def fuzz_server(
         response_timeout=response_timeout,
         baseline=_read_baseline(baseline),  # before the directory is removed, which it can be in
         ignored=tuple(map(parse_ignored_row, ignore)),
+        lanes=1 if isinstance(target, str) else DEFAULT_LANES,
     )
     shutil.rmtree(directory, ignore_errors=True)  # of an earlier run
     echo = Echo()

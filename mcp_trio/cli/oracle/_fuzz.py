@@ -68,6 +68,7 @@ FOUND: Final = 1
 LOST: Final = NO_CONNECTION
 DEFAULT_SECONDS: Final = 60.0
 DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # the same as for `find_faults`
+MAX_LANES: Final = 64  # each has a process of its own, and two for examinations
 DEFAULT_RATE: Final = 20.0  # requests a second to another machine
 # Seconds after Ctrl+C in which another one is ignored: processes are ended, and files written.
 STOP_TIME: Final = 10.0
@@ -98,7 +99,8 @@ exit status:
   1    the server breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the server did not start or answer, or does not any more
-  4    nothing was judged: no case was played, or tools were allowed and no call was answered
+  4    nothing was judged: no case was played, no fault that was seen could be played again in time,
+       or tools were allowed and no call was answered
   70   an internal error of this command
   130  Ctrl+C; what was found is written
 """
@@ -122,6 +124,7 @@ class FuzzOptions:
     keep_going: bool = True
     shrinks: bool = True
     response_timeout: float = DEFAULT_RESPONSE_TIMEOUT
+    lanes: int | None = None
     rate: float | None = None
     junit: Path | None = None
     baseline: Path | None = None
@@ -253,9 +256,17 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--seconds",
         type=_positive,
-        help=f"draw cases for so long (default: {DEFAULT_SECONDS:g}, or no limit with --cases)",
+        help=f"draw cases for so long (default: {DEFAULT_SECONDS:g}, or no limit with --cases);"
+        " what was found then is examined for a while more, at most a minute",
     )
     add("--cases", type=_count, help="play at most so many cases")
+    add(
+        "--lanes",
+        metavar="NUMBER",
+        type=_lanes,
+        help="play so many conversations side by side (default: 4 with a command, 1 with a URL or"
+        " --stress)",
+    )
     add("--seed", type=int, help="draw the cases of this seed (default: another one each time)")
     add(
         "--era",
@@ -323,6 +334,7 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
         keep_going=found.keep_going,
         shrinks=not found.no_shrink,
         response_timeout=found.response_timeout,
+        lanes=found.lanes,
         junit=found.junit,
         baseline=found.baseline,
         ignored=tuple(found.ignore_row),
@@ -386,7 +398,16 @@ def _count(text: str) -> int:
     return number
 
 
-_positive.__name__ = _count.__name__ = "number"  # argparse shows this name if `float` raises
+def _lanes(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= MAX_LANES:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {MAX_LANES}")
+    return number
+
+
+_positive.__name__ = _count.__name__ = _lanes.__name__ = (
+    "number"  # argparse shows this name if `float` raises
+)
 
 
 def fuzz(target: Target, options: FuzzOptions) -> int:
@@ -426,9 +447,10 @@ async def _run_campaign(
 
     if stop.caught:
         return stop.exit_code
+    began = trio.current_time()
     stderr, stdout = target.stderr, Screen(sys.stdout)
     begin_junit(options, target.shown_words, target.known_secrets)
-    limits = campaign_options(options)
+    limits = campaign_options(options, is_command=not isinstance(target.server, str))
     campaign: Campaign | None = None
     async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
         with scope:
@@ -459,7 +481,7 @@ async def _run_campaign(
                 fuzzed,
                 CaseSource(choices, options.seed),
                 choices,
-                limits,
+                limits.after(trio.current_time() - began),
                 echo=echo,
                 on_finding=display.show_finding,
                 on_habit=display.show_habit,
@@ -535,13 +557,17 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
     ]
 
 
-def campaign_options(options: FuzzOptions) -> CampaignOptions:
+def campaign_options(options: FuzzOptions, *, is_command: bool) -> CampaignOptions:
     """Return how long a run goes on, and which findings it leaves out.
+
+    Args:
+        options: the options of the line.
+        is_command: True if each conversation has a process of its own.
 
     Raises:
         CliError: the baseline or the ignored rows cannot be read.
     """
-    from mcp_trio.oracle.fuzz._campaign import CampaignOptions
+    from mcp_trio.oracle.fuzz._campaign import DEFAULT_LANES, CampaignOptions
 
     return CampaignOptions(
         seconds=options.seconds,
@@ -551,6 +577,7 @@ def campaign_options(options: FuzzOptions) -> CampaignOptions:
         keep_going=options.keep_going,
         baseline=_read_baseline(options.baseline),
         ignored=_read_ignored(options),
+        lanes=options.lanes or (DEFAULT_LANES if is_command and not options.stress else 1),
     )
 
 
@@ -818,12 +845,16 @@ class Display:
 
 
 def _progress_text(campaign: Campaign) -> str:
-    seconds = campaign.elapsed
-    rate = campaign.cases / seconds if seconds > 0.5 else 0.0
-    activity = f"  {escape_text(campaign.activity)}" if campaign.activity else ""
+    seconds, drawing = campaign.seconds, campaign.drawing_seconds
+    rate = campaign.cases / drawing if drawing > 0.5 else 0.0
+    examined = escape_text(campaign.activity)
+    if campaign.is_drawn:
+        left = "" if campaign.left is None else f", at most {campaign.left:.0f} s more"
+        examined = f"drawing is over{left}: {examined}" if examined else "drawing is over"
     return (
         f"{int(seconds) // 60}:{int(seconds) % 60:02}  {campaign.cases:,} cases  {rate:,.0f}/s"
-        f"  {campaign.rows_seen()} rows judged, {len(campaign.findings)} findings{activity}"
+        f"  {campaign.rows_seen()} rows judged, {len(campaign.findings)} findings"
+        + (f"  {examined}" if examined else "")
     )
 
 
@@ -857,8 +888,10 @@ def _show_summary(
     seen = len(campaign.unconfirmed)
     unconfirmed = f", {seen} unconfirmed" if seen else ""
     unconfirmed += _accepted_text(campaign)
+    drawing, whole = round(campaign.drawing_seconds), round(campaign.seconds)
+    more = f" (and {whole - drawing} s of examining)" if whole > drawing else ""
     stdout.write_line(
-        f"{campaign.cases:,} cases in {campaign.seconds:.0f} s, {campaign.messages:,} messages:"
+        f"{campaign.cases:,} cases in {drawing} s{more}, {campaign.messages:,} messages:"
         f" {count - advice} findings, {advice} to look at{unconfirmed}; {judged} rows judged; seed"
         f" {options.seed}"
     )

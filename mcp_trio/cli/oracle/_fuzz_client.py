@@ -49,7 +49,7 @@ exit status:
   1    the client breaks at least one rule, crashes or hangs
   2    the command line is wrong
   3    no conversation: the client did not start or send anything, or does not any more
-  4    nothing was judged: no case was played
+  4    nothing was judged: no case was played, or no fault that was seen could be played again
   70   an internal error of this command
   130  Ctrl+C; what was found is written
 """
@@ -109,9 +109,10 @@ async def _run_campaign(
 
     if stop.caught:
         return stop.exit_code
+    began = trio.current_time()
     stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
     servers.begin_junit(options, command, launch_secrets(command))
-    limits = servers.campaign_options(options)
+    limits = servers.campaign_options(options, is_command=True)
     more: dict[str, Any] = {
         "env": dict(read_environment(found, tuple(command), "")),
         "inherit_env": found.inherit_env,
@@ -142,7 +143,7 @@ async def _run_campaign(
                 target,
                 ScriptSource(choices, options.seed),
                 choices,
-                limits,
+                limits.after(trio.current_time() - began),
                 echo=echo,
                 on_finding=display.show_finding,
             )

@@ -10,7 +10,9 @@ How the parts join, from the bottom up:
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
-- `_campaign`: draws cases in a worker thread, and plays them in the event loop.
+- `_feed`: draws them in a worker thread, for lanes that play them side by side.
+- `_campaign`: plays them in lanes, and has the faults that they show examined.
+- `_agenda`: which fault is examined next.
 - `_examination`: confirms a fault of a case on a fresh target, and shrinks the case (`_shrink`).
 - `_habits`: the table of what servers do because of their SDK, which `_sdk_marks` recognizes.
   `_habit_watch` tells these habits from the faults of the author.

@@ -1,51 +1,74 @@
 """A run of the fuzzer: draw cases, play them, confirm faults and shrink their cases.
 
-1. Cases are drawn in batches in a worker thread, one batch ahead. A batch avoids only what earlier
-   batches have found, so that a seed gives the same cases on every machine.
-2. Cases share a process, because a start takes longer than a case. A fault is confirmed on fresh
-   ones (`_examination`).
-3. `run` can be cancelled at any time: `findings` has the faults that were confirmed.
+1. Lanes play cases side by side, each one conversation at a time, and take the cases by number
+   (`_feed`). Cases share a process, because a start takes longer than a case.
+2. The faults that they show wait for an examination (`_agenda`), which plays a case alone on fresh
+   processes (`_examination`). It runs beside the lanes. If there is one lane, or one server for all
+   of them, the lanes wait meanwhile, and their time stands still.
+3. After the time for drawing there is some time more for the faults that still wait. What has not
+   been examined then is said, and played first in the next run.
+4. `run` can be cancelled at any time: `findings` has the faults that were confirmed.
 """
 
 from __future__ import annotations
 
-import time
-from collections import Counter, OrderedDict, deque
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+import math
+from collections import Counter, deque
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
+from ._agenda import Agenda, Sighting
 from ._baseline import NO_BASELINE
 from ._call_guard import CallGuard
 from ._examination import MAX_HISTORY, Examiner, joined
-from ._findings import MAX_FINDINGS, Findings, FuzzFinding
+from ._feed import CaseFeed
+from ._findings import MAX_FINDINGS, Findings, FuzzFinding, HeldFinding
 from ._habit_watch import HabitWatch
 from ._habits import HABITS
 from ._play import CALL_TIMEOUT, Player, play_case
 from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
+from ._shrink import MAX_SECONDS, ShrinkBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from ._baseline import Baseline, IgnoredRow
     from ._case import Case, Outcome
     from ._echo import Echo
+    from ._feed import SourceLike
     from ._habit_watch import ShownHabit
     from ._habits import Habit
     from ._play import TargetLike
     from ._session import TargetFault, TargetSession
     from ._steps import CaseChoices
 
-__all__ = ["Campaign", "CampaignOptions"]
+__all__ = ["DEFAULT_LANES", "Campaign", "CampaignOptions"]
 
-BATCH: Final = 32  # cases
+DEFAULT_LANES: Final = 4  # with a command; a URL is one server for all lanes
+
+# Seconds for examinations after the drawing, and how many for each second of drawing.
+MIN_EXAMINATION, MAX_EXAMINATION = 10.0, 60.0
+EXAMINED_PART: Final = 0.4
+# Of these seconds, the last part isn't used for shrinking: what got smaller must be confirmed.
+CONFIRMED_PART: Final = 0.3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
-MAX_SESSIONS: Final = 6  # faults that wait for another case
+MAX_SESSIONS: Final = 6  # sessions that wait for another case
 MAX_FAILED_STARTS: Final = 5
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
 # Rows that a server at a URL breaks if it is away.
@@ -66,6 +89,9 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
         keep_going: whether the run goes on after the first finding.
         baseline: an earlier report, whose findings are left out.
         ignored: the rows that are left out.
+        lanes: how many cases are played side by side.
+        examination: seconds after the drawing for the faults that wait for an examination, also
+            those of the pauses with one lane. None for a part of `seconds`.
     """
 
     seconds: float | None = 60.0
@@ -75,13 +101,26 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
     keep_going: bool = True
     baseline: Baseline = NO_BASELINE
     ignored: tuple[IgnoredRow, ...] = ()
+    lanes: int = 1
+    examination: float | None = None
 
+    def after(self, spent: float) -> CampaignOptions:
+        """Return the options of a run that took `spent` seconds to begin.
 
-class SourceLike(Protocol):
-    """A source of cases."""
+        They come off the time for examinations, of which half is left at least. So a run ends in
+        time although the target answers slowly.
+        """
+        whole = self.examination_time
+        return replace(self, examination=max(whole / 2, whole - spent))
 
-    def draw(self, count: int) -> list[Case]:
-        """Return `count` cases. It is called in a thread."""
+    @property
+    def examination_time(self) -> float:
+        """Seconds for examinations: infinite if the drawing has no limit of time."""
+        if self.examination is not None:
+            return self.examination
+        if self.seconds is None:
+            return math.inf
+        return min(MAX_EXAMINATION, max(MIN_EXAMINATION, EXAMINED_PART * self.seconds))
 
 
 class Campaign:
@@ -91,9 +130,11 @@ class Campaign:
         side: the target's side, "server" or "client".
         find_faults: the function of `mcp_trio.testing` that written tests call.
         known_habits: the habits of SDKs that are told apart.
-        unplayed: stored cases that `run` hasn't finished, and the case whose fault it was
-            confirming when it was cancelled.
+        unplayed: stored cases that `run` hasn't played, and a case of each fault that it hasn't
+            examined.
         unconfirmed: how often each row and method was seen that no further play has confirmed.
+        unexamined: how many of them, apart from advice, no further play was tried for, because the
+            run has ended.
         missing: what a further play may lack for each of them, as a clause.
         opportunities: how often each row was judged.
         cases: how many cases were played.
@@ -125,6 +166,7 @@ class Campaign:
         self.unplayed: list[Case] = []
         self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
+        self.unexamined = 0
         self.missing: dict[str, str] = {}
         self.opportunities: Counter[str] = Counter()
         self.cases = 0
@@ -133,10 +175,8 @@ class Campaign:
         self.failure: Exception | None = None
         self.notes: list[str] = []
         self.slow: Counter[str] = Counter()
-        self._activity = ""
         self.is_lost = False
         self.is_away = False
-        self.seconds = 0.0
         self._source = source
         self._choices = choices
         self._options = options
@@ -152,14 +192,28 @@ class Campaign:
             response_timeout=options.response_timeout,
             table=self.known_habits,
         )
-        self._player = self._new_player(options.response_timeout)
-        self._sessions: OrderedDict[tuple[str, str], TargetSession] = OrderedDict()
+        self._sessions: list[tuple[tuple[str, str], TargetSession]] = []  # that wait for a case
         self._histories: dict[int, deque[Case]] = {}
         self._memory: dict[int, int] = {}
         self._found = Findings(options.baseline, options.ignored, self._known_tools())
+        self._agenda = Agenda(self._found)
+        self._is_beside = options.lanes > 1 and target.kind != "http"
+        workers = options.lanes if target.kind != "http" else 1
+        self._workers = workers
+        self._budget = ShrinkBudget(MAX_SECONDS * workers) if options.shrinks else None
         self._examiner = self._new_examiner()
+        self._activities: list[str] = []
+        self._turns = Turns()
+        self._habit_lock = trio.Lock()
+        self._scope = trio.CancelScope()
+        self._lanes = trio.CancelScope()
+        self._changed = trio.Event()
         self._failed_starts = 0
-        self._began = time.monotonic()
+        self._began: float | None = None
+        self._drawn: float | None = None
+        self._ended: float | None = None
+        self._paused = 0.0  # seconds that lanes have waited for examinations
+        self._examination = options.examination_time
 
     def _new_player(
         self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
@@ -180,7 +234,7 @@ class Campaign:
             self._choices,
             self._new_player,
             response_timeout=self._options.response_timeout,
-            shrinks=self._options.shrinks,
+            budget=self._budget,
             tools=self._known_tools(),
         )
 
@@ -191,23 +245,79 @@ class Campaign:
 
     async def run(self, stored: Iterable[Case] = ()) -> None:
         """Play `stored` cases, and then drawn ones until the limits are reached."""
-        self._began = time.monotonic()
+        self._began = trio.current_time()
+        self._scope.deadline = self._end_of_drawing() + self._examination
+        if self._budget is not None:
+            self._budget.deadline = self._scope.deadline - CONFIRMED_PART * self._examination
         self.unplayed = [self._allowed_part(case) for case in stored if self._is_spoken(case)]
         try:
-            while self.unplayed:
-                self.repaired += not await self._play_one(self.unplayed[0])
-                del self.unplayed[0]
-            if self._source is not None:
-                await self._run_drawn(self._source)
-        except ConnectFailed as exc:
-            self.is_lost = True
-            self.notes.append(str(exc))
+            with self._scope:
+                await self._play_and_examine()
         finally:
-            self.seconds = time.monotonic() - self._began
+            self._end_examinations()
+            self._ended = trio.current_time()
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as nursery:  # each can take seconds
                     while self._sessions:
-                        nursery.start_soon(self._end_session, self._sessions.popitem()[1])
+                        nursery.start_soon(self._end_session, self._sessions.pop()[1])
+
+    async def _play_and_examine(self) -> None:
+        async with open_quiet_nursery(wait=True) as nursery:
+            if self._is_beside:
+                self._start_workers(nursery)
+            with self._lanes:
+                await self._play_cases()
+            self._drawn = trio.current_time()
+            self._wake()
+            if not self._is_beside:
+                self._start_workers(nursery)
+
+    def _start_workers(self, nursery: trio.Nursery) -> None:
+        for _ in range(self._workers):
+            nursery.start_soon(self._watch, self._examine_beside)
+
+    async def _watch(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Run a part of the run. If the target doesn't start any more, end the whole run."""
+        try:
+            await act()
+        except ConnectFailed as exc:
+            if not self.is_lost:
+                self.notes.append(str(exc))  # the last one: it says why the run has ended
+            self.is_lost = True
+            self._scope.cancel()
+
+    async def _play_cases(self) -> None:
+        await self._run_lanes(partial(self._play_stored, iter(list(self.unplayed))))
+        if self._source is None or self._is_over():
+            return
+        cases = self._options.cases
+        count = None if cases is None else cases - self.cases
+        feed = CaseFeed(self._source, self._choices, count)
+        async with open_quiet_nursery() as nursery:
+            nursery.start_soon(feed.run)
+            await self._run_lanes(partial(self._play_drawn, feed))
+
+    async def _run_lanes(self, lane: Callable[[], Awaitable[None]]) -> None:
+        async with open_quiet_nursery(wait=True) as nursery:
+            for _ in range(self._options.lanes):
+                nursery.start_soon(self._watch, lane)
+
+    async def _play_stored(self, stored: Iterator[Case]) -> None:
+        for case in stored:
+            if self.is_lost or self.is_away or self._is_time_over():
+                return
+            self.repaired += not await self._play_one(case)
+            self.unplayed = [each for each in self.unplayed if each is not case]
+            await self._pause()
+
+    async def _play_drawn(self, feed: CaseFeed) -> None:
+        while not self._is_over():
+            fed = await feed.next()
+            if fed is None or self._is_over():
+                break
+            feed.finish(fed, await self._play_one(fed.case))
+            await self._pause()
+        feed.stop()  # other lanes may wait for cases that would not be played
 
     def _allowed_part(self, case: Case) -> Case:
         """Return a stored case without steps that do more than a drawn case may.
@@ -222,46 +332,62 @@ class Campaign:
             )
         return found
 
-    async def _run_drawn(self, source: SourceLike) -> None:
-        drawn: list[Case] = []
-
-        async def draw() -> None:
-            drawn[:] = await trio.to_thread.run_sync(source.draw, BATCH, abandon_on_cancel=True)
-
-        await draw()
-        while drawn:
-            batch = list(drawn)
-            self._choices.avoided |= self._found.avoided
-            async with open_quiet_nursery(wait=True) as nursery:
-                nursery.start_soon(draw)
-                for case in batch:
-                    if self._is_over():
-                        nursery.cancel_scope.cancel()
-                        return
-                    await self._play_one(case)
-
     def _is_over(self) -> bool:
         options = self._options
-        if self.is_lost or self.is_away or len(self.findings) >= MAX_FINDINGS:
+        if self.is_lost or self.is_away or self._found.count >= MAX_FINDINGS:
             return True
-        if self.findings and not options.keep_going:
+        if self._has_enough():
             return True
         if options.cases is not None and self.cases >= options.cases:
             return True
-        return options.seconds is not None and time.monotonic() - self._began > options.seconds
+        return self._is_time_over()
 
-    async def _play_one(self, case: Case) -> bool:
-        """Play a case, and examine its faults. Return False if it has shown none."""
-        self._activity = self._examiner.activity = ""
-        session, key = await self._session_for(case)
-        history = self._histories[id(session)]
-        try:
-            outcome = await self._player.play(case, session)
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await session.aclose()
-            raise
-        history.append(case)
+    def _has_enough(self) -> bool:
+        """Return True if no further fault is wanted, because there is one."""
+        return self._found.count > 0 and not self._options.keep_going
+
+    def _is_time_over(self) -> bool:
+        return trio.current_time() >= self._end_of_drawing()
+
+    def _end_of_drawing(self) -> float:
+        """Return the time at which no case is begun any more."""
+        if self._options.seconds is None or self._began is None:
+            return math.inf
+        return self._began + self._options.seconds + self._paused
+
+    async def _play_one(self, case: Case) -> list[TargetFault]:
+        """Play a case, and return its faults. They wait for an examination."""
+        async with self._turns.beside():
+            session, key = await self._session_for(case)
+            history = self._histories[id(session)]
+            player = self._new_player(self._options.response_timeout)
+            try:
+                outcome = await player.play(case, session)
+            except BaseException:
+                with trio.CancelScope(shield=True):
+                    await session.aclose()
+                raise
+            before = list(history)
+            history.append(case)
+            self._count(outcome)
+            self._watch_memory(session)
+            self._watch_starts(session, case, outcome)
+            await self._keep_session(session, key)
+        for fault in outcome.faults:
+            # Accepted faults come first: with --strict, a habit of the SDK fails the run.
+            if self._found.leaves_out(fault, case) or self._habits.explains(fault, case):
+                continue
+            self._agenda.add(
+                Sighting(fault=fault, case=case, before=before, earlier=session.played - 1)
+            )
+        self._wake()
+        # A call that still runs at the URL would look like a hang to the next session.
+        if outcome.is_blocked and self.target.kind == "http" and not await self._recovers():
+            self.is_away = True
+            self._add_note("the server does not answer any more since a call takes long")
+        return list(outcome.faults)
+
+    def _count(self, outcome: Outcome) -> None:
         self.cases += 1
         self.messages += outcome.messages
         self.calls += outcome.calls
@@ -269,43 +395,34 @@ class Campaign:
             self._add_slow(name)
         for note in outcome.notes:
             self._add_note(note)
-        self._watch_memory(session)
-        self._watch_starts(session, case, outcome)
-        if session.spent or key is None:
-            await self._end_session(session)
-        else:
-            self._sessions[key] = session
-            if len(self._sessions) > MAX_SESSIONS:
-                await self._end_session(self._sessions.popitem(last=False)[1])
-        for fault in outcome.faults:
-            if self.is_away:
-                break
-            try:
-                await self._examine(fault, case, list(history)[:-1], session.played - 1)
-            except BaseException:
-                if not self._found.has_row(fault.row) and case not in self.unplayed:
-                    self.unplayed.append(case)  # the next run confirms it
-                raise
-        # A call that still runs at the URL would look like a hang to the next session.
-        is_blocked = outcome.is_blocked and self.target.kind == "http" and not self.is_away
-        if is_blocked and not await self._recovers():
-            self.is_away = True
-            self._add_note("the server does not answer any more since a call takes long")
-        return bool(outcome.faults)
 
     async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
         first = case[0] if case else ()
         key = None
         if len(first) == 4 and first[0] == "open" and first[2] == "whole":
             key = (str(first[1]), str(first[3]))
-        session = self._sessions.pop(key, None) if key is not None else None
-        if session is not None and session.ended:  # it has ended between two cases
-            await self._end_session(session)
-            session = None
-        if session is None:
-            session = await self.target.open()
-            self._histories[id(session)] = deque(maxlen=MAX_HISTORY + 1)
+        while (place := self._find_session(key)) is not None:
+            _, session = self._sessions.pop(place)
+            if not session.ended:
+                return session, key
+            await self._end_session(session)  # it has ended between two cases
+        session = await self.target.open()
+        self._histories[id(session)] = deque(maxlen=MAX_HISTORY)
         return session, key
+
+    def _find_session(self, key: tuple[str, str] | None) -> int | None:
+        """Return the place of a session that waits for a case like this one, or None."""
+        places = [place for place, (each, _) in enumerate(self._sessions) if each == key]
+        return places[-1] if places else None
+
+    async def _keep_session(self, session: TargetSession, key: tuple[str, str] | None) -> None:
+        """Keep a session for another case, if it has a key and wasn't spoilt."""
+        if session.spent or key is None:
+            await self._end_session(session)
+            return
+        self._sessions.append((key, session))
+        if len(self._sessions) > MAX_SESSIONS:
+            await self._end_session(self._sessions.pop(0)[1])
 
     async def _end_session(self, session: TargetSession) -> None:
         self._histories.pop(id(session), None)
@@ -362,84 +479,156 @@ class Campaign:
 
     # -- Findings ----------------------------------------------------------------------------------
 
-    async def _examine(
-        self, fault: TargetFault, case: Case, before: list[Case], earlier: int
-    ) -> None:
-        """Confirm a fault on fresh targets, and shrink its case.
+    async def _pause(self) -> None:
+        """Examine what waits while no case is played, unless it is examined beside the cases.
 
-        Its session has played `earlier` cases, of which `before` are remembered.
+        With a limited time, what the time for it doesn't allow waits until the drawing is over.
         """
-        # Accepted faults come first: with --strict, a habit of the SDK fails the run.
-        if self._found.leaves_out(fault, case) or self._habits.explains(fault, case):
+        if self._is_beside or not len(self._agenda):
             return
-        if not self._found.wants(fault, case):
-            return
-        may_be_away = self.target.kind == "http" and fault.row in _SILENT
-        if may_be_away and not await self._recovers():
-            self.is_away = True
-            steps = joined(before, case)
-            self._add_finding(
-                FuzzFinding(fault=fault, case=steps, hits=1, plays=1, steps_before=len(steps))
-            )
-            self._add_note("the server does not answer any more: its finding could not be repeated")
-            return
-        former = self._found.find_flaky(fault)
-        if former is None:
-            shown = await self._habits.examine(fault, case)
-            if shown is not None:
-                self._add_habit(shown)
-                return
-        finding = await self._examiner.confirm(fault, case, before)
-        if finding is None:
-            if former is None:
-                self._add_unconfirmed(fault, earlier)
-            return
-        if former is not None and finding.hits <= former.hits:
-            return
+        async with self._turns.alone():
+            began, spent = trio.current_time(), self._paused
+            while not self.is_away and self._paused < self._examination / 2:
+                is_examined = await self._examine_next(self._examination / 2 - self._paused)
+                self._paused = spent + trio.current_time() - began
+                if not is_examined:
+                    break
+
+    async def _examine_beside(self) -> None:
+        """Examine what waits, until the drawing is over and nothing waits."""
+        while not self.is_away:
+            if await self._examine_next():
+                continue
+            if self._drawn is not None:
+                break
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _examine_next(self, shrink_seconds: float = math.inf) -> bool:
+        """Examine what is worth it most. Return False if nothing waits."""
+        job = self._agenda.take(is_enough=self._has_enough())
+        if isinstance(job, Sighting):
+            await self._confirm(job)
+        elif job is not None:
+            await self._shrink(job, shrink_seconds)
+        return job is not None
+
+    async def _confirm(self, sighting: Sighting) -> None:
+        fault, finding, is_done = sighting.fault, None, False
         try:
-            await self._examiner.shrink(finding)
-            finding.cause = await self._examiner.find_cause(finding)
-        finally:  # it was confirmed, even if the run is cancelled now
-            self._add_finding(finding, former)
+            with self._doing(f"confirming {fault.row} {fault.method[:_SHOWN]}"):
+                may_be_away = self.target.kind == "http" and fault.row in _SILENT
+                if may_be_away and not await self._recovers():
+                    self._lose(sighting)
+                    is_done = True
+                    return
+                if await self._is_habit(sighting):
+                    is_done = True
+                    return
+                finding = await self._examiner.confirm(fault, sighting.case, sighting.before)
+            is_done = True
+        finally:
+            self._agenda.release(sighting, is_done=is_done)
+            self._wake()
+        former = self._found.find_flaky(fault)
+        if finding is not None:
+            if former is None or finding.hits > former.hits:
+                self._agenda.hold(HeldFinding(finding, former))
+                if self._is_beside and self._has_enough():
+                    self._lanes.cancel()  # their cases may take long
+        elif former is None:
+            self._add_unconfirmed(
+                sighting,
+                f"only the last {MAX_HISTORY} of the {sighting.earlier} cases before it were played"
+                " again"
+                if sighting.earlier > MAX_HISTORY
+                else "it may need its time, or what is outside of the process, such as a file",
+            )
 
-    def _add_unconfirmed(self, fault: TargetFault, earlier: int) -> None:
-        name = f"{fault.row} {fault.method[:_SHOWN]}".strip()
-        self.unconfirmed[name] += 1
-        self.missing.setdefault(
-            name,
-            f"only the last {MAX_HISTORY} of the {earlier} cases before it were played again"
-            if earlier > MAX_HISTORY
-            else "it may need its time, or what is outside of the process, such as a file",
+    async def _is_habit(self, sighting: Sighting) -> bool:
+        """Return True if a fault is a habit of the server's SDK."""
+        fault, case = sighting.fault, sighting.case
+        async with self._habit_lock:
+            if self._habits.explains(fault, case):
+                return True
+            if self._found.find_flaky(fault) is not None:
+                return False
+            shown = await self._habits.examine(fault, case)
+        if shown is not None and shown.seen == 1:  # else it is named already
+            self._on_habit(shown)
+        return shown is not None
+
+    def _lose(self, sighting: Sighting) -> None:
+        """Report a fault after which the server doesn't answer any more."""
+        self.is_away = True
+        steps = joined(sighting.before, sighting.case)
+        finding = FuzzFinding(
+            fault=sighting.fault, case=steps, hits=1, plays=1, steps_before=len(steps)
         )
+        self._add_finding(HeldFinding(finding))
+        self._add_note("the server does not answer any more: its finding could not be repeated")
 
-    def _add_finding(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> None:
-        """Add a finding, in place of a flaky one that is `former`."""
-        if self._found.add(finding, former):
-            self._on_finding(finding)
+    async def _shrink(self, held: HeldFinding, seconds: float) -> None:
+        finding, fault = held.finding, held.finding.fault
+        try:
+            with (
+                self._doing(f"shrinking {fault.row} {fault.method[:_SHOWN]}"),
+                trio.move_on_after(seconds),
+            ):
+                await self._examiner.shrink(finding)
+                finding.cause = await self._examiner.find_cause(finding)
+        finally:  # it was confirmed, even if the run is cancelled now
+            self._add_finding(held)
+            self._wake()
 
-    def _add_habit(self, shown: ShownHabit) -> None:
-        """Report a habit when it is found, and let later cases have such steps less often."""
-        if shown.seen > 1:
-            return
-        if shown.habit.is_silence:
-            self._found.avoid([shown.case[0], shown.case[-1]])
-        self._on_habit(shown)
+    def _end_examinations(self) -> None:
+        """Add the findings that weren't made small, and name the faults that weren't examined."""
+        for held in list(self._found.held):
+            self._add_finding(held)
+        for sighting in self._agenda.take_untried():
+            if self._habits.explains(sighting.fault, sighting.case):
+                continue
+            self.unexamined += not sighting.fault.is_advice
+            self._add_unconfirmed(sighting, "the run has ended before it was played again")
+            if not self._found.has_row(sighting.fault.row) and sighting.case not in self.unplayed:
+                self.unplayed.append(sighting.case)  # the next run confirms it
+
+    def _add_unconfirmed(self, sighting: Sighting, missing: str) -> None:
+        name = f"{sighting.fault.row} {sighting.fault.method[:_SHOWN]}".strip()
+        self.unconfirmed[name] += sighting.times
+        self.missing.setdefault(name, missing)
+
+    def _add_finding(self, held: HeldFinding) -> None:
+        self._found.held = [each for each in self._found.held if each is not held]
+        if self._found.add(held.finding, held.former):
+            self._on_finding(held.finding)
+
+    @contextmanager
+    def _doing(self, activity: str) -> Iterator[None]:
+        self._activities.append(activity)
+        try:
+            yield
+        finally:
+            self._activities.remove(activity)
 
     async def _recovers(self) -> bool:
         """Wait until the server answers again. Return False if it doesn't."""
-        self._activity = "waiting for the server"
         revision = self._choices.revisions[0]
-        end = trio.current_time() + AWAY_TIMEOUT
-        while trio.current_time() < end:
-            try:
-                outcome = await play_case(
-                    self.target, [("open", revision, "whole", "all")], Player(AWAY_INTERVAL)
-                )
-            except ConnectFailed:
-                outcome = None
-            if outcome is not None and outcome.messages and not outcome.faults:
-                return True
-            await trio.sleep(AWAY_INTERVAL)
+        end = min(trio.current_time() + AWAY_TIMEOUT, self._scope.deadline - AWAY_INTERVAL)
+        with self._doing("waiting for the server"), trio.move_on_at(end):
+            while True:
+                try:
+                    outcome = await play_case(
+                        self.target, [("open", revision, "whole", "all")], Player(AWAY_INTERVAL)
+                    )
+                except ConnectFailed:
+                    outcome = None
+                if outcome is not None and outcome.messages and not outcome.faults:
+                    return True
+                await trio.sleep(AWAY_INTERVAL)
         return False
 
     def _is_spoken(self, case: Case) -> bool:
@@ -454,6 +643,12 @@ class Campaign:
         """Why this run says nothing about the target, empty if it does."""
         if any(each.is_failure for each in self.findings):
             return ""
+        if self.unexamined:
+            faults = "a fault was" if self.unexamined == 1 else f"{self.unexamined} faults were"
+            return (
+                f"{faults} seen, and the run has ended before a further play; allow more time with"
+                " --seconds"
+            )
         if not self.cases and not self.rows_seen():
             return "no case was played; allow more time with --seconds, or give --cases"
         if self.cases and not self.messages:
@@ -495,17 +690,73 @@ class Campaign:
 
     @property
     def activity(self) -> str:
-        """The run's activity, empty while it plays drawn cases."""
-        return self._activity or self._examiner.activity
+        """The examinations that are under way, and how many more wait."""
+        found = ", ".join(self._activities[:1])
+        waiting = len(self._agenda) + len(self._activities[1:])
+        return f"{found} (+{waiting})" if found and waiting else found
 
     @property
-    def elapsed(self) -> float:
-        """Seconds since the run began."""
-        return self.seconds or time.monotonic() - self._began
+    def seconds(self) -> float:
+        """Seconds from the run's beginning until now, or until its end."""
+        if self._began is None:
+            return 0.0
+        return (trio.current_time() if self._ended is None else self._ended) - self._began
+
+    @property
+    def drawing_seconds(self) -> float:
+        """How many of them cases were drawn and played, without the pauses for examinations."""
+        if self._began is None or self._drawn is None:
+            return self.seconds - self._paused
+        return self._drawn - self._began - self._paused
+
+    @property
+    def is_drawn(self) -> bool:
+        """True once no further case is drawn, and only examinations go on."""
+        return self._drawn is not None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left for drawing or, after it, for examining; None without limit."""
+        if self._options.seconds is None or self._began is None:
+            return None
+        end = self._scope.deadline if self._drawn is not None else self._end_of_drawing()
+        return max(0.0, end - trio.current_time())
 
     def rows_seen(self) -> int:
         """Return how many rows were judged at least once."""
         seen: set[str] = {row for row, count in self.opportunities.items() if count}
-        for session in self._sessions.values():
+        for _, session in self._sessions:
             seen |= session.judge.opportunities.keys()
         return len(seen)
+
+
+class Turns:
+    """The turns of cases, which are played beside each other, and of an examination, which is not.
+
+    An examination waits for the cases that are being played, and the next cases wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+        self._playing = 0
+        self._idle = trio.Event()
+
+    @asynccontextmanager
+    async def beside(self) -> AsyncIterator[None]:
+        """Play a case in the block."""
+        async with self._lock:
+            self._playing += 1
+        try:
+            yield
+        finally:
+            self._playing -= 1
+            self._idle.set()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait for the cases. No other one begins until the end of the block."""
+        async with self._lock:
+            while self._playing:
+                self._idle = trio.Event()
+                await self._idle.wait()
+            yield

@@ -38,7 +38,6 @@ _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
 _MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
 _MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
-_SHOWN: Final = 80  # characters of a method, which the peer can choose
 
 
 class PlayerFactory(Protocol):
@@ -58,11 +57,8 @@ class Examiner:
         choices: what the cases were drawn from.
         new_player: makes a player for each play.
         response_timeout: seconds for a response.
-        shrinks: whether cases are made smaller.
+        budget: seconds for making cases smaller; None if they aren't made smaller.
         tools: the names of the tools that the server lists.
-
-    Attributes:
-        activity: what it does at the moment, or has done last.
     """
 
     def __init__(
@@ -72,17 +68,15 @@ class Examiner:
         new_player: PlayerFactory,
         *,
         response_timeout: float,
-        shrinks: bool,
+        budget: ShrinkBudget | None,
         tools: Collection[str] = (),
     ) -> None:
-        self.activity = ""
         self._target = target
         self._choices = choices
         self._new_player = new_player
         self._response_timeout = response_timeout
-        self._shrinks = shrinks
+        self._budget = budget
         self._tools = tools
-        self._budget = ShrinkBudget()
 
     async def confirm(
         self, fault: TargetFault, case: Case, before: list[Case]
@@ -97,7 +91,6 @@ class Examiner:
         Raises:
             ConnectFailed: the target doesn't start.
         """
-        self.activity = f"confirming {fault.row} {fault.method[:_SHOWN]}"
         shown, hits, last = await self._confirm_drawn(fault, case, before)
         if last is None:
             return None
@@ -123,7 +116,7 @@ class Examiner:
             # It is about a request of an earlier case, without which no play would show it.
             case = joined(before[-fault.cases_back :], case)
             before = before[: -fault.cases_back]
-        for few in self._few_steps(fault, case) if self._shrinks else ():
+        for few in self._few_steps(fault, case) if self._budget is not None else ():
             hits, _ = await self._confirm(few, fault, plays=1)
             if hits:
                 hits, last = await self._confirm(few, fault)
@@ -168,6 +161,8 @@ class Examiner:
         Raises:
             ConnectFailed: the target doesn't start.
         """
+        if self._budget is None:
+            return
         fault = finding.fault
         if self._may_shrink(finding):
             opening = await self._play_fresh(finding.case[:1], fault, self._response_timeout)
@@ -177,7 +172,6 @@ class Examiner:
         for _ in range(MAX_SHRINKS):
             if not self._may_shrink(finding):
                 break
-            self.activity = f"shrinking {fault.row} {fault.method[:_SHOWN]}"
             smaller, plays = await shrink(
                 finding.case,
                 lambda case: self._shows(case, finding),
@@ -204,7 +198,7 @@ class Examiner:
         Raises:
             ConnectFailed: the target doesn't start.
         """
-        may_play = self._shrinks and finding.is_solid
+        may_play = self._budget is not None and finding.is_solid
         simple = plain_case(finding.fault, finding.case, self._tools) if may_play else None
         if simple is not None and await self._shows_once(simple, finding.fault):
             hits, last = await self._confirm(simple, finding.fault)
@@ -280,7 +274,7 @@ class Examiner:
         return [each for step in case for each in (step, ("wait",))]
 
     def _may_shrink(self, finding: FuzzFinding) -> bool:
-        return 2 * finding.hits > finding.plays and self._shrinks and len(finding.case) > 1
+        return 2 * finding.hits > finding.plays and len(finding.case) > 1
 
     async def _shows(self, case: Case, finding: FuzzFinding) -> Case | None:
         """Return the part of a case after which it has shown a finding's fault, or None.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from ._baseline import NO_BASELINE
-from ._case import avoided_name
 from ._cause import possible_causes
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ._cause import Cause
     from ._session import TargetFault
 
-__all__ = ["MAX_FINDINGS", "Findings", "FuzzFinding"]
+__all__ = ["MAX_FINDINGS", "Findings", "FuzzFinding", "HeldFinding"]
 
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
@@ -90,6 +89,13 @@ class FuzzFinding(Struct, kw_only=True):
         )
 
 
+class HeldFinding(Struct, eq=False):
+    """A confirmed finding, and the flaky one that it replaces, if there is one."""
+
+    finding: FuzzFinding
+    former: FuzzFinding | None = None
+
+
 class Findings:
     """The findings of a run.
 
@@ -100,7 +106,7 @@ class Findings:
 
     Attributes:
         items: the findings, in the order of their numbers.
-        avoided: names of the steps that have shown one; see `avoided_name`.
+        held: what is confirmed and waits for `add`, because its case may get smaller.
         known: how often each cause of the baseline was seen.
         known_methods: how often each row and method of a baseline of version 1 was seen.
         ignored: how often each ignored row was seen.
@@ -114,7 +120,7 @@ class Findings:
         tools: Collection[str] = (),
     ) -> None:
         self.items: list[FuzzFinding] = []
-        self.avoided: set[tuple[str, str]] = set()
+        self.held: list[HeldFinding] = []
         self.known: Counter[Cause] = Counter(dict.fromkeys(sorted(baseline.causes), 0))
         self.known_methods: Counter[tuple[str, str]] = Counter(
             dict.fromkeys(sorted(baseline.methods), 0)
@@ -183,8 +189,17 @@ class Findings:
         )
 
     def has_row(self, row: str) -> bool:
-        """Return True if there is a finding of a row."""
-        return any(each.fault.row == row for each in self.items)
+        """Return True if there is a finding of a row, also one that is held."""
+        return self.holds_row(row) or any(each.fault.row == row for each in self.items)
+
+    def holds_row(self, row: str) -> bool:
+        """Return True if a finding of a row is held."""
+        return any(each.finding.fault.row == row for each in self.held)
+
+    @property
+    def count(self) -> int:
+        """How many faults are confirmed."""
+        return len(self.items) + sum(each.former is None for each in self.held)
 
     def add(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> bool:
         """Add a finding, in place of a flaky `former` one. Return False if it is none.
@@ -212,10 +227,4 @@ class Findings:
         else:
             self.items.append(finding)
             finding.number = len(self.items)
-        if len(finding.case) <= MAX_PER_ROW:
-            self.avoid(finding.case)
         return True
-
-    def avoid(self, case: Case) -> None:
-        """Let later cases have the steps of a case less often."""
-        self.avoided |= {name for step in case[1:] if (name := avoided_name(step))}

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import json
-import time
+import math
 from typing import TYPE_CHECKING, Any, Final
+
+import trio
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -26,10 +28,21 @@ _COUNTED: Final = 100  # numbers above aren't counted down one by one
 
 
 class ShrinkBudget:
-    """The seconds that a run may spend on shrinking, all findings together."""
+    """The seconds that a run may spend on shrinking, all findings together.
 
-    def __init__(self, seconds: float = MAX_SECONDS) -> None:
+    Attributes:
+        left: how many are left.
+        deadline: the time of trio's clock after which nothing is shrunk any more.
+    """
+
+    def __init__(self, seconds: float = MAX_SECONDS, deadline: float = math.inf) -> None:
         self.left = seconds
+        self.deadline = deadline
+
+    @property
+    def is_spent(self) -> bool:
+        """True if nothing may be shrunk any more."""
+        return self.left <= 0 or trio.current_time() >= self.deadline
 
 
 async def shrink(
@@ -93,12 +106,12 @@ class _Shrinking:
         if key in self._tried or not case:
             return False
         self._tried.add(key)
-        if self.plays >= self._max_plays or self._budget.left <= 0:
+        if self.plays >= self._max_plays or self._budget.is_spent:
             raise _Spent
-        began = time.monotonic()
+        began = trio.current_time()
         self.plays += 1
         found = await self._shows_fault(case)
-        self._budget.left -= time.monotonic() - began
+        self._budget.left -= trio.current_time() - began
         if found is None:
             return False
         self.case = list(found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._campaign import CampaignOptions
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._findings import FuzzFinding
+    from mcp_trio.oracle.fuzz._findings import FuzzFinding, HeldFinding
     from mcp_trio.oracle.fuzz._session import TargetFault
 
     from ._source import ScriptSource
@@ -91,7 +91,7 @@ class ClientCampaign(Campaign):
             self._choices,
             self._new_player,
             response_timeout=self._options.response_timeout,
-            shrinks=self._options.shrinks,
+            budget=self._budget,
         )
 
     def _watch_starts(self, session: Any, case: Case, outcome: Outcome) -> None:
@@ -101,11 +101,10 @@ class ClientCampaign(Campaign):
         else:
             self._add_failed_start()
 
-    def _add_finding(self, finding: FuzzFinding, former: FuzzFinding | None = None) -> None:
-        super()._add_finding(finding, former)
-        if finding.fault.row == HANG:  # each further one would take long
+    def _add_finding(self, held: HeldFinding) -> None:
+        super()._add_finding(held)
+        if held.finding.fault.row == HANG:  # each further one would take long
             self._judges_hangs = False
-            self._player = self._new_player(self._options.response_timeout)
 
     async def run(self, stored: Iterable[Case] = ()) -> None:
         """Play `stored` cases, and then drawn ones until the limits are reached."""

@@ -16,8 +16,10 @@ from trio.testing import MockClock
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _fuzz
+from mcp_trio.oracle.fuzz import _campaign
 from mcp_trio.oracle.fuzz._echo import Echo
-from mcp_trio.oracle.fuzz._steps import CaseSource
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from tests.trio_.oracle.fuzz.memory_target import (
     OLD,
     MemoryTarget,
@@ -458,10 +460,11 @@ def test_record_in_a_place_that_is_missing_is_misuse(fuzz: Fuzz) -> None:
     assert "cannot record in" in run.err
 
 
-def test_no_keep_going_ends_at_the_first_finding(fuzz: Fuzz) -> None:
+@pytest.mark.parametrize(("lanes", "most"), [("1", 1), ("4", 16)])
+def test_no_keep_going_ends_at_the_first_finding(fuzz: Fuzz, lanes: str, most: int) -> None:
     fuzz.target = MemoryTarget(TWICE)
-    assert fuzz("--cases", "500", "--no-keep-going").status == 1
-    assert fuzz.report["cases"] == 1
+    assert fuzz("--cases", "500", "--no-keep-going", "--lanes", lanes).status == 1
+    assert fuzz.report["cases"] <= most
 
 
 def test_target_that_no_longer_starts_ends_with_status_3_and_its_findings(fuzz: Fuzz) -> None:
@@ -503,9 +506,58 @@ def test_target_that_no_longer_starts_for_a_drawn_case_ends_with_status_3_and_it
     assert fuzz.rows == ["RPC-7"]
 
 
+@pytest.mark.parametrize("lanes", ["0", "-1", "65", "1.5", "four", ""])
+def test_number_of_lanes_that_makes_no_sense_is_misuse(fuzz: Fuzz, lanes: str) -> None:
+    with pytest.raises(SystemExit) as raised:
+        fuzz("--lanes", lanes)
+    assert raised.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "is_command", "expected"),
+    [((), True, 4), ((), False, 1), (("--stress",), True, 1), (("--lanes", "3"), False, 3)],
+)
+def test_lanes_by_default_are_few_for_a_shared_server(
+    fuzz: Fuzz,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    is_command: bool,
+    expected: int,
+) -> None:
+    """All conversations with a URL are with the same server, and stress needs it alone."""
+    found = []
+    init = _campaign.Campaign.__init__
+
+    def keep(run: Any, target: Any, source: Any, choices: Any, options: Any, **more: Any) -> None:
+        found.append(options.lanes)
+        init(run, target, source, choices, options, **more)
+
+    monkeypatch.setattr(_campaign.Campaign, "__init__", keep)
+    fuzz(*words, server=("--", "memory") if is_command else ("http://127.0.0.1:1/mcp",))
+    assert found == [expected]
+
+
+def test_progress_shows_drawing_and_examining_apart() -> None:
+    """Between them is the time that is left, and what is under way."""
+    shown: list[str] = []
+
+    class Watched(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> Any:
+            shown.append(_fuzz._progress_text(campaign))
+            return await super().open(keep=keep)
+
+    choices = CaseChoices(Offers(revisions=[OLD]), ())
+    limits = _campaign.CampaignOptions(seconds=3)
+    campaign = _campaign.Campaign(Watched(TWICE, 2.0), None, choices, limits)
+    cases: Any = [[tuple(step) for step in PING]] * 4
+    trio.run(campaign.run, cases, clock=MockClock(autojump_threshold=0))
+    assert any("findings  confirming RPC-7" in each for each in shown)
+    assert any("drawing is over, at most" in each and "shrinking RPC-7" in each for each in shown)
+
+
 def test_progress_with_escapes_of_the_peer_is_escaped() -> None:
     campaign = played(MemoryTarget(CORRECT))
-    campaign._activity = "confirming RPC-1 \x1b]0;title\x07\x1b[2J"
+    campaign._activities.append("confirming RPC-1 \x1b]0;title\x07\x1b[2J")
     text = _fuzz._progress_text(campaign)
     assert "confirming RPC-1" in text
     assert text.isprintable()
@@ -662,7 +714,10 @@ def junit_errors(path: Path) -> list[str]:
     return [str(each.get("message")) for each in ET.parse(path).iter("error")]
 
 
-def test_fuzz_that_plays_no_case_ends_with_status_4(fuzz: Fuzz) -> None:
+def test_fuzz_that_plays_no_case_ends_with_status_4(
+    fuzz: Fuzz, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_campaign.Campaign, "_is_time_over", lambda run: True)
     fuzz.store()
     junit = fuzz.folder / "junit.xml"
     run = fuzz("--seconds", "0.000000001", "--junit", str(junit))
@@ -782,7 +837,7 @@ def test_internal_error_ends_with_status_70_and_what_was_found_is_written(
 
     monkeypatch.setattr(CaseSource, "draw", draw)
     fuzz.target = MemoryTarget(TWICE)
-    run = fuzz("--cases", "3", "--junit", str(junit))
+    run = fuzz("--cases", "3", "--lanes", "1", "--junit", str(junit))
     assert run.status == 70
     assert "this is an internal error of mcp-trio" in run.err
     assert fuzz.rows == ["RPC-7"]

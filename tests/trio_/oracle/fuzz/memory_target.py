@@ -196,8 +196,8 @@ def played(
 ) -> Campaign:
     """Play cases against a server in a run that draws none, and return the run.
 
-    It ends when `target.scope` is cancelled. The server has `tools`, which may be called, and
-    declares `capabilities`.
+    It has no time limit, and ends when `target.scope` is cancelled. The server has `tools`, which
+    may be called, and declares `capabilities`.
     """
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
     declared: dict[str, dict[str, Any]] = {
@@ -205,7 +205,7 @@ def played(
     }
     offers = Offers(revisions=[NEW, OLD], tools=listed, capabilities=declared)
     choices = CaseChoices(offers, tools)
-    campaign = Campaign(target, None, choices, CampaignOptions(**options))
+    campaign = Campaign(target, None, choices, CampaignOptions(**{"seconds": None, **options}))
 
     async def run() -> None:
         with target.scope:

@@ -484,16 +484,23 @@ def test_fault_that_only_the_probe_shows_is_confirmed(revision: str, method: str
 
 def test_activity_has_the_beginning_of_a_long_method() -> None:
     """The method is the word of the server, which can be megabytes."""
+    shown: set[str] = set()
 
     def asks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        shown.add(run.activity)
         if message.get("method") == "ping":
             yield {"jsonrpc": "1.0", "id": 1, "method": "a" * 5_000}
         yield from answers(message)
 
-    run = played(MemoryTarget(same_each_time(asks)), PING)
+    target = MemoryTarget(same_each_time(asks))
+    choices = CaseChoices(Offers(revisions=[OLD]), ())
+    run = _campaign.Campaign(target, None, choices, _campaign.CampaignOptions())
+    trio.run(run.run, [PING], clock=trio.testing.MockClock(autojump_threshold=0))
     assert len(run.findings[0].fault.method) == 5_000
-    assert "aaa" in run.activity
-    assert len(run.activity) < 120
+    assert {each.partition(" ")[0] for each in shown} == {"", "confirming", "shrinking"}
+    assert any("aaa" in each for each in shown)
+    assert all(len(each) < 120 for each in shown)
+    assert run.activity == ""
 
 
 @pytest.mark.parametrize("shrinks", [True, False])

@@ -97,6 +97,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "seed": 7,
         "cases": 9,
         "seconds": 0.0,
+        "drawing_seconds": 0.0,
         "messages": 40,
         "unconfirmed": {"RPC-7 ping": 2},
         "missing": {"RPC-7 ping": "its time"},

@@ -1,0 +1,493 @@
+"""Lanes: the same cases for every number of them, and an end in time for every kind of server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from mcp_core import ConnectFailed
+from mcp_trio.oracle.fuzz._agenda import MAX_TRIES, MAX_WAITING, Agenda, Sighting
+from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions, Turns
+from mcp_trio.oracle.fuzz._feed import FIRST_BATCHES, CaseFeed, GuiltySteps
+from mcp_trio.oracle.fuzz._findings import MAX_PER_ROW, Findings, FuzzFinding, HeldFinding
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
+
+from .memory_target import (
+    NEW,
+    OLD,
+    MemorySession,
+    MemoryTarget,
+    answers,
+    same_each_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+OPEN: Any = ("open", OLD, "whole", "all")
+PING: Case = [OPEN, ("request", "ping", {}, "int", "whole"), ("wait",)]
+NOISE: Any = ("request", "tools/list", {"cursor": "x"}, "text", "whole")
+LIMIT = 30.0 + 12.0  # seconds of a run that draws for 30
+
+
+def fault(row: str = "RPC-7", method: str = "ping", **members: Any) -> TargetFault:
+    return TargetFault(kind="row", row=row, method=method, **members)
+
+
+def sighting(row: str = "RPC-7", method: str = "ping", case: Case = PING) -> Sighting:
+    return Sighting(fault=fault(row, method), case=case, before=[], earlier=0)
+
+
+def finding(row: str = "RPC-7", method: str = "ping", hits: int = 3) -> FuzzFinding:
+    return FuzzFinding(fault=fault(row, method), case=PING, hits=hits, plays=3)
+
+
+# -- The same cases --------------------------------------------------------------------------------
+
+
+class KeptSource(CaseSource):
+    """A source that keeps what it draws, and what was avoided then."""
+
+    def __init__(self, choices: CaseChoices, seed: int) -> None:
+        super().__init__(choices, seed)
+        self.choices = choices
+        self.drawn: list[tuple[frozenset[Any], list[Case]]] = []
+
+    def draw(self, count: int) -> list[Case]:
+        avoided = frozenset(self.choices.avoided)
+        self.drawn.append((avoided, super().draw(count)))
+        return self.drawn[-1][1]
+
+
+def answers_lists_twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from answers(message)
+    if str(message.get("method")).endswith("/list"):
+        yield from answers(message)
+
+
+class UnsteadyTarget(MemoryTarget):
+    """A server whose starts take times that differ."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(same_each_time(answers_lists_twice))
+        self._random = Random(seed)
+
+    async def open(self, *, keep: bool = False) -> MemorySession:
+        self.start_time = self._random.random() ** 4
+        return await super().open(keep=keep)
+
+
+@pytest.mark.long
+def test_seed_draws_the_same_cases_for_every_number_of_lanes() -> None:
+    """Lanes end their cases at other times in each run, and what they find is avoided."""
+    runs = []
+    for lanes, times in [(1, 0), (2, 1), (4, 2)]:
+        choices = CaseChoices(Offers(revisions=[NEW, OLD]), ())
+        source = KeptSource(choices, 3)
+        limits = CampaignOptions(seconds=None, cases=120, lanes=lanes)
+        run = Campaign(UnsteadyTarget(times), source, choices, limits)
+        trio.run(run.run, clock=MockClock(autojump_threshold=0))
+        assert run.cases >= 120
+        runs.append(source.drawn)
+    shortest = min(map(len, runs))
+    assert sum(len(cases) for _, cases in runs[0][:shortest]) >= 120
+    assert all(each[:shortest] == runs[0][:shortest] for each in runs[1:])
+    assert any(avoided for avoided, _ in runs[0][:shortest])
+
+
+class CountedSource:
+    """A source of cases that are numbers, as texts."""
+
+    def __init__(self, most: int = 10_000) -> None:
+        self.drawn = 0
+        self.most = most
+
+    def draw(self, count: int) -> list[Case]:
+        count = min(count, self.most - self.drawn)
+        self.drawn += count
+        return [[("open", str(self.drawn - count + place))] for place in range(count)]
+
+
+class Choices:
+    avoided: frozenset[Any] = frozenset()
+
+
+async def test_batch_is_drawn_once_all_batches_but_the_last_one_are_finished() -> None:
+    """Else time would decide which steps a batch avoids."""
+    source = CountedSource()
+    feed = CaseFeed(source, Choices())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        fed = [await feed.next() for _ in range(sum(FIRST_BATCHES[:2]))]
+        for each in fed[: FIRST_BATCHES[0] - 1]:
+            assert each is not None
+            feed.finish(each, ())
+        await wait_all_tasks_blocked(0.01)
+        assert source.drawn == sum(FIRST_BATCHES[:2])
+        last = fed[FIRST_BATCHES[0] - 1]
+        assert last is not None
+        feed.finish(last, ())
+        found = await feed.next()
+        assert found is not None
+        assert found.case == [("open", str(len(fed)))]
+        feed.stop()
+
+
+@pytest.mark.parametrize(("most", "count", "expected"), [(5, None, 5), (99, 6, 6), (99, 0, 0)])
+async def test_feed_ends_with_its_source_or_its_count(
+    most: int, count: int | None, expected: int
+) -> None:
+    feed = CaseFeed(CountedSource(most), Choices(), count)
+    fed_cases = 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        while (fed := await feed.next()) is not None:
+            feed.finish(fed, ())
+            fed_cases += 1
+    assert fed_cases == expected
+
+
+async def test_lane_that_waits_is_released_when_the_feed_is_stopped() -> None:
+    """The lane that would finish the batch has ended, because the time is over."""
+    feed = CaseFeed(CountedSource(), Choices())
+    left = []
+
+    async def wait() -> None:
+        while (fed := await feed.next()) is not None:
+            left.append(fed)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked(0.01)
+        feed.stop()
+    assert len(left) == sum(FIRST_BATCHES[:2])
+
+
+LIST: Any = ("request", "tools/list", {})
+PAGE: Any = ("page", "tools/list", "all")
+OTHER: Any = ("request", "prompts/list", {})
+
+
+@pytest.mark.parametrize(
+    ("shown", "clean", "expected"),
+    [
+        # Three cases with a step have shown the fault, and none without it.
+        ([[LIST, OTHER], [LIST], [LIST]], [[OTHER]] * 2, {LIST[:2]}),
+        # Two cases are chance.
+        ([[LIST], [LIST]], [[OTHER]] * 3, set()),
+        # Two steps show it, each by itself.
+        ([[LIST], [PAGE]] * 3, [[OTHER]] * 9, {LIST[:2], PAGE[:2]}),
+        # The fault shows in every case, with any steps.
+        ([[LIST], [OTHER], [PAGE]] * 4, [], set()),
+        # Most cases with the step don't show it.
+        ([[LIST]] * 3, [[LIST]] * 4, set()),
+    ],
+)
+def test_steps_are_avoided_that_show_a_fault_as_a_rule(
+    shown: list[Case], clean: list[Case], expected: set[Any]
+) -> None:
+    """In any order of the cases, and though each case shows another fault too."""
+    played = [(case, [fault(), fault("RPC-1")]) for case in shown]
+    played += [(case, [fault("RPC-1")]) for case in clean]
+    for order in (played, played[::-1]):
+        steps = GuiltySteps()
+        for case, faults in order:
+            steps.add([OPEN, *case], faults)
+        assert steps.names() == expected
+
+
+# -- What is examined first ------------------------------------------------------------------------
+
+
+def taken(agenda: Agenda) -> Sighting:
+    found = agenda.take()
+    assert isinstance(found, Sighting)
+    return found
+
+
+def test_new_rows_come_first_and_then_shrinking_further_faults_and_repeated_ones() -> None:
+    """When the time is over, each broken row has a finding, if it can have one."""
+    findings = Findings()
+    agenda = Agenda(findings)
+    agenda.add(sighting())
+    first = taken(agenda)
+    for each in (sighting(), sighting(method="x/y"), sighting("RPC-1")):
+        agenda.add(each)
+    flaky = HeldFinding(finding(hits=2))
+    agenda.hold(flaky)
+    agenda.release(first, is_done=True)
+    assert taken(agenda).fault.row == "RPC-1"
+    assert agenda.take() is flaky
+    assert agenda.take() is None  # until its cause is known
+    findings.held.clear()
+    assert findings.add(flaky.finding)
+    further = taken(agenda)
+    assert further.fault.method == "x/y"
+    agenda.release(further, is_done=True)
+    assert taken(agenda).fault.method == "ping"
+    assert agenda.take() is None
+
+
+def test_faults_of_one_row_are_examined_one_after_the_other() -> None:
+    """The first ones decide whether the others are examined at all."""
+    findings = Findings()
+    agenda = Agenda(findings)
+    methods = ["ping", "tools/list", "prompts/list", "resources/list", "prompts/get"]
+    assert len(methods) == MAX_PER_ROW + 2
+    for method in methods:
+        agenda.add(sighting(method=method, case=[OPEN, ("request", method, {})]))
+    for method in methods[:MAX_PER_ROW]:
+        first = taken(agenda)
+        assert agenda.take() is None
+        found = finding(method=method)
+        found.case = first.case
+        agenda.release(first, is_done=True)
+        assert findings.add(found)
+    assert agenda.take() is None
+    assert findings.items[0].methods == methods[MAX_PER_ROW:]
+
+
+def test_fault_is_tried_with_so_many_cases_and_no_more() -> None:
+    """Each further case would take as long, and the first ones have shown nothing."""
+    agenda = Agenda(Findings())
+    for _ in range(MAX_TRIES):
+        agenda.add(sighting())
+        agenda.release(taken(agenda), is_done=True)
+    agenda.add(sighting())
+    assert agenda.take() is None
+    assert not list(agenda.take_untried())
+
+
+def test_cases_of_a_fault_that_wait_are_limited_and_counted() -> None:
+    agenda = Agenda(Findings())
+    for _ in range(MAX_WAITING + 5):
+        agenda.add(sighting())
+    assert len(agenda) == MAX_WAITING
+    first = taken(agenda)
+    agenda.release(first, is_done=False)
+    (untried,) = agenda.take_untried()
+    assert untried is first
+    assert not len(agenda)
+
+
+async def test_examination_is_alone_and_cases_are_not() -> None:
+    """An examination waits for all cases that have begun, and lets no other one begin."""
+    turns = Turns()
+    now: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    async def act(kind: str) -> None:
+        for _ in range(5):
+            async with turns.alone() if kind == "examination" else turns.beside():
+                now[kind] += 1
+                most[kind] = max(most[kind], now[kind])
+                await wait_all_tasks_blocked()
+                assert kind == "case" or now["case"] == 0
+                now[kind] -= 1
+
+    async with trio.open_nursery() as nursery:
+        for kind in ("case", "case", "examination", "case", "examination"):
+            nursery.start_soon(act, kind)
+    assert most["case"] > 1
+    assert most["examination"] == 1
+
+
+# -- Time ------------------------------------------------------------------------------------------
+
+
+def many_faults(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that does everything twice."""
+    yield from answers(message)
+    yield from answers(message)
+
+
+def silence(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends that hangs after its handshake."""
+    if message.get("method") in ("initialize", "server/discover"):
+        yield from answers(message)
+
+
+class Crashing(MemorySession):
+    """A session whose process ends with each request after the handshake."""
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        if message.get("method") not in ("initialize", "notifications/initialized"):
+            self.exit_status = 1
+            self.end("its stdout has ended")
+        await super().send_text(text, message)
+
+
+class CrashingTarget(MemoryTarget):
+    session_class = Crashing
+
+
+TARGETS: dict[str, Callable[[], MemoryTarget]] = {
+    "faults": lambda: MemoryTarget(same_each_time(many_faults), 3.0),
+    "slow": lambda: MemoryTarget(same_each_time(many_faults), 5.0, {"ping": 1.5, "x/0": 1.0}),
+    "hang": lambda: MemoryTarget(same_each_time(silence), 3.0),
+    "crash": lambda: CrashingTarget(same_each_time(answers), 2.0),
+}
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("kind", TARGETS)
+def test_run_ends_in_time(kind: str, lanes: int) -> None:
+    """The cases would take many minutes, and so would their examinations."""
+    cases: list[Case] = [
+        [OPEN, *[("request", f"x/{place}", {}, "int", "whole") for place in range(number % 4)]]
+        for number in range(200)
+    ]
+    target = TARGETS[kind]()
+    clock = MockClock(autojump_threshold=0)
+    began = clock.current_time()
+    run = Campaign(
+        target,
+        None,
+        CaseChoices(Offers(revisions=[OLD]), ()),
+        CampaignOptions(seconds=30, lanes=lanes),
+    )
+    trio.run(run.run, cases, clock=clock)
+    assert clock.current_time() - began <= LIMIT
+    assert run.drawing_seconds > 25 or not run.unplayed
+    assert run.findings
+    assert all(each.is_solid for each in run.findings)
+    assert target.open_sessions == set()
+
+
+def twice_after(start: float) -> Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]:
+    """Return the answers of a server that sends each one twice, from a time on."""
+
+    def found(message: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
+        return (many_faults if trio.current_time() >= start else answers)(message)
+
+    return found
+
+
+def run_for(target: MemoryTarget, *cases: Case, cancel_at: float = 1e6, **limits: Any) -> Campaign:
+    """Play stored cases in a run with a limit of time, which is cancelled at a time."""
+    run = Campaign(
+        target, None, CaseChoices(Offers(revisions=[OLD]), ()), CampaignOptions(**limits)
+    )
+
+    async def main() -> None:
+        with trio.move_on_at(cancel_at):
+            await run.run(cases)
+
+    clock = MockClock(autojump_threshold=0)
+    clock.jump(-clock.current_time())
+    trio.run(main, clock=clock)
+    return run
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_fault_that_no_time_was_left_for_is_named_and_played_first_in_the_next_run(
+    lanes: int,
+) -> None:
+    """It would be a lie to call such a run clean."""
+
+    class SlowLater(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> MemorySession:
+            self.start_time = 9.0 if self.starts else 0.0
+            return await super().open(keep=keep)
+
+    target = SlowLater(same_each_time(many_faults))
+    run = run_for(target, PING, seconds=1, lanes=lanes, examination=3)
+    assert run.findings == []
+    assert dict(run.unconfirmed) == {"RPC-7 initialize": 1, "RPC-7 ping": 1}
+    assert set(run.missing.values()) == {"the run has ended before it was played again"}
+    assert run.unplayed == [PING]
+    assert "2 faults were seen" in run.unjudged
+    assert "--seconds" in run.unjudged
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_finding_that_no_time_was_left_to_shrink_is_reported_as_it_is(lanes: int) -> None:
+    case = [OPEN, NOISE, NOISE, *PING[1:], NOISE]
+    target = MemoryTarget(twice_after(0.0), 2.0)
+    run = run_for(target, case, seconds=3, lanes=lanes, examination=12)
+    (finding,) = [each for each in run.findings if each.fault.method == "initialize"]
+    assert finding.is_solid
+    assert not run.unjudged
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+@pytest.mark.parametrize("at", [1.0, 3.0, 7.0, 14.0, 22.0, 31.0, 34.0, 40.0])
+def test_run_can_be_cancelled_in_each_phase(at: float, lanes: int) -> None:
+    """While a case, a confirmation or a shrinking is under way, in or after the drawing."""
+    cases: list[Case] = [[*PING, *[NOISE] * number, ("request", "ping", {})] for number in range(9)]
+    target = MemoryTarget(same_each_time(many_faults), 2.0)
+    run = run_for(target, *cases, cancel_at=at, seconds=30, lanes=lanes)
+    assert target.open_sessions == set()
+    assert run.seconds <= at
+    assert run.activity == ""
+    assert [each.number for each in run.findings] == list(range(1, len(run.findings) + 1))
+    assert all(each.is_solid and each.lines for each in run.findings)
+    assert run.findings or run.unplayed
+
+
+class HttpTarget(MemoryTarget):
+    """A server at a URL. It counts the conversations that are open at the same time."""
+
+    kind = "http"
+    most = 0
+
+    async def open(self, *, keep: bool = False) -> MemorySession:
+        session = await super().open(keep=keep)
+        busy = sum(not each.is_open or bool(each.open) for each in self.open_sessions)
+        self.most = max(self.most, busy)
+        assert not keep or busy == 1, "an examination isn't alone"
+        return session
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_server_at_a_url_is_examined_alone(lanes: int) -> None:
+    """All cases share one server, so a case could disturb what is examined."""
+    cases: list[Case] = [[*PING, ("request", f"x/{number}", {})] for number in range(12)]
+    target = HttpTarget(same_each_time(many_faults), 0.5)
+    run = run_for(target, *cases, seconds=None, lanes=lanes)
+    assert run.findings
+    assert target.most == lanes
+
+
+def test_target_that_no_longer_starts_ends_all_lanes() -> None:
+    """Two lanes meet the same error. It is named once, and it is no error of the fuzzer."""
+
+    class Dying(MemoryTarget):
+        async def open(self, *, keep: bool = False) -> MemorySession:
+            if self.starts >= 3:
+                await trio.sleep(1)
+                raise ConnectFailed("the disk is full")
+            return await super().open(keep=keep)
+
+    target = Dying(same_each_time(many_faults))
+    run = run_for(target, *[[*PING, NOISE] for _ in range(20)], seconds=None, lanes=4)
+    assert run.is_lost
+    assert run.notes == ["the disk is full"]
+    assert target.open_sessions == set()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "spent", "expected"),
+    [
+        (1, 0, 10),
+        (30, 0, 12),
+        (30, 4, 8),
+        (30, 99, 6),
+        (60, 0, 24),
+        (3600, 0, 60),
+        (None, 5, float("inf")),
+    ],
+)
+def test_time_for_examinations(seconds: float | None, spent: float, expected: float) -> None:
+    options = CampaignOptions(seconds=seconds)
+    assert options.after(spent).examination_time == pytest.approx(expected)
