@@ -94,7 +94,8 @@ class Agenda:
 
     def _next_sighting(self, rank: int) -> Sighting | None:
         findings = self._findings
-        for sighting in list(self._waiting):
+        # A run fails for advice only if it is strict: the time for it comes last.
+        for sighting in sorted(self._waiting, key=lambda each: each.fault.is_advice):
             fault = sighting.fault
             if fault.row in self._busy_rows or findings.holds_row(fault.row):
                 continue

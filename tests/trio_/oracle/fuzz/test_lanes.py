@@ -238,6 +238,15 @@ def test_new_rows_come_first_and_then_shrinking_further_faults_and_repeated_ones
     assert agenda.take() is None
 
 
+def test_advice_is_examined_after_the_faults_that_a_run_fails_for() -> None:
+    agenda = Agenda(Findings())
+    advice = sighting("RPC-17")
+    advice.fault = fault("RPC-17", is_certain=False)
+    agenda.add(advice)
+    agenda.add(sighting("RPC-1"))
+    assert [taken(agenda).fault.row for _ in range(2)] == ["RPC-1", "RPC-17"]
+
+
 def test_faults_of_one_row_are_examined_one_after_the_other() -> None:
     """The first ones decide whether the others are examined at all."""
     findings = Findings()
