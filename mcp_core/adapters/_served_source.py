@@ -26,7 +26,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -122,6 +122,11 @@ class ServedSource(NamedTuple):
     def shown(self) -> str:
         """The name for messages: the file or the module, without the variable."""
         return self.module or str(self.path)
+
+    def find_files(self) -> Iterator[Path]:
+        """Return the Python files beside the source: of its directory, or of the whole package."""
+        is_in_package = "." in self.module or (self.module and self.path.name == "__init__.py")
+        return self.root.rglob("*.py") if is_in_package else self.root.glob("*.py")
 
     def load(self, log: str, keys_variable: str | None = None) -> Server:
         """Import the code, and return its server.

@@ -3,8 +3,8 @@
 1. This process keeps what the clients are connected to: stdin and stdout, or the sockets that
    listen. A child process serves. `ReloadRelay` decides which messages pass between them.
 2. This process checks the modification times of the file, and of the modules that it has imported
-   from its directory. After a failed import it checks all Python files in the directory: a module
-   that doesn't compile isn't among the imported ones.
+   from its directory. After a failed import it checks all Python files in the directory, or of the
+   package: a module that doesn't compile isn't among the imported ones.
 3. The server inherits the whole environment, as without `--reload`: it is the user's own file.
 """
 
@@ -68,7 +68,7 @@ def run_reloading(source: ServedSource, words: Sequence[str], http: HttpRunOptio
         # has the same size. -P: the current directory may have modules with the same names.
         child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
         child += [str(source.root), "run"]
-        watch = Watch(source.path, report)
+        watch = Watch(source, report)
         if http is None:
             source.explain_wait(source.path.name)
             return trio.run(_run, _StdioReloader([*child, *words], watch))
@@ -92,12 +92,12 @@ class Watch:
     """A server's files, with their modification times when the server read them.
 
     Args:
-        file: the server's file.
+        source: the server's file or module.
         report: where the child writes the files that it has imported (`_reload_child.py`).
     """
 
-    def __init__(self, file: Path, report: Path) -> None:
-        self._file = file.resolve()
+    def __init__(self, source: ServedSource, report: Path) -> None:
+        self._source = source
         self._report = report
         self._times: dict[Path, int] = {}
         self._began = 0
@@ -107,14 +107,17 @@ class Watch:
         """Begin to watch for changes from now on: a process is about to read the files."""
         self._began = time.time_ns()
         self._neighbours = False
-        for path in {self._file, *self._times}:
+        for path in {self._source.path.resolve(), *self._times}:
             self._times[path] = _time_of(path)
         self._report.unlink(missing_ok=True)
 
     def include_neighbours(self) -> None:
-        """Watch all Python files beside the server's file, too: one has failed, or is missing."""
+        """Watch all Python files beside the server's file, too: one has failed, or is missing.
+
+        Of a module, these are the files of its whole package.
+        """
         self._neighbours = True
-        for path in self._file.parent.glob("*.py"):
+        for path in self._source.find_files():
             self._times.setdefault(path, _time_of(path))
 
     def find_change(self) -> Path | None:
@@ -125,7 +128,7 @@ class Watch:
                 recent = self._began - _CLOCK_STEP < seen <= time.time_ns()
                 self._times[Path(name)] = 0 if recent else seen
         if self._neighbours:
-            for path in self._file.parent.glob("*.py"):
+            for path in self._source.find_files():
                 self._times.setdefault(path, 0)  # a new file counts as changed
         return next((path for path, seen in self._times.items() if _time_of(path) != seen), None)
 

@@ -43,8 +43,9 @@ def parse(words: Sequence[str]) -> Command:
         help="start the server again when FILE changes, or a module that it imports from its"
         " directory; clients stay connected",
     )
+    warnings: list[str] = []
     try:
-        options = read_run_options(parser, words, Screen(sys.stderr).write_line)
+        options = read_run_options(parser, words, warnings.append)
     except ServedSourceError as exc:
         raise source_error(exc) from None
     if options.reload:
@@ -56,6 +57,8 @@ def parse(words: Sequence[str]) -> Command:
         # Another driver, which this package doesn't know otherwise.
         run_on_asyncio = import_module("mcp_asyncio_shim.__main__").main
         return partial(run_on_asyncio, [word for word in words if word != "--asyncio"])
+    for warning in warnings:  # the other driver reads the options itself
+        Screen(sys.stderr).write_line(warning)
     from mcp_trio.cli.run._run import run, run_http
 
     if options.http is None:

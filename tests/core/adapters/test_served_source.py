@@ -49,6 +49,24 @@ def test_module_is_found_without_importing_its_packages(project: Path) -> None:
     assert {name for name in set(sys.modules) - before if name.startswith("app")} == set()
 
 
+FILES_BESIDE = {
+    "app.sub.tools": {"__init__.py", "server.py", "tools.py"},
+    "app": {"__init__.py", "server.py", "tools.py"},
+    "space.server": {"server.py"},
+    "single": {"single.py", "string.py"},
+}
+
+
+@pytest.mark.usefixtures("project")
+def test_files_beside_a_module_are_those_of_its_package() -> None:
+    for target, names in FILES_BESIDE.items():
+        assert {path.name for path in ServedSource.from_module(target).find_files()} == names
+    assert {path.name for path in ServedSource.from_file("app/server.py").find_files()} == {
+        "__init__.py",
+        "server.py",
+    }
+
+
 REFUSED = {
     "space": "-m space: the module has no file; name the module in it",
     "app.none": "the package app has no module none",

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import pytest
 import trio
 
 from mcp_core import ConnectionLost, PeerError
+from mcp_core.adapters import ServedSource
 from mcp_trio import connect, connect_stdio
 from mcp_trio.cli.run._reload import Watch
 from mcp_trio.cli.run._reload_child import Report
@@ -50,6 +52,7 @@ class Project:
         self.helper = directory / "helper.py"
         self.report = directory / "report.json"
         self.file.write_text(SERVER)
+        self.source = ServedSource.from_file(str(self.file))
         self.say("one")
         for path in self.file, self.helper:  # changed long before
             os.utime(path, (1, 1))
@@ -65,7 +68,7 @@ def project(tmp_path: Path) -> Project:
 
 def test_watch_reports_file_and_imported_modules_only(project: Project) -> None:
     """The server's process reports its imports; files known from an earlier process still count."""
-    watch = Watch(project.file, project.report)
+    watch = Watch(project.source, project.report)
     watch.begin()
     project.say("two")
     assert watch.find_change() is None  # not known to be imported
@@ -84,7 +87,7 @@ def test_watch_reports_file_and_imported_modules_only(project: Project) -> None:
 
 def test_watch_module_that_changed_after_the_start_counts_as_changed(project: Project) -> None:
     """The process may have imported it before the change and looked at its time after that."""
-    watch = Watch(project.file, project.report)
+    watch = Watch(project.source, project.report)
     watch.begin()
     project.say("two")
     seen = project.helper.stat().st_mtime_ns
@@ -93,7 +96,7 @@ def test_watch_module_that_changed_after_the_start_counts_as_changed(project: Pr
 
 
 def test_watch_after_a_failure_reports_neighbours(project: Project) -> None:
-    watch = Watch(project.file, project.report)
+    watch = Watch(project.source, project.report)
     watch.begin()
     watch.include_neighbours()
     assert watch.find_change() is None
@@ -106,7 +109,7 @@ def test_watch_after_a_failure_reports_neighbours(project: Project) -> None:
 
 
 async def test_watch_waits_for_a_change(project: Project, autojump_clock: MockClock) -> None:
-    watch = Watch(project.file, project.report)
+    watch = Watch(project.source, project.report)
     watch.begin()
     with trio.move_on_after(5) as waiting:
         await watch.changed()
@@ -150,6 +153,35 @@ async def test_reload_over_stdio_keeps_the_client_connected(project: Project, ve
     assert not (project.file.parent / "__pycache__").exists()  # could be out of date
     assert lines.count("mcp-trio: helper.py has changed, starting again") == 3
     assert any(line.startswith("SyntaxError") for line in lines)
+
+
+async def test_reload_of_a_module_watches_its_package(tmp_path: Path) -> None:
+    """Also a module that was never imported, in another folder of the package than the server's."""
+    package = tmp_path / "app"
+    (package / "sub").mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "words.py": "WORD = 'one'",
+        "sub/__init__.py": "",
+        "sub/live.py": SERVER.replace("import helper", "from .. import words as helper"),
+    }.items():
+        (package / name).write_text(text)
+        os.utime(package / name, (1, 1))
+    words = [*COMMAND, "run", "--reload", "-m", "app.sub.live"]
+    lines: list[str] = []
+    async with connect_stdio(words, stderr=lines.append, inherit_env=True, cwd=tmp_path) as client:
+        assert (await client.call_tool("word")).text == "one"
+        (package / "late.py").write_text("WORD = ")
+        (package / "words.py").write_text("from .late import WORD")
+        with pytest.raises(PeerError, match=r"has ended \(exit status 1\), see its stderr; the"):
+            await _call_until(client, "never")
+        (package / "late.py").write_text("WORD = 'mended'")
+        while True:
+            with suppress(PeerError):
+                if (await client.call_tool("word")).text == "mended":
+                    break
+            await trio.sleep(0.05)
+    assert "mcp-trio: late.py has changed, starting again" in lines
 
 
 async def _call_until(client: Client, word: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from mcp_core.adapters import ServedSource
 from mcp_trio.cli.run._reload import Watch
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ async def test_watch_takes_changes_within_a_moment_for_one(
     for path in (first, second):
         path.touch()
         os.utime(path, (1, 1))
-    watch = Watch(first, tmp_path / "report.json")
+    watch = Watch(ServedSource.from_file(str(first)), tmp_path / "report.json")
     watch.begin()
     watch.include_neighbours()
     begin = trio.current_time()
