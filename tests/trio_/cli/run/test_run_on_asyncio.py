@@ -92,10 +92,11 @@ def test_replay_starts_the_file_on_asyncio(file: Path, tmp_path: Path) -> None:
 
 def test_fuzz_starts_the_file_on_asyncio(file: Path, tmp_path: Path) -> None:
     words = ["--cases", "1", "--no-shrink", "--era", "modern", "--output", str(tmp_path / "out")]
-    words += ["--json", "--allow-tool", "wait", "--asyncio", "tea.py"]
-    result = run("fuzz", *words, cwd=file.parent)
+    result = run("fuzz", *words, "--json", "--asyncio", "tea.py", cwd=file.parent)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert json.loads(result.stdout)["cases"] == 1
+    report = json.loads(result.stdout)
+    assert report["cases"] == 1
+    assert report["target"].endswith("-P -m mcp_asyncio_shim tea.py")
 
 
 def test_tool_that_awaits_asyncio_on_trio_gets_the_cure(file: Path) -> None:
