@@ -72,7 +72,8 @@ class ServedSource(NamedTuple):
     module: str
     # The variable that holds the server; "" for the only one.
     name: str
-    # The directory whose Python files belong to it: the file's, or the outermost package's.
+    # The directory whose Python files belong to it: the file's, or the outermost package's. A
+    # module's is as in the names of its files: Python resolves no links there.
     root: Path
 
     @classmethod
@@ -116,7 +117,7 @@ class ServedSource(NamedTuple):
         path = Path(spec.origin)
         places = outermost.submodule_search_locations
         root = Path(next(iter(places))) if places else path.parent
-        return cls(("-m", target), path, module, name, root.resolve())
+        return cls(("-m", target), path, module, name, root)
 
     @property
     def shown(self) -> str:

@@ -67,7 +67,7 @@ def run_reloading(source: ServedSource, words: Sequence[str], http: HttpRunOptio
         # -B: Python would use old bytecode for a file that was changed again within a second and
         # has the same size. -P: the current directory may have modules with the same names.
         child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
-        child += [str(source.root), "run"]
+        child += [str(source.root.resolve()), "run"]
         watch = Watch(source, report)
         if http is None:
             source.explain_wait(source.path.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_core.adapters import ServedSource, ServedSourceError
+from mcp_core.adapters import ServedSource, ServedSourceError, is_of_served_code
 
 FILES = {
     "app/__init__.py": "raise RuntimeError('imported')",
@@ -43,7 +43,7 @@ def test_module_is_found_without_importing_its_packages(project: Path) -> None:
     for target, (path, name, root) in FOUND.items():
         source = ServedSource.from_module(target)
         assert (source.path.resolve(), source.name) == (project / path, name)
-        assert source.root == (project / root).resolve()
+        assert source.root.resolve() == (project / root).resolve()
         assert source.words == ("-m", target)
         assert source.shown == target.partition(":")[0]
     assert {name for name in set(sys.modules) - before if name.startswith("app")} == set()
@@ -104,3 +104,28 @@ def test_file_is_named_with_its_variable(project: Path) -> None:
     source = ServedSource.from_file("a.py:b")
     assert source[1:] == (Path("a.py"), "", "b", project.resolve())
     assert source.words == ("a.py:b",)
+
+
+def test_error_of_a_module_behind_a_link_is_of_the_served_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the command would ask for a report about an error of the author's own package."""
+    package = tmp_path / "real" / "linked_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "server.py").write_text(
+        "from mcp_core.registry import Server\nserver = Server('s')\ndef fail(): 1 / 0\n"
+    )
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "link"), *sys.path])
+    assert not is_of_served_code(ZeroDivisionError())
+    source = ServedSource.from_module("linked_package.server")
+    assert source.load("test-of-served-source").info.name == "s"
+    with pytest.raises(ZeroDivisionError) as caught:
+        sys.modules["linked_package.server"].fail()
+    assert is_of_served_code(caught.value)
+    assert is_of_served_code(ExceptionGroup("", [ValueError(), caught.value]))
+    with pytest.raises(ValueError, match="invalid literal") as elsewhere:
+        int("x")
+    assert not is_of_served_code(elsewhere.value)
