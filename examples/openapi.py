@@ -26,9 +26,9 @@ class NoRedirects(HTTPRedirectHandler):
 
 def call(base: str, path: str, method: str, places: dict[str, str], /, **arguments: Any) -> str:
     sent: dict[str, dict[str, str]] = {"path": {}, "query": {}, "header": {}}
-    for name in places.keys() & arguments.keys():
-        value = arguments[name]
-        sent[places[name]][name] = value if isinstance(value, str) else json.dumps(value)
+    for name, value in arguments.items():
+        if name in places:
+            sent[places[name]][name] = value if isinstance(value, str) else json.dumps(value)
     for name, text in sent["path"].items():
         if text in ("", ".", ".."):
             raise ToolError(f"{name}={text!r} would lead to another path")
