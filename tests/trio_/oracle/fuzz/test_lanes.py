@@ -341,10 +341,10 @@ class CrashingTarget(MemoryTarget):
 
 
 TARGETS: dict[str, Callable[[], MemoryTarget]] = {
-    "faults": lambda: MemoryTarget(same_each_time(many_faults), 3.0),
+    "faults": lambda: MemoryTarget(same_each_time(many_faults), 8.0),
     "slow": lambda: MemoryTarget(same_each_time(many_faults), 5.0, {"ping": 1.5, "x/0": 1.0}),
     "hang": lambda: MemoryTarget(same_each_time(silence), 3.0),
-    "crash": lambda: CrashingTarget(same_each_time(answers), 2.0),
+    "crash": lambda: CrashingTarget(same_each_time(answers), 4.0),
 }
 
 
@@ -461,7 +461,7 @@ class HttpTarget(MemoryTarget):
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_server_at_a_url_is_examined_alone(lanes: int) -> None:
     """All cases share one server, so a case could disturb what is examined."""
-    cases: list[Case] = [[*PING, ("request", f"x/{number}", {})] for number in range(12)]
+    cases: list[Case] = [[*PING, ("request", f"x/{number}", {})] for number in range(5)]
     target = HttpTarget(same_each_time(many_faults), 0.5)
     run = run_for(target, *cases, seconds=None, lanes=lanes)
     assert run.findings
