@@ -256,6 +256,28 @@ def test_habit_is_found_once_and_then_costs_no_time() -> None:
     assert times[-1] - times[-messages] < 0.1
 
 
+def test_habit_of_a_slow_server_is_found() -> None:
+    """A busy machine hides marks in one conversation, and answers a ping of a probe late."""
+    unknown: list[Any] = []
+    pings: list[Any] = []
+
+    def slow(message: Any) -> Iterator[dict[str, Any]]:
+        method = message.get("method") if isinstance(message, dict) else None
+        if method == "mcp-trio-fuzz/none":
+            unknown.append(message)
+        if method == "ping" and len(unknown) == 2:
+            pings.append(message)
+        hides_marks = len(unknown) == 1 and method in ("mcp-trio-fuzz/none", "tools/list")
+        misses_ping = [message] == pings
+        if not hides_marks and not misses_ping:
+            yield from typescript(message)
+
+    run = played(ReadingTarget(slow), PARAMS, shrinks=False)
+    assert (len(unknown), len(pings)) == (2, 3)  # the probe twice, and the message alone
+    assert habits_of(run) == ["drops-params"]
+    assert run.findings == []
+
+
 async def test_habit_that_two_tasks_find_at_once_is_one(autojump_clock: object) -> None:
     """Both faults are explained, and no play is made twice."""
     target = ReadingTarget(typescript)
