@@ -50,6 +50,7 @@ STARTS_PROGRAMS = [
         examples/test_examples
         examples/test_fastapi_guard
         examples/test_host
+        examples/test_login_proxy
         examples/test_howto
         examples/test_readme
         examples/test_selectors_loop

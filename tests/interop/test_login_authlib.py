@@ -53,7 +53,7 @@ async def test_authlib_server_logs_client_in_and_steps_up(version: str, verifier
             assert (await client.call_tool("whoami")).text == f"{issuer.issuer}#sub:alice"
             assert (await client.call_tool("erase")).text == f"{READ} {WRITE}"
         assert issuer.log.count("GET /authorize") == issuer.log.count("POST /token") == 2
-        assert {token.user.resource for token in issuer.tokens} == {url}
+        assert {token.user.resource for token in issuer.issued} == {url}
 
 
 @pytest.mark.parametrize("method", ["none", "client_secret_basic", "client_secret_post"])
@@ -61,7 +61,7 @@ async def test_authlib_each_client_auth_method_registers(method: str) -> None:
     async with world() as (issuer, url):
         issuer.methods = [method]
         async with connect(url, auth=login(), versions=[E]) as client:
-            issuer.tokens[0].expires_at = 0
+            issuer.issued[0].expires_at = 0
             await client.call_tool("whoami")
         [_, client] = issuer.clients.values()
         assert client.metadata["token_endpoint_auth_method"] == method
@@ -100,11 +100,11 @@ async def test_authlib_refresh_tokens_are_used_once(version: str) -> None:
         issuer.lifetime = 1
         async with connect(url, auth=login(), versions=[version]) as client:
             for _ in range(3):
-                issuer.tokens[-1].expires_at = 0
+                issuer.issued[-1].expires_at = 0
                 await client.call_tool("whoami")
         assert issuer.log.count("GET /authorize") == 1
-        assert [token.revoked for token in issuer.tokens[:-1]] == [True] * 3
-        assert not issuer.tokens[-1].revoked
+        assert [token.revoked for token in issuer.issued[:-1]] == [True] * 3
+        assert not issuer.issued[-1].revoked
 
 
 async def test_authlib_stolen_refresh_token_leads_to_login(
@@ -115,7 +115,7 @@ async def test_authlib_stolen_refresh_token_leads_to_login(
         storage = FileStorage(tmp_path)
         async with connect(url, auth=login(storage), versions=[E]) as client:
             await client.call_tool("whoami")
-            [token] = issuer.tokens
+            [token] = issuer.issued
             async with httpx2.AsyncClient() as http:
                 form = {
                     "grant_type": "refresh_token",
@@ -125,7 +125,7 @@ async def test_authlib_stolen_refresh_token_leads_to_login(
                 assert (await http.post(f"{issuer.issuer}/token", data=form)).status_code == 200
             # Our token is rejected now, and the thief's tokens are revoked with it.
             await client.call_tool("whoami")
-        assert [each.revoked for each in issuer.tokens] == [True, True, False]
+        assert [each.revoked for each in issuer.issued] == [True, True, False]
         assert issuer.log.count("GET /authorize") == 2
         assert "the refresh token is no longer accepted: " in caplog.text
         # The stored token is the new one.
@@ -139,7 +139,7 @@ async def test_authlib_stolen_refresh_token_leads_to_login(
 @every_era
 async def test_authlib_revoked_tokens_lead_to_login(version: str) -> None:
     async with world() as (issuer, url), connect(url, auth=login(), versions=[version]) as client:
-        [token] = issuer.tokens
+        [token] = issuer.issued
         async with httpx2.AsyncClient() as http:
             form = {"token": token.refresh_token, "client_id": token.client_id}
             assert (await http.post(f"{issuer.issuer}/revoke", data=form)).status_code == 200
