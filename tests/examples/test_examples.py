@@ -201,6 +201,24 @@ Buy oolong.
 203.0
 notes_read notes_write
 """
+FILES = """\
+link todo.txt
+todo.txt: Buy a pen for the notes.
+../diary/todo.txt: refused
+link: refused
+/etc/passwd: refused
+"""
+KNOWLEDGE = """\
+Refunds kb://articles/refunds
+Orders kb://articles/orders
+# Refunds
+
+A refund takes five days. Ask for the number of the order.
+
+orders
+Revised.
+2 messages
+"""
 DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
 
 
@@ -212,6 +230,8 @@ DEGREES = "40 °C\n60 °C\n80 °C\n100 °C\n"
         ("research.py", ANSWERS),
         ("watched.py", DEGREES),
         ("mounted.py", MOUNTED),
+        ("files.py", FILES),
+        ("knowledge.py", KNOWLEDGE),
         ("roles.py", ROLES),
     ],
 )

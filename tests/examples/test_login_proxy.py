@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+EXAMPLE = "login_proxy.py"
 PAGE = "docs/howto/login-proxy.md"
 SERVERS = {
     "mcp_trio": ["hypercorn", "-k", "trio", "--graceful-timeout", "0"],
@@ -147,6 +148,10 @@ def hidden(page: httpx2.Response) -> str:
 def login(browse: Callable[[str], Any] = log_in) -> LoginConfig:
     profile = ClientProfile(client_name="Tester <b>", redirect_uri=BACK)
     return LoginConfig(profile=profile, storage=MemoryStorage(), browse=browse)
+
+
+def test_program_of_page_uses_example() -> None:
+    assert f"# examples/{EXAMPLE}\n" in code(PAGE, "python")[0]
 
 
 async def test_program_of_page_logs_user_in_at_provider(
