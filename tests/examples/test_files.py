@@ -19,7 +19,7 @@ every_era = pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A directory that the operator allows, `open`, beside one that nobody does."""
+    """A directory that the operator allows, `open`, beside a closed one."""
     for name in "open/a/deep", "open/b", "closed":
         (tmp_path / name).mkdir(parents=True)
     for name in "open/a/x.txt", "open/b/y.txt", "closed/z.txt":

@@ -101,17 +101,20 @@ ON_FIRST_USE: Final = {
 # What serves a file for either driver has options, imports the file, and shows its traceback.
 BY_FILES: Final = {
     "argparse": ("mcp_core/adapters/_recording_options.py", "mcp_core/adapters/_run_options.py"),
+    "authlib": ("examples/login_proxy.py",),
     "fastapi": ("examples/fastapi_guard.py",),
+    "httpx2": ("examples/login_proxy.py",),
     "importlib": (
         "mcp_core/_on_first_use.py",
         "mcp_core/adapters/_served_source.py",
         "mcp_trio/cli/_subcommands.py",
     ),
+    "joserfc": ("examples/login_proxy.py",),
     "logging": ("mcp_core/adapters/_served_source.py",),
     "pkgutil": ("mcp_core/adapters/_served_source.py",),
     "pytest": ("mcp_trio/testing/oracle.py", "mcp_trio/testing/pytest_plugin.py"),
     "socket": ("mcp_core/adapters/_listening_sockets.py",),
-    "starlette": ("examples/fastapi_guard.py",),
+    "starlette": ("examples/fastapi_guard.py", "examples/login_proxy.py"),
     "traceback": ("mcp_core/adapters/_served_source.py",),
     "uvicorn": ("mcp_asyncio_shim/_uvicorn.py",),
 }
