@@ -64,14 +64,19 @@ if TYPE_CHECKING:
     from .replay._recorded import RecordedTrace as RecordedTrace
     from .replay._recorded import TraceTooLarge as TraceTooLarge
     from .replay._recorded import load_trace as load_trace
+    from .replay._replayed import NotRecorded as NotRecorded
+    from .replay._replayed import ReplayedServer as ReplayedServer
     from .replay._server import ReplayOutput as ReplayOutput
     from .replay._server import ReplayServer as ReplayServer
     from .replay._server import ReplaySession as ReplaySession
+    from .replay._stream import MAX_REPLAY_LINE as MAX_REPLAY_LINE
+    from .replay._stream import ReplayStream as ReplayStream
 
 __all__ = [
     "CHECKED_LEVELS",
     "FORMAT_VERSION",
     "JUDGED_ROWS",
+    "MAX_REPLAY_LINE",
     "MAX_TRACE_BYTES",
     "MAX_TRACE_LINE",
     "RESPONSE_TIMEOUT",
@@ -89,6 +94,7 @@ __all__ = [
     "Judge",
     "LogReader",
     "MessageSplitter",
+    "NotRecorded",
     "RecordedFinding",
     "RecordedMessage",
     "RecordedOffers",
@@ -103,6 +109,8 @@ __all__ = [
     "ReplayRequest",
     "ReplayServer",
     "ReplaySession",
+    "ReplayStream",
+    "ReplayedServer",
     "Requirement",
     "SseFields",
     "StreamChannel",
@@ -203,10 +211,18 @@ _MODULES = {
         "TraceTooLarge",
         "load_trace",
     ),
+    ".replay._replayed": (
+        "NotRecorded",
+        "ReplayedServer",
+    ),
     ".replay._server": (
         "ReplayOutput",
         "ReplayServer",
         "ReplaySession",
+    ),
+    ".replay._stream": (
+        "MAX_REPLAY_LINE",
+        "ReplayStream",
     ),
 }
 

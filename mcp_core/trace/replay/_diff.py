@@ -29,6 +29,7 @@ from ._keys import (
     format_pointer,
     hidden_pointers,
     hide,
+    matches_any,
     parse_pointer,
 )
 from ._recorded import RecordedTrace, describe_request, request_name
@@ -407,7 +408,7 @@ class _Comparison:
     def _is_equal(self, pointer: Pointer, old: Any, new: Any) -> bool:
         if pointer and pointer[-1] == "_meta" and not self._with_meta:
             return True
-        if any(_matches(each, pointer) for each in self._ignore):
+        if matches_any(pointer, self._ignore):
             return True
         return self._ids.is_equal(pointer, old, new)
 
@@ -538,13 +539,6 @@ def _as_values(differences: list[Difference]) -> tuple[ChangedValue, ...]:
             is_removed=each.new is MISSING,
         )
         for each in differences[:_MAX_VALUES]
-    )
-
-
-def _matches(pattern: Pointer, pointer: Pointer) -> bool:
-    """Return True if a pointer matches `pattern`, where `*` matches any member."""
-    return len(pattern) == len(pointer) and all(
-        name in ("*", other) for name, other in zip(pattern, pointer, strict=True)
     )
 
 

@@ -27,8 +27,10 @@ __all__ = [
     "format_pointer",
     "hidden_pointers",
     "hide",
+    "matches_any",
     "parse_pointer",
     "wild_form",
+    "without",
 ]
 
 # The names and indices that lead to a value.
@@ -139,6 +141,43 @@ def _hide_one(value: Any, pointer: Pointer) -> Any:
         found[int(first)] = _hide_one(value[int(first)], rest)
         return found
     return value
+
+
+def matches_any(pointer: Pointer, patterns: Iterable[Pointer]) -> bool:
+    """Return True if a pointer matches one of `patterns`, where `*` matches any member."""
+    return any(
+        len(pattern) == len(pointer)
+        and all(name in ("*", other) for name, other in zip(pattern, pointer, strict=True))
+        for pattern in patterns
+    )
+
+
+def without(value: Any, patterns: Iterable[Pointer]) -> Any:
+    """Return `value` without the members and entries that `patterns` match.
+
+    Patterns are as in `matches_any`. An empty one matches nothing here.
+    """
+    rest: dict[str, list[Pointer]] = {}
+    for pattern in patterns:
+        if pattern:
+            rest.setdefault(pattern[0], []).append(pattern[1:])
+    if not rest or not isinstance(value, dict | list):
+        return value
+
+    def inner(name: str) -> list[Pointer]:
+        return [*rest.get(name, ()), *(rest.get("*", ()) if name != "*" else ())]
+
+    if isinstance(value, dict):
+        return {
+            name: without(each, found)
+            for name, each in value.items()
+            if () not in (found := inner(name))
+        }
+    return [
+        without(each, found)
+        for index, each in enumerate(value)
+        if () not in (found := inner(str(index)))
+    ]
 
 
 def digest(value: Any) -> bytes:

@@ -20,12 +20,14 @@ from ._keys import (
     exact_form,
     hidden_pointers,
     hide,
+    matches_any,
     wild_form,
+    without,
 )
 from ._recorded import request_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ._turns import Turn
 
@@ -70,9 +72,11 @@ class TurnIndex:
 
     Args:
         hides_pseudonyms: task ids and `requestState` are pseudonyms in the trace.
+        ignore: pointers to values in params that don't count, where `*` stands for any member.
     """
 
-    def __init__(self, *, hides_pseudonyms: bool) -> None:
+    def __init__(self, *, hides_pseudonyms: bool, ignore: Iterable[Pointer] = ()) -> None:
+        self._ignore = list(ignore)
         self._levels = (_EXACT, _CALL, _WILD) if hides_pseudonyms else (_EXACT, _CALL)
         self._groups: dict[tuple[int, str], _Groups] = {}
         self._by_method: dict[str, list[Turn]] = {}
@@ -96,7 +100,7 @@ class TurnIndex:
         for level in self._levels:
             if level == _WILD and not any(each in message.data for each in _PSEUDONYMS):
                 continue  # the form is the same as on the previous level
-            form = _form(level, message.method, params, pointers)
+            form = self._form(level, message.method, params, pointers)
             if level == _EXACT or form != previous:
                 key = digest(form)
             previous = form
@@ -120,7 +124,7 @@ class TurnIndex:
 
     def _equal(self, level: int, method: str, params: Any) -> Iterator[_EqualTurns]:
         for pointers, by_digest in self._groups.get((level, method), {}).items():
-            found = by_digest.get(digest(_form(level, method, params, pointers)))
+            found = by_digest.get(digest(self._form(level, method, params, pointers)))
             if found is not None:
                 yield found
 
@@ -136,16 +140,20 @@ class TurnIndex:
         for turn in turns[:_MAX_COMPARED]:
             assert turn.message is not None
             recorded = turn.message.decode().get("params")
-            found = list(find_differences(call_form(method, recorded), form))
+            found = list(find_differences(call_form(method, recorded), form, (), self._is_ignored))
             cost = len(found) + (0 if request_name(method, recorded) == name else 1000)
             if best is None or cost < best[0]:
                 best = cost, turn, found
         return (None, []) if best is None else (best[1], best[2])
 
+    def _is_ignored(self, pointer: Pointer, old: Any, new: Any) -> bool:
+        return matches_any(pointer, self._ignore)
 
-def _form(level: int, method: str, params: Any, pointers: frozenset[Pointer]) -> Any:
-    hidden = hide(params, pointers) if pointers else params
-    if level == _EXACT:
-        return exact_form(method, hidden)
-    form = call_form(method, hidden)
-    return wild_form(form) if level == _WILD else form
+    def _form(self, level: int, method: str, params: Any, pointers: frozenset[Pointer]) -> Any:
+        compared = hide(params, pointers) if pointers else params
+        if self._ignore:
+            compared = without(compared, self._ignore)
+        if level == _EXACT:
+            return exact_form(method, compared)
+        form = call_form(method, compared)
+        return wild_form(form) if level == _WILD else form

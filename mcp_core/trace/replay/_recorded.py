@@ -183,6 +183,15 @@ class RecordedTrace:
         return [rest, *found] if rest.messages else found
 
     @property
+    def has_requests(self) -> bool:
+        """True if a client sent a request."""
+        return any(
+            each.sender == "client" and each.kind == "request"
+            for session in self.sessions
+            for each in session.messages
+        )
+
+    @property
     def warnings(self) -> list[str]:
         """The trace's missing parts, as sentences."""
         found = []

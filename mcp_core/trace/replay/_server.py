@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META, lookup
 
 from ._differences import find_differences
-from ._keys import format_pointer
+from ._keys import format_pointer, matches_any, parse_pointer
 from ._matching import TurnIndex
 from ._recorded import (
     RecordedMessage,
@@ -36,6 +36,7 @@ from ._recorded import (
 from ._turns import SUBSCRIPTION_ID, Turn, turns_of
 
 if TYPE_CHECKING:
+    from ._keys import Pointer
     from ._turns import ServerMessage
 
 __all__ = ["ReplayOutput", "ReplayServer", "ReplaySession"]
@@ -75,6 +76,11 @@ class ReplayServer:
     Args:
         trace: the trace.
         pace: the recorded gaps between messages are multiplied by it; 0 for no gaps.
+        ignore: JSON pointers to values in the client's messages that don't count, such as
+            `/params/arguments/now`. `*` stands for any member.
+
+    Raises:
+        ValueError: one of `ignore` isn't a JSON pointer.
 
     Attributes:
         missing: texts about the live requests that aren't in the trace, the first 1,000.
@@ -85,8 +91,11 @@ class ReplayServer:
         has_modern: the trace has requests without a handshake.
     """
 
-    def __init__(self, trace: RecordedTrace, *, pace: float = 0.0) -> None:
+    def __init__(
+        self, trace: RecordedTrace, *, pace: float = 0.0, ignore: Iterable[str] = ()
+    ) -> None:
         self.trace = trace
+        self.ignore = [parse_pointer(each) for each in ignore]
         self.pace = pace
         self.missing: list[str] = []
         self.missing_count = 0
@@ -105,7 +114,10 @@ class ReplayServer:
         return f"<ReplayServer of {len(self._requests)} sessions, {self.missing_count} not found>"
 
     def _index(self) -> TurnIndex:
-        return TurnIndex(hides_pseudonyms=self.trace.hides_pseudonyms)
+        return TurnIndex(
+            hides_pseudonyms=self.trace.hides_pseudonyms,
+            ignore=[each[1:] for each in self.ignore if each[:1] in (("params",), ("*",))],
+        )
 
     def _add_session(self, turns: list[Turn], *, has_handshake: bool) -> None:
         requests, notifications = self._index(), self._index()
@@ -119,7 +131,10 @@ class ReplayServer:
             if message.kind == "request":
                 requests.add(turn)
                 self._all_requests.add(turn)
-                self.has_modern |= not has_handshake and _VERSION in message.data
+                # Servers with a handshake may leave the probe unanswered.
+                is_probe = message.method == "server/discover" and turn.response is None
+                is_modern = not has_handshake and _VERSION in message.data
+                self.has_modern |= is_modern and not is_probe
             else:
                 notifications.add(turn)
 
@@ -310,6 +325,9 @@ class ReplaySession:
             self._respond_error(stream, None, _INVALID_REQUEST, "the id is neither text nor number")
             return
         turn = self._server.find(self._session, method, params)
+        is_answered = turn is not None and turn.response is not None
+        if method == "server/discover" and not is_answered and not self._server.has_modern:
+            turn = None  # the recorded server ended at the probe, or was silent
         if turn is not None and len(self._playing) < _MAX_PLAYING:
             self._answer(turn, message, now, stream)
         elif method == "ping":
@@ -336,6 +354,8 @@ class ReplaySession:
         self._server.found_count += 1
         recorded = turn.message
         assert recorded is not None
+        if b"inputResponses" in recorded.data:
+            self._compare_inputs(recorded, message)
         response = turn.response
         problem = ""
         if response is not None and response.is_truncated:
@@ -378,9 +398,22 @@ class ReplaySession:
         members = recorded.decode()
         old = {key: members[key] for key in ("result", "error") if key in members}
         new = {key: live[key] for key in ("result", "error") if key in live}
+        self._note_differences(recorded, old, new, request=request.method)
+
+    def _compare_inputs(self, recorded: RecordedMessage, live: dict[str, Any]) -> None:
+        """Compare the input that a call has in a later round, instead of responses."""
+        old, new = (lookup(each, "params", "inputResponses") for each in (recorded.decode(), live))
+        if old is not None and new is not None:  # otherwise it is another round
+            found = ({"params": {"inputResponses": each}} for each in (old, new))
+            self._note_differences(recorded, *found, request="input_required")
+
+    def _note_differences(
+        self, recorded: RecordedMessage, old: Any, new: Any, *, request: str
+    ) -> None:
+        """Note where the live client's response to `request` differs from the recorded one."""
         pointers = [
             format_pointer(each.pointer)
-            for each in find_differences(old, new)
+            for each in find_differences(old, new, (), self._is_ignored)
             if "_meta" not in each.pointer
         ]
         differences = [
@@ -389,9 +422,11 @@ class ReplaySession:
         if differences:
             where = ", ".join(differences[:_MAX_POINTERS])
             self._server.note(
-                f"the client responds to {request.method} otherwise than in line {recorded.line}:"
-                f" {where}"
+                f"the client responds to {request} otherwise than in line {recorded.line}: {where}"
             )
+
+    def _is_ignored(self, pointer: Pointer, old: Any, new: Any) -> bool:
+        return matches_any(pointer, self._server.ignore)
 
     # -- What is sent ------------------------------------------------------------------------------
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from mcp_core.trace.replay._keys import ANY, call_form, exact_form, wild_form
+from mcp_core.trace.replay._keys import (
+    ANY,
+    call_form,
+    exact_form,
+    parse_pointer,
+    wild_form,
+    without,
+)
 
 NESTED: Any = {"taskId": "a", "name": "n", "more": [{"requestState": 1, "taskIds": ["b"]}, None]}
 META = {"progressToken": 1, "traceparent": "00-1", "io.modelcontextprotocol/logLevel": "info"}
@@ -49,3 +56,23 @@ def test_forms_of_a_request_leave_out_what_is_of_one_exchange(
     assert exact_form("tools/call", params) == exact
     assert call_form("tools/call", params) == call
     assert exact_form("initialize", params) == call_form("ping", params) == {}
+
+
+@pytest.mark.parametrize(
+    ("pointers", "left"),
+    [
+        ([], {"a": [1, {"b": 2, "c": 3}], "*": 4}),
+        (["/a"], {"*": 4}),
+        (["/a/0"], {"a": [{"b": 2, "c": 3}], "*": 4}),
+        (["/a/1/b"], {"a": [1, {"c": 3}], "*": 4}),
+        (["/a/*/b", "/a/1/c"], {"a": [1, {}], "*": 4}),
+        (["/a/0", "/a/1/b"], {"a": [{"c": 3}], "*": 4}),
+        (["/*"], {}),
+        (["/*/1"], {"a": [1], "*": 4}),
+        (["", "/b", "/a/b", "/a/0/b", "/a/7"], {"a": [1, {"b": 2, "c": 3}], "*": 4}),
+    ],
+)
+def test_without_leaves_out_what_is_pointed_at(pointers: list[str], left: Any) -> None:
+    value = {"a": [1, {"b": 2, "c": 3}], "*": 4}
+    assert without(value, [parse_pointer(each) for each in pointers]) == left
+    assert value == {"a": [1, {"b": 2, "c": 3}], "*": 4}

@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from mcp_core.trace import TraceLine, TruncatedMessage
+from mcp_core.trace import TraceHeader, TraceLine, TruncatedMessage, load_trace
 from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
-from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, live_client, recorded, text
+from tests.core.trace.replay.traces import (
+    AT,
+    CALL,
+    HANDSHAKE,
+    call,
+    lines_of,
+    live_client,
+    recorded,
+    text,
+)
 
 PROGRESS = "notifications/progress"
 ELICIT = "elicitation/create"
@@ -305,3 +315,109 @@ def test_sessions_of_a_trace_are_given_out_in_order() -> None:
 def test_error_response_is_replayed() -> None:
     client = live_client(recorded([C(call(1)), S(error(1, -32602, "no"))]))
     assert client.say(call(3)) == [error(3, -32602, "no")]
+
+
+@pytest.mark.parametrize(
+    ("ignore", "live", "is_found"),
+    [
+        ([], {"x": "a", "at": 1}, True),
+        ([], {"x": "a", "at": 2}, False),
+        ([], {"x": "a"}, False),
+        (["/params/arguments/at"], {"x": "a", "at": 2}, True),
+        (["/params/arguments/at"], {"x": "a", "at": {"deep": []}}, True),
+        (["/params/arguments/at"], {"x": "a"}, True),
+        (["/params/arguments/at"], {"x": "b", "at": 1}, False),
+        (["/params/arguments/*"], {}, True),
+        (["/params/*/at", "/result/x"], {"x": "a", "at": 2}, True),
+        (["/*/arguments/at"], {"x": "a", "at": 2}, True),
+        (["/arguments/at", "/params/arguments/at/x"], {"x": "a", "at": 2}, False),
+        ([""], {"x": "a", "at": 2}, False),
+    ],
+)
+def test_ignored_value_of_a_request_does_not_count(
+    ignore: list[str], live: dict[str, Any], *, is_found: bool
+) -> None:
+    trace = recorded([C(call(1, x="a", at=1)), S(text(1, "A"))])
+    client = live_client(trace, ignore=ignore)
+    assert ("result" in client.say(call(7, **live))[0]) == is_found
+
+
+def test_ignored_value_is_not_named_as_a_difference() -> None:
+    client = live_client(
+        recorded([C(call(1, x="a", at=[1, 2])), S(text(1, "A"))]),
+        ignore=["/params/arguments/at/*"],
+    )
+    client.say(call(1, x="b", at=[3]))
+    (missing,) = client.server.missing
+    assert missing.endswith("in line 2, which differs at /params/arguments/x")
+
+
+def test_ignored_value_does_not_shift_a_redacted_one() -> None:
+    """The recorder's pointers are to the whole list, with the entry that is left out."""
+    line = TraceLine(
+        t=0.0,
+        sender="client",
+        raw=json.dumps(call(1, each=[1, "‹redacted 6›", 3])),
+        redacted=("/params/arguments/each/1",),
+    )
+    trace = recorded([Sent("client", line), S(text(1, "A"))])
+    client = live_client(trace, ignore=["/params/arguments/each/0"])
+    assert client.say(call(1, each=[9, "hunter2", 3])) == [text(1, "A")]
+    assert "error" in client.say(call(1, each=[9, "hunter2", 4]))[0]
+
+
+def test_ignored_value_of_a_response_is_no_difference() -> None:
+    said = [C(call(1)), S(ask(1, ELICIT)), C(result(1, action="accept")), S(text(1, "done"))]
+    client = live_client(recorded(said), ignore=["/result/action"])
+    client.say(call(1))
+    assert client.say(result(1, action="decline", n=1)) == [text(1, "done")]
+    assert client.server.notes == [
+        "the client responds to elicitation/create otherwise than in line 4: /result/n"
+    ]
+
+
+@pytest.mark.parametrize("pointer", ["params", "x/y"])
+def test_ignored_text_that_is_no_pointer_is_an_error(pointer: str) -> None:
+    with pytest.raises(ValueError, match="is not a JSON pointer"):
+        live_client(recorded(CALL), ignore=[pointer])
+
+
+@pytest.mark.parametrize(
+    ("ignore", "live", "notes"),
+    [
+        ([], {"k": {"action": "accept"}}, []),
+        ([], {"k": {"action": "decline"}}, ["/params/inputResponses/k/action"]),
+        ([], {"other": {}}, ["/params/inputResponses/k, /params/inputResponses/other"]),
+        (["/params/inputResponses/*/action"], {"k": {"action": "decline"}}, []),
+    ],
+)
+def test_other_input_of_a_later_round_is_noted(
+    ignore: list[str], live: dict[str, Any], notes: list[str]
+) -> None:
+    """As for a response to a server's request, which the earlier revisions have instead."""
+
+    def later(id: int, responses: Any) -> dict[str, Any]:
+        return ask(id, "tools/call", name="echo", requestState="s", inputResponses=responses)
+
+    said = [C(later(2, {"k": {"action": "accept"}})), S(text(2, "done"))]
+    client = live_client(recorded(said), ignore=ignore)
+    assert client.say(later(3, live)) == [text(3, "done")]
+    start = "the client responds to input_required otherwise than in line 2: "
+    assert client.server.notes == [start + each for each in notes]
+    assert client.server.missing == []
+
+
+@pytest.mark.parametrize("conversation", [1, 2])
+def test_probe_without_response_has_the_answer_of_a_server_with_a_handshake(
+    conversation: int,
+) -> None:
+    """The recorded server ended at the probe, and was started again; or it was silent."""
+    probe = ask(0, "server/discover", _meta={META + "protocolVersion": "2026-07-28"})
+    lines = [(2, TraceLine(t=0.0, sender="client", raw=json.dumps(probe)))]
+    for number, line in lines_of([*HANDSHAKE, *CALL]):
+        lines.append((number + 1, msgspec.structs.replace(line, conversation=conversation)))
+    client = live_client(load_trace(TraceHeader(format_version=1, at=AT), lines))
+    assert client.say(probe)[0]["error"]["code"] == -32601
+    assert "result" in client.say(ask(1, "initialize"))[0]
+    assert client.say(call(2, x="a")) == [text(2, "A")]
+    assert client.server.missing == []

@@ -68,8 +68,10 @@ def recorded(said: Sequence[Sent], *redacted: str, at: str = AT, gap: float = 1.
 class live_client:  # noqa: N801 - used as a function
     """A live client of a replayed server, in one session."""
 
-    def __init__(self, trace: RecordedTrace, *, pace: float = 0.0) -> None:
-        self.server = ReplayServer(trace, pace=pace)
+    def __init__(
+        self, trace: RecordedTrace, *, pace: float = 0.0, ignore: Sequence[str] = ()
+    ) -> None:
+        self.server = ReplayServer(trace, pace=pace, ignore=ignore)
         self.session = self.server.open()
         self.session.begin(0.0)
 
