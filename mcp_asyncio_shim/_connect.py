@@ -13,9 +13,12 @@ import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
+    AbstractContextManager,
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
+    nullcontext,
+    suppress,
 )
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, Unpack
@@ -26,9 +29,10 @@ from mcp_core.drivers import (
     ClientConfigOptions,
     client_config,
     shows_keywords,
+    type_on_first_use,
 )
 from mcp_core.registry import Server
-from mcp_core.runtime import client_context
+from mcp_core.runtime import READ_SIZE, client_context
 
 from ._client import Client
 from ._driver import move_on_after
@@ -42,13 +46,16 @@ from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 if TYPE_CHECKING:
     from mcp_core.adapters import Recorder
     from mcp_core.http import WebSocketUpgrade
+    from mcp_core.trace import ReplayedServer, ReplayServer
 
     from ._client import TransportFactory
     from ._link import Streams
+else:
+    ReplayedServer = type_on_first_use("mcp_core.trace", "ReplayedServer")
 
 __all__ = ["connect"]
 
-Target: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
+Target: TypeAlias = str | Server | ReplayedServer | Sequence[str | os.PathLike[str]]
 
 
 @shows_keywords(ClientConfigOptions)
@@ -75,8 +82,8 @@ async def connect(
 
     Args:
         target: a URL, which is `http://...` or `https://...`, or for a WebSocket `ws://...` or
-            `wss://...`; a `Server`, which runs in this process; or a command as a list of words,
-            which is started.
+            `wss://...`; a `Server`, which runs in this process; a command as a list of words,
+            which is started; or a recorded conversation, `mcp_trio.testing.replayed`.
         headers: for a URL: sent with each request, as `{"authorization": "Bearer ..."}`.
         tls: for a URL: certificates to trust and to present; by default those that the system
             trusts.
@@ -117,16 +124,23 @@ async def connect(
             set by the protocol, a credential would be sent unencrypted (`allow_cleartext`), or
             `subprotocols` aren't names that can be offered.
         OSError: the file of `record` cannot be opened.
+        NotRecorded: the target is a recorded conversation, and the client sent a request that it
+            doesn't have. An exception of the block is then its cause.
 
     Source: 2026-07-28, basic/transports/streamable-http and basic/transports/stdio; 2025-11-25 to
     2024-11-05, basic/transports; RFC 6455.
     """
     is_url = isinstance(target, str) and "://" in target
     is_command = isinstance(target, Sequence) and not isinstance(target, (str, bytes)) and target
+    checked: AbstractContextManager[None] = nullcontext()
     if not (is_url or is_command or isinstance(target, Server)):
-        from mcp_core.processes import wrong_target
+        from mcp_core.trace import ReplayedServer
 
-        raise wrong_target(target)
+        if not isinstance(target, ReplayedServer):
+            from mcp_core.processes import wrong_target
+
+            raise wrong_target(target)
+        checked = target.checked()
     if isinstance(target, str):
         options.setdefault("initialize_timeout", NETWORK_INITIALIZE_TIMEOUT)
     client_config(options)  # an invalid option must not replace a trace
@@ -149,18 +163,19 @@ async def connect(
             inherit_env=inherit_env,
             cwd=cwd,
         )
-        async with connecting as client:
-            yield client
+        with checked:
+            async with connecting as client:
+                yield client
 
 
 def _recorded(
     record: Record, target: Target, known: frozenset[str]
 ) -> AbstractAsyncContextManager[Recorder | None]:
     """Return the context of the recorder of a conversation with `target`, which hides `known`."""
-    if isinstance(target, Server):
-        return open_recorder(record, "client", "memory")
     if not isinstance(target, str):
-        return open_recorder(record, "client", "stdio", target, known)
+        if isinstance(target, Sequence):
+            return open_recorder(record, "client", "stdio", target, known)
+        return open_recorder(record, "client", "memory")
     from mcp_core.urls import url_transport
 
     row = url_transport(target)
@@ -201,7 +216,7 @@ async def _connect(
             else:
                 if isinstance(target, Server):
                     streams = _memory_streams(target)
-                else:
+                elif isinstance(target, Sequence):
                     streams = child_streams(
                         target,
                         env,
@@ -210,6 +225,8 @@ async def _connect(
                         on_stdin=stdin.append,
                         record=None if recorder is None else recorder.child(target),
                     )
+                else:
+                    streams = _replayed_streams(target.replay)
                 make_transport = partial(
                     Link,
                     await opened.enter_async_context(streams),
@@ -224,7 +241,7 @@ async def _connect(
             except ConnectFailed as exc:
                 probe_unread = any(map(unread_bytes, stdin))
                 versions = client.versions_without_probe(probe_unread=probe_unread)
-                if not isinstance(target, str | Server) and not versions:
+                if isinstance(target, Sequence) and not isinstance(target, str) and not versions:
                     withheld = withheld_variables(env, inherit_env=inherit_env)
                     raise ConnectFailed(f"{exc}{withheld}") from exc
                 if not versions or isinstance(target, str):
@@ -250,6 +267,44 @@ async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
             finally:
                 serving.cancel()
                 await asyncio.wait({serving})
+
+
+@asynccontextmanager
+async def _replayed_streams(server: ReplayServer) -> AsyncIterator[Streams]:
+    """Serve a recorded conversation, and yield the client's end of a socket pair to it."""
+    client_end, server_end = socket.socketpair()
+    with client_end, server_end:
+        server_streams = await asyncio.open_connection(sock=server_end)
+        client_streams = await asyncio.open_connection(sock=client_end)
+        serving = asyncio.create_task(_serve_replayed(server, server_streams))
+        try:
+            yield client_streams
+        finally:
+            client_streams[1].close()
+            try:
+                await serving  # the client's last messages count, too
+            finally:
+                serving.cancel()
+
+
+async def _serve_replayed(server: ReplayServer, streams: Streams) -> None:
+    """Serve one live client on `streams`, until it disconnects. Close them."""
+    from mcp_core.trace import ReplayStream
+
+    reader, writer = streams
+    clock = asyncio.get_running_loop().time
+    session = ReplayStream(server, clock())
+    try:
+        with suppress(OSError):  # the client has disconnected
+            while True:
+                writer.write(session.data_to_send())
+                await writer.drain()
+                data = await reader.read(READ_SIZE)
+                if not data:
+                    return
+                session.receive_data(data, clock())
+    finally:
+        writer.close()
 
 
 async def _transport_factory(

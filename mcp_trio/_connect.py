@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mcp_core.adapters import Recorder, Recording
     from mcp_core.auth import ClientProfile
     from mcp_core.registry import Server
+    from mcp_core.trace import ReplayedServer
     from mcp_trio.auth._authorization import ClientAuthorization, LoginConfig
     from mcp_trio.streams._link import Link
 
@@ -53,6 +54,7 @@ else:
     Recording = type_on_first_use("mcp_core.adapters", "Recording")
     ClientProfile = type_on_first_use("mcp_core.auth", "ClientProfile")
     LoginConfig = type_on_first_use("mcp_trio.auth._authorization", "LoginConfig")
+    ReplayedServer = type_on_first_use("mcp_core.trace", "ReplayedServer")
     Server = type_on_first_use("mcp_core.registry", "Server")
 
 __all__ = [
@@ -83,7 +85,7 @@ class ClientOptions(ClientConfigOptions, total=False):
 
 @shows_keywords(ClientOptions)
 def connect(
-    target: str | Server | Sequence[str | os.PathLike[str]],
+    target: str | Server | ReplayedServer | Sequence[str | os.PathLike[str]],
     *,
     auth: LoginConfig | ClientProfile | bool = False,
     prior_knowledge: bool = False,
@@ -94,7 +96,8 @@ def connect(
     Args:
         target: a URL `http://...` or `https://...` (more options: `connect_http`); a URL
             `ws://...` or `wss://...` (`connect_websocket`); a command's words, which is
-            started as a child process (`connect_stdio`); or a `Server`, which runs in this process.
+            started as a child process (`connect_stdio`); a `Server`, which runs in this process;
+            or a recorded conversation, `mcp_trio.testing.replayed`.
         auth: for `http://...` and `https://...`, whether and how to get an access token if the
             server requires one (see `connect_http`).
         prior_knowledge: for `http://...`, whether the server is known to speak HTTP/2
@@ -115,6 +118,8 @@ def connect(
         TypeError: the target has another type, or an option is unknown, or not for this target.
         ValueError: an option is out of its range, the URL is invalid, or `auth` or
             `prior_knowledge` is given for another kind of target.
+        NotRecorded: the target is a recorded conversation, and the client sent a request that it
+            doesn't have. An exception of the block is then its cause.
     """
     if auth is not False and not isinstance(target, str):
         raise ValueError("auth is for a server at a URL: others are as trusted as this process")
@@ -133,6 +138,11 @@ def connect(
         if isinstance(target, Server):
             check_keywords(options, ClientOptions, "connect()")
             return ClientContext(_connect_memory(target, options), "mcp_trio.connect", check_trio)
+        from mcp_core.trace import ReplayedServer
+
+        if isinstance(target, ReplayedServer):
+            check_keywords(options, ClientOptions, "connect()")
+            return ClientContext(_connect_replayed(target, options), "mcp_trio.connect", check_trio)
     if isinstance(target, str) and row is not None and not row.is_websocket:
         check_keywords_of(options, connect_http, "connect()")
         return connect_http(target, auth=auth, prior_knowledge=prior_knowledge, **options)
@@ -524,6 +534,20 @@ async def _connect_memory(server: Server, options: ClientOptions) -> AsyncIterat
         nursery.start_soon(serve_conversation, served, server_end)
         async with _connect_stream(client_end, options, "memory") as client:
             yield client
+
+
+@asynccontextmanager
+async def _connect_replayed(
+    replayed: ReplayedServer, options: ClientOptions
+) -> AsyncIterator[Client]:
+    from mcp_trio.streams._replayed import serve_on_stream
+
+    client_end, server_end = memory_pair()
+    with replayed.checked():
+        async with client_end, server_end, open_quiet_nursery() as nursery:
+            nursery.start_soon(serve_on_stream, replayed.replay, server_end)
+            async with _connect_stream(client_end, options, "memory") as client:
+                yield client
 
 
 def _open_recorder(

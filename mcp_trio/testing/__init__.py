@@ -23,6 +23,10 @@ of others; the test fails if a message breaks a rule of the specification, or if
 to judge. `judge_trace` does that with a recorded conversation. `mcp_trio.testing.oracle` is a
 pytest plugin with fixtures for both.
 
+*Recorded conversations.* `replayed(path)` is a server that answers as a recorded one did: to test
+a client or an agent without its server, `async with connect(replayed("search.mcp.jsonl")) as ...`,
+on trio and on asyncio. A request that wasn't recorded fails the test with `NotRecorded`.
+
 *Stores.* `check_session_store` tries a store of your own for several workers, `serve_http(store=)`.
 
 *Leaks.* `mcp_trio.testing.pytest_plugin` has the fixture `no_leaks`, which fails a test that leaves
@@ -31,17 +35,21 @@ tasks, descriptors, processes, threads or connections behind. Only the two plugi
 
 from __future__ import annotations
 
+from mcp_core.trace import NotRecorded, ReplayedServer
 from mcp_trio.streams._memory import memory_pair
 
 from ._faults import find_client_faults, find_faults
 from ._judging import FoundFaults, NothingJudged, connect_judged, judge_trace
 from ._peer import ScriptedPeer
 from ._play import play_client, play_server
+from ._replayed import replayed
 from ._session_store import check_session_store
 
 __all__ = [
     "FoundFaults",
+    "NotRecorded",
     "NothingJudged",
+    "ReplayedServer",
     "ScriptedPeer",
     "check_session_store",
     "connect_judged",
@@ -51,4 +59,5 @@ __all__ = [
     "memory_pair",
     "play_client",
     "play_server",
+    "replayed",
 ]

@@ -12,7 +12,15 @@ from typing import Any, Final, Literal, TypeAlias
 from mcp_core import escape_text
 from mcp_core.adapters import Recording
 from mcp_core.registry import Server
-from mcp_core.trace import CHECKED_LEVELS, DamagedLine, Finding, Judge, TraceLine, read_trace
+from mcp_core.trace import (
+    CHECKED_LEVELS,
+    DamagedLine,
+    Finding,
+    Judge,
+    ReplayedServer,
+    TraceLine,
+    read_trace,
+)
 from mcp_trio._client import Client
 from mcp_trio._connect import connect
 
@@ -49,7 +57,7 @@ class NothingJudged(AssertionError):
 
 @asynccontextmanager
 async def connect_judged(
-    target: str | Server | Sequence[str | os.PathLike[str]],
+    target: str | Server | ReplayedServer | Sequence[str | os.PathLike[str]],
     *,
     level: FindingsLevel = "should",
     **options: Any,
@@ -59,7 +67,8 @@ async def connect_judged(
     Used as `async with connect_judged(target) as client: ...`.
 
     Args:
-        target: as of `mcp_trio.connect`: a URL, the words of a command, or a `Server`.
+        target: as of `mcp_trio.connect`: a URL, the words of a command, a `Server`, or a recorded
+            conversation.
         level: the rules that have to be kept: `"must"`, also `"should"` (the default), or `"all"`.
         options: as of `mcp_trio.connect`. With `record` the trace is kept in that file.
 

@@ -25,11 +25,14 @@ The fixtures:
 - `mcp_contract`: a function that compares what the server offers with a saved contract, and raises
   `ContractBroken`: `await mcp_contract("server.contract.json")`. `pytest --mcp-update` writes the
   contract anew.
+- `mcp_replay`: a function that gives a recorded conversation as the server of a test of your client
+  or agent: `async with connect(mcp_replay("search.mcp.jsonl")) as client: ...`. The test fails if a
+  request wasn't recorded, also if the client handles the error. It needs no `mcp_target`.
 - `mcp_record`: a function that gives a `Recording` for the option `record=` of `mcp_trio.connect`
   and `serve_*`.
 
-A test that requests `mcp_judged`, `mcp_fuzz` or `mcp_contract` and doesn't use it fails: nothing
-was judged.
+A test that requests `mcp_judged`, `mcp_fuzz`, `mcp_contract` or `mcp_replay` and doesn't use it
+fails: nothing was judged.
 
 The traces of a test that fails are kept in the directory `--mcp-traces`, `mcp-traces` by default,
 and named in its report. Other tests' traces are deleted. `mcp_contract`, `mcp_fuzz`, `mcp_judged`
@@ -51,6 +54,7 @@ import pytest
 from mcp_core import LATEST
 from mcp_core.adapters import Recording
 from mcp_core.registry import Server
+from mcp_core.trace import NotRecorded
 from mcp_core.urls import url_transport
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.recording._stream import RecordedStream
@@ -60,17 +64,27 @@ from ._fuzzing import fuzz_server
 from ._judging import connect_judged
 from ._peer import ScriptedPeer
 from ._play import play_client
+from ._replayed import replayed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
     from contextlib import AbstractAsyncContextManager
     from typing import TypeAlias
 
+    from mcp_core.trace import ReplayedServer
     from mcp_trio._client import Client
 
     McpTarget: TypeAlias = str | Server | Sequence[str | os.PathLike[str]]
 
-__all__ = ["mcp_contract", "mcp_fuzz", "mcp_judged", "mcp_record", "mcp_target", "mcp_wire"]
+__all__ = [
+    "mcp_contract",
+    "mcp_fuzz",
+    "mcp_judged",
+    "mcp_record",
+    "mcp_replay",
+    "mcp_target",
+    "mcp_wire",
+]
 
 _MAX_NAME = 100  # characters of the name of a trace file, without its number and suffixes
 
@@ -228,6 +242,31 @@ def mcp_judged(
     yield judged
     if not is_used:
         _fail_unused(request, "mcp_judged", "async with mcp_judged() as client: ...")
+
+
+@pytest.fixture
+def mcp_replay(request: pytest.FixtureRequest) -> Iterator[Callable[..., ReplayedServer]]:
+    """Return a function that gives a recorded conversation as a server for `connect`.
+
+    Its arguments are `replayed`'s; the file is relative to the test's directory. A test fails if a
+    request could not be answered, or if none was answered.
+    """
+    servers: list[ReplayedServer] = []
+
+    def replay(path: str | os.PathLike[str], **options: Any) -> ReplayedServer:
+        servers.append(replayed(request.path.parent / path, **options))
+        return servers[-1]
+
+    yield replay
+    if not request.node.stash.get(_passed, False):
+        return
+    for server in servers:
+        try:
+            server.check()
+        except NotRecorded as exc:
+            pytest.fail(str(exc), pytrace=False)
+    if not any(each.replay.found_count for each in servers):
+        _fail_unused(request, "mcp_replay", "async with connect(mcp_replay(FILE)) as client: ...")
 
 
 def _fail_unused(request: pytest.FixtureRequest, fixture: str, use: str) -> None:

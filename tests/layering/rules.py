@@ -295,6 +295,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/fuzz/client/_lines.py",  # the same
     # The peers of a replay, which have no connection: each stream has one task that writes.
     "mcp_trio/oracle/replay/_stream.py",
+    "mcp_trio/streams/_replayed.py",
     "mcp_trio/testing/_peer.py",  # the peer, played by a task of a test
     "mcp_trio/testing/hostile/_client_attacks.py",  # the same
     "mcp_trio/testing/hostile/_server.py",  # the same

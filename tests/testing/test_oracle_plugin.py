@@ -401,3 +401,66 @@ def test_plugin_contract_that_is_not_compared_fails(tmp_path: Path) -> None:
     status, shown = run(tmp_path, "--mcp-target=x", tests="def test_it(mcp_contract): pass")
     assert status == 1
     assert "write `await mcp_contract(FILE)`" in shown
+
+
+REPLAY = """
+import asyncio
+
+import mcp_asyncio_shim
+import mcp_trio
+import pytest
+from mcp_core import PeerError
+from mcp_trio.testing import NotRecorded
+
+
+async def test_known(mcp_replay):
+    async with mcp_trio.connect(mcp_replay("a.mcp.jsonl")) as client:
+        assert (await client.call_tool("half", {"number": 3})).text == "1.5"
+
+
+def test_known_on_asyncio(mcp_replay):
+    async def main():
+        async with mcp_asyncio_shim.connect(mcp_replay("a.mcp.jsonl")) as client:
+            assert (await client.call_tool("half", {"number": 3})).text == "1.5"
+
+    asyncio.run(main())
+
+
+async def test_ignored(mcp_replay):
+    server = mcp_replay("a.mcp.jsonl", ignore=["/params/arguments/number"])
+    async with mcp_trio.connect(server) as client:
+        assert (await client.call_tool("half", {"number": 4})).text == "1.5"
+
+
+async def test_swallowed(mcp_replay):
+    with pytest.raises(NotRecorded):
+        async with mcp_trio.connect(mcp_replay("a.mcp.jsonl")) as client:
+            await client.call_tool("half", {"number": 4})
+
+
+async def test_unused(mcp_replay):
+    mcp_replay("a.mcp.jsonl")
+
+
+async def test_missing(mcp_replay):
+    mcp_replay("b.mcp.jsonl")
+"""
+RECORD = """
+async def test_it(mcp_judged):
+    async with mcp_judged(record="a.mcp.jsonl") as client:
+        await client.call_tool("half", {"number": 3})
+"""
+
+
+def test_plugin_replays_and_fails_for_what_is_not_recorded(tmp_path: Path) -> None:
+    """A test that catches the failure fails at its end; a file that isn't used is one, too."""
+    status, shown = run(tmp_path, tests=OWN.partition("async def")[0] + RECORD)
+    assert status == 0, shown
+    status, shown = run(tmp_path, tests=REPLAY)
+    assert status == 1, shown
+    assert "1 failed, 5 passed, 2 errors" in shown
+    assert "ERROR test_it.py::test_swallowed - " in shown
+    assert "the nearest is tools/call half in line 4" in shown
+    assert "nothing was judged: the test requests mcp_replay, and does not use it" in shown
+    assert "FAILED test_it.py::test_missing - FileNotFoundError" in shown
+    assert "record one with connect(server, record=FILE)" in shown

@@ -91,7 +91,7 @@ exit status:
 
 _SERVER_OPTIONS: Final = ("http", "pace")
 _CLIENT_OPTIONS: Final = (
-    *("record", "ignore", "meta", "json", "response_timeout", "allow_remote"),
+    *("record", "meta", "json", "response_timeout", "allow_remote"),
     *("headers", "token_env", "env", "inherit_env", "cwd", "asyncio"),
 )
 NOT_FOUND: Final = 1
@@ -114,7 +114,9 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         for option in _CLIENT_OPTIONS:
             if getattr(found, option):
                 parser.error(f"{_option(option)} is for the client of FILE: give a server last")
-        return partial(_replay_server, found.file, found.http, found.pace or 0.0, found.junit)
+        return partial(
+            _replay_server, found.file, found.http, found.pace or 0.0, found.ignore, found.junit
+        )
     _refuse_server_options(parser, found)
     server, file = target
     stderr = Screen(sys.stderr)
@@ -323,13 +325,23 @@ def _error_in_junit(path: str, junit: str | None) -> Iterator[None]:
 
 
 def _replay_server(
-    path: str, address: tuple[str, int] | None, pace: float, junit: str | None = None
+    path: str,
+    address: tuple[str, int] | None,
+    pace: float,
+    ignore: Sequence[str] = (),
+    junit: str | None = None,
 ) -> int:
     with _error_in_junit(path, junit):
-        return _serve(path, address, pace, junit)
+        return _serve(path, address, pace, ignore, junit)
 
 
-def _serve(path: str, address: tuple[str, int] | None, pace: float, junit: str | None) -> int:
+def _serve(
+    path: str,
+    address: tuple[str, int] | None,
+    pace: float,
+    ignore: Sequence[str],
+    junit: str | None,
+) -> int:
     import trio
 
     from mcp_core.trace import ReplayServer
@@ -337,7 +349,10 @@ def _serve(path: str, address: tuple[str, int] | None, pace: float, junit: str |
     stderr = Screen(sys.stderr)
     trace = load_trace_file(path, stderr)
     _check_has_requests(path, trace)
-    server = ReplayServer(trace, pace=pace)
+    try:
+        server = ReplayServer(trace, pace=pace, ignore=ignore)
+    except ValueError as exc:
+        raise CliError(f"--ignore: {exc}") from exc
     if address is None:
         if sys.stdin is not None and sys.stdin.isatty():
             stderr.write_line(
@@ -389,7 +404,7 @@ def _server_junit(path: str, server: ReplayServer, error: str) -> str:
 async def _serve_stdio(server: ReplayServer) -> int:
     import trio
 
-    from mcp_trio.oracle.replay._stream import serve_on_stream
+    from mcp_trio.streams._replayed import serve_on_stream
     from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
     with (
@@ -483,8 +498,7 @@ def _check_has_requests(path: str, trace: RecordedTrace) -> None:
     Raises:
         CliError: the trace has no request of a client.
     """
-    messages = [each for session in trace.sessions for each in session.messages]
-    if not any(each.sender == "client" and each.kind == "request" for each in messages):
+    if not trace.has_requests:
         raise CliError(
             f"{path} has no request of a client, so there is nothing to replay; record a"
             " conversation with --record",

@@ -1,9 +1,7 @@
-"""Replay over a byte stream with one message per line: stdio, or a stream in memory.
+"""The client of a trace on a byte stream with one message per line: stdio, or a stream in memory.
 
-1. A replayed server sends all that is due before it reads more. A client that doesn't read delays
-   only itself.
-2. A replayed client reads and writes in two tasks, because a server may answer the first request
-   while the client still writes the last one.
+It reads and writes in two tasks, because a server may answer the first request while the client
+still writes the last one.
 """
 
 from __future__ import annotations
@@ -13,49 +11,18 @@ from typing import TYPE_CHECKING, Final
 import trio
 import trio.lowlevel
 
-from mcp_core.trace import MessageSplitter
+from mcp_core.trace import MAX_REPLAY_LINE, MessageSplitter
 from mcp_trio._nursery import open_quiet_nursery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcp_core.trace import ReplayClient, ReplayServer, ReplaySession
+    from mcp_core.trace import ReplayClient
 
-__all__ = ["play_on_stream", "serve_on_stream"]
+__all__ = ["play_on_stream"]
 
-# Bytes of a line. Recorded messages are shorter, but a live peer may send more.
-_MAX_LINE: Final = 64 * 1024 * 1024
 _READ_SIZE: Final = 64 * 1024
 _CHUNK: Final = 256 * 1024  # bytes of messages that are joined into one write
-
-
-async def serve_on_stream(server: ReplayServer, stream: trio.abc.Stream) -> None:
-    """Serve one live client on `stream`, until it disconnects. `stream` stays open."""
-    session = server.open()
-    session.begin(trio.current_time())
-    try:
-        await _send_outputs(session, stream)
-        lines = MessageSplitter(_MAX_LINE)
-        while True:
-            data: bytes | None = None
-            with trio.move_on_at(session.next_deadline):
-                data = bytes(await stream.receive_some(_READ_SIZE))
-            if data is None:
-                session.advance(trio.current_time())
-            elif not data:
-                return
-            else:
-                for message in _messages(lines, data):
-                    session.receive(message, trio.current_time())
-            await _send_outputs(session, stream)
-    except trio.BrokenResourceError:
-        return  # the client has disconnected
-
-
-async def _send_outputs(session: ReplaySession, stream: trio.abc.Stream) -> None:
-    outputs = session.outputs_to_send()
-    if outputs:
-        await stream.send_all(b"".join(each.data + b"\n" for each in outputs))
 
 
 async def play_on_stream(client: ReplayClient, stream: trio.abc.Stream) -> None:
@@ -105,7 +72,7 @@ class _StreamPlayer:
                 await self._changed.wait()
 
     async def _read(self) -> None:
-        lines = MessageSplitter(_MAX_LINE)
+        lines = MessageSplitter(MAX_REPLAY_LINE)
         try:
             while data := bytes(await self._stream.receive_some(_READ_SIZE)):
                 for message in _messages(lines, data):

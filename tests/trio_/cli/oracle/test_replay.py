@@ -51,6 +51,12 @@ def test_replay_as_server_names_what_is_missing(brewed: str) -> None:
     assert "which differs at /params/arguments/minutes" in done.stderr
 
 
+def test_replay_as_server_ignores_what_may_differ(brewed: str) -> None:
+    ignoring = (*REPLAY, "--ignore", "/params/arguments/minutes", brewed)
+    done = run("call", "brew", "tea=oolong", "minutes=2", *ignoring)
+    assert (done.returncode, done.stdout) == (0, "A pot of oolong, steeped for 1 minutes.\n")
+
+
 def test_replay_as_client_of_same_server_finds_nothing(brewed: str) -> None:
     done = run("replay", brewed, *TEAHOUSE)
     assert (done.returncode, done.stdout, done.stderr) == (0, SAME, CALLED)
@@ -100,6 +106,7 @@ def test_replay_without_conversation_ends_with_status_3(
     [
         (("--pace", "1", "http://127.0.0.1:9/mcp"), "--pace is for the server of FILE"),
         (("--meta",), "--meta is for the client of FILE"),
+        (("--ignore", "result"), "--ignore: 'result' is not a JSON pointer"),
         (("--json",), "--json is for the client of FILE"),
         (("http://mcp.example.com/mcp",), "add --allow-remote to send it"),
         (("ws://127.0.0.1:9/mcp",), "not WebSockets: give the http:// URL of the server, or its"),
