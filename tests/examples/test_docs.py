@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -14,6 +14,9 @@ import trio
 from mcp_trio.testing import hostile
 from tests.examples.pages import EXAMPLES, PAGES, ROOT, WITH_CODE, code, read, run
 from tests.layering.rules import PUBLIC
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOWTO = "docs/howto/"
 
@@ -24,7 +27,9 @@ def examples_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
-def test_page_with_code_runs(page: str) -> None:
+def test_page_with_code_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)  # a page may write files
     run(page)
 
 
