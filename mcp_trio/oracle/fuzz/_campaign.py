@@ -525,7 +525,7 @@ class Campaign:
                     self._lose(sighting)
                     is_done = True
                     return
-                if await self._is_habit(sighting):
+                if await self._is_habit(fault, sighting.case):
                     is_done = True
                     return
                 finding = await self._examiner.confirm(fault, sighting.case, sighting.before)
@@ -548,9 +548,8 @@ class Campaign:
                 else "it may need its time, or what is outside of the process, such as a file",
             )
 
-    async def _is_habit(self, sighting: Sighting) -> bool:
+    async def _is_habit(self, fault: TargetFault, case: Case) -> bool:
         """Return True if a fault is a habit of the server's SDK."""
-        fault, case = sighting.fault, sighting.case
         async with self._habit_lock:
             if self._habits.explains(fault, case):
                 return True
@@ -573,21 +572,31 @@ class Campaign:
 
     async def _shrink(self, held: HeldFinding, seconds: float) -> None:
         finding, fault = held.finding, held.finding.fault
+        is_habit = False
         try:
             with (
                 self._doing(f"shrinking {fault.row} {fault.method[:_SHOWN]}"),
                 trio.move_on_after(seconds),
             ):
                 await self._examiner.shrink(finding)
-                finding.cause = await self._examiner.find_cause(finding)
+                # A long case can hide that one message is enough.
+                is_habit = await self._is_habit(finding.fault, finding.case)
+                if not is_habit:
+                    finding.cause = await self._examiner.find_cause(finding)
         finally:  # it was confirmed, even if the run is cancelled now
-            self._add_finding(held)
+            if is_habit:
+                self._found.drop(held)
+            else:
+                self._add_finding(held)
             self._wake()
 
     def _end_examinations(self) -> None:
         """Add the findings that weren't made small, and name the faults that weren't examined."""
         for held in list(self._found.held):
-            self._add_finding(held)
+            if self._habits.explains(held.finding.fault, held.finding.case):
+                self._found.drop(held)
+            else:
+                self._add_finding(held)
         for sighting in self._agenda.take_untried():
             if self._habits.explains(sighting.fault, sighting.case):
                 continue
@@ -602,7 +611,7 @@ class Campaign:
         self.missing.setdefault(name, missing)
 
     def _add_finding(self, held: HeldFinding) -> None:
-        self._found.held = [each for each in self._found.held if each is not held]
+        self._found.drop(held)
         if self._found.add(held.finding, held.former):
             self._on_finding(held.finding)
 

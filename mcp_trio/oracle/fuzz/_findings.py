@@ -188,6 +188,10 @@ class Findings:
             (each for each in self.items if each.fault.key == fault.key and not each.is_solid), None
         )
 
+    def drop(self, held: HeldFinding) -> None:
+        """Hold a finding no longer."""
+        self.held = [each for each in self.held if each is not held]
+
     def has_row(self, row: str) -> bool:
         """Return True if there is a finding of a row, also one that is held."""
         return self.holds_row(row) or any(each.fault.row == row for each in self.items)

@@ -38,6 +38,8 @@ __all__ = ["HabitWatch", "ShownHabit"]
 
 MARKS: Final = 2  # further marks of an SDK that has the habit
 TRIES: Final = 3  # conversations in which a server may show its marks
+MAX_METHODS: Final = 20  # that a habit names
+_SHOWN: Final = 80  # characters of a method
 # Seconds for a response. The marks and the next response say more than a longer wait.
 PROBE_TIMEOUT: Final = 0.5
 
@@ -51,7 +53,7 @@ class ShownHabit(Struct, kw_only=True):
         marks: these marks.
         case: the case with the one message.
         level: the level of the row that it breaks.
-        methods: the methods of the messages that have shown it.
+        methods: some methods of the messages that have shown it.
         seen: how many cases have.
     """
 
@@ -66,8 +68,9 @@ class ShownHabit(Struct, kw_only=True):
     def count(self, fault: TargetFault) -> None:
         """Count one more fault by it."""
         self.seen += 1
-        if fault.method not in self.methods:
-            self.methods.append(fault.method)
+        method = fault.method[:_SHOWN]  # a drawn one can be any text
+        if method not in self.methods and len(self.methods) < MAX_METHODS:
+            self.methods.append(method)
 
     @property
     def sentence(self) -> str:
@@ -204,7 +207,8 @@ class HabitWatch:
 
 def _opening(revision: str) -> list[Step]:
     """Return the steps after which the process has started, and the conversation is open."""
-    steps: list[Step] = [("open", revision, "whole", "all")]
+    # A server that is offered nothing asks less, and so says less that is no reaction.
+    steps: list[Step] = [("open", revision, "whole", "none")]
     if not dialect_of(revision).stateful:
         steps.append(("page", "server/discover", "first"))
     return steps

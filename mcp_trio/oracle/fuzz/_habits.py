@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
@@ -38,6 +37,7 @@ _PYTHON_2_SEEN: Final = "mcp 2.3.0, also below FastMCP 4.1.2"
 _TYPESCRIPT_ISSUES: Final = "https://github.com/modelcontextprotocol/typescript-sdk/issues/"
 _FASTMCP_ISSUES: Final = "https://github.com/PrefectHQ/fastmcp/issues/"
 _PYTHON_LOGGER: Final = "mcp.server.exception_handler"
+_LOG: Final = "notifications/message"
 
 
 class MessageExchange(NamedTuple):
@@ -144,9 +144,7 @@ def _is_early_list(exchange: MessageExchange) -> bool:
 
 def _is_python_log(message: Any) -> bool:
     """Return True for the log message by which the Python SDK 1.x reports what it can't read."""
-    if not isinstance(message, dict) or message.get("method") != "notifications/message":
-        return False
-    params = message.get("params")
+    params = message.get("params") if _is_log(message) else None
     return (
         isinstance(params, dict)
         and params.get("logger") == _PYTHON_LOGGER
@@ -154,19 +152,29 @@ def _is_python_log(message: Any) -> bool:
     )
 
 
+def _is_log(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("method") == _LOG
+
+
+def _responses(exchange: MessageExchange) -> list[Any]:
+    """Return what the server has sent, without log messages: it can log at any time."""
+    return [each for each in exchange.received if not _is_log(each)]
+
+
 def _is_silent(exchange: MessageExchange) -> bool:
-    return all(map(_is_python_log, exchange.received))
+    return not _responses(exchange)
 
 
 def _is_only_logged(exchange: MessageExchange) -> bool:
-    return bool(exchange.received) and _is_silent(exchange)
+    return bool(exchange.received) and all(map(_is_python_log, exchange.received))
 
 
 def _has_zod_issues(exchange: MessageExchange) -> bool:
     """Return True if the one response is an error with zod's problems of the params."""
-    if len(exchange.received) != 1 or not isinstance(exchange.received[0], dict):
+    found = _responses(exchange)
+    if len(found) != 1 or not isinstance(found[0], dict):
         return False
-    response = exchange.received[0]
+    response = found[0]
     error = response.get("error")
     if response.get("id") != exchange.sent.get("id") or not isinstance(error, dict):
         return False
@@ -176,7 +184,7 @@ def _has_zod_issues(exchange: MessageExchange) -> bool:
 
 
 def _has_early_result(exchange: MessageExchange) -> bool:
-    found = [each for each in exchange.received if isinstance(each, dict)]
+    found = [each for each in _responses(exchange) if isinstance(each, dict)]
     return len(found) == 1 and found[0].get("id") == exchange.sent["id"] and "result" in found[0]
 
 
@@ -300,6 +308,7 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
     server has read what came before, and goes on.
     """
     sent: list[Any] = []
+    asked: list[Any] = []  # the ids of the server's own requests
     place = 0  # of the exchange's message, among all lines
     received: list[tuple[int, Any]] = []
     missing = list(_HANDSHAKE)
@@ -310,7 +319,12 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
             continue
         message = decoded(raw)
         if line.sender == "server":
-            received.append((number, message))
+            if not _is_unasked(message):
+                received.append((number, message))
+            elif "id" in message:
+                asked.append(message["id"])
+        elif _is_response_to(message, asked):
+            continue
         elif _is_handshake(message, missing):
             missing.remove(message["method"])
             if message["method"] == "initialize":
@@ -330,6 +344,16 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
         if number > place and each is not answers[0] and not _is_initialized(each)
     ]
     return MessageExchange(sent[0], others, place < initialized_at)
+
+
+def _is_unasked(message: Any) -> bool:
+    """Return True for a request or a notification of the server that says nothing of a message."""
+    return isinstance(message, dict) and "method" in message and not _is_log(message)
+
+
+def _is_response_to(message: Any, asked: Sequence[Any]) -> bool:
+    is_response = isinstance(message, dict) and "method" not in message and "id" in message
+    return is_response and message["id"] in asked
 
 
 def _is_handshake(message: Any, missing: list[str]) -> bool:
@@ -363,14 +387,14 @@ class _KnownCrash(NamedTuple):
     """A crash of an SDK that a later version doesn't have.
 
     Attributes:
-        stderr: finds its traceback.
+        stderr: parts of its traceback, in this order, with `/` in paths.
         sdk: the SDK.
         mended: the first version without it.
         link: where it is explained.
         needs_cancellation: a request was cancelled before.
     """
 
-    stderr: re.Pattern[bytes]
+    stderr: Sequence[bytes]
     sdk: str
     mended: str
     link: str
@@ -379,22 +403,20 @@ class _KnownCrash(NamedTuple):
 
 _KNOWN_CRASHES: Final = (
     _KnownCrash(
-        re.compile(rb"mcp[/\\]server[/\\]stdio\.py.*\bUnicodeDecodeError: 'utf-8'", re.DOTALL),
+        (b"mcp/server/stdio.py", b"UnicodeDecodeError: 'utf-8'"),
         PYTHON_1,
         "mcp 1.27.0",
         "https://github.com/modelcontextprotocol/python-sdk/pull/2302",
     ),
     _KnownCrash(
-        re.compile(
-            rb"mcp[/\\]server[/\\]stdio\.py.* in stdin_reader\b.*\bBrokenResource", re.DOTALL
-        ),
+        (b"mcp/server/stdio.py", b" in stdin_reader", b"BrokenResource"),
         PYTHON_1,
         "mcp 2.0.0",
         "https://github.com/modelcontextprotocol/python-sdk/pull/2149",
         needs_cancellation=True,
     ),
     _KnownCrash(
-        re.compile(rb"mcp[/\\]shared[/\\]session\.py.*: Request already responded to", re.DOTALL),
+        (b"mcp/shared/session.py", b": Request already responded to"),
         PYTHON_1,
         "mcp 2.0.0",
         "https://github.com/modelcontextprotocol/python-sdk/issues/2416",
@@ -408,8 +430,19 @@ def find_known_crash(stderr: bytes, *, has_cancelled: bool) -> str:
 
     `has_cancelled` is True if the conversation has cancelled a request.
     """
+    text = stderr.replace(b"\\", b"/")
     for each in _KNOWN_CRASHES:
         is_possible = has_cancelled or not each.needs_cancellation
-        if is_possible and each.stderr.search(stderr):
+        if is_possible and _has_in_order(text, each.stderr):
             return f"known of {each.sdk}, and mended in {each.mended}: {each.link}"
     return ""
+
+
+def _has_in_order(text: bytes, parts: Sequence[bytes]) -> bool:
+    # A regular expression for it takes minutes for a text of many tracebacks.
+    place = 0
+    for part in parts:
+        place = text.find(part, place) + len(part)
+        if place < len(part):
+            return False
+    return True

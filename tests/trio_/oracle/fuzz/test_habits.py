@@ -121,11 +121,16 @@ def test_step_of_a_stored_case_may_be_cut(step: Step) -> None:
         assert isinstance([each.holds(sent) for each in HABITS], list)
 
 
+OWN_LOG = {"method": "notifications/message", "params": {"level": "info", "data": "mine"}}
+
+
 @pytest.mark.parametrize(
     ("name", "received", "reacts"),
     [
         ("drops-params", [], True),
-        ("drops-params", [{"jsonrpc": "2.0", "method": "notifications/message"}], False),
+        ("drops-params", [{"jsonrpc": "2.0", "method": "notifications/message"}], True),
+        ("long-errors", [OWN_LOG, {"id": 7, "error": {"message": ISSUES}}], True),
+        ("serves-early", [{"id": 7, "result": {}}, OWN_LOG], True),
         ("drops-params", [{"method": "notifications/message", "params": LOG}], True),
         ("drops-params", [{**REQUEST, "error": {}}], False),
         ("logs-undeclared", [], False),
@@ -165,6 +170,8 @@ def lines(*messages: Any, sides: str = "") -> list[TraceLine]:
     ]
 
 
+ROOTS, ROOTS_RESULT = {"id": 0, "method": "roots/list"}, {"id": 0, "result": {"roots": []}}
+CHANGED = {"method": "notifications/tools/list_changed"}
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
 PING, PONG = {"id": 9, "method": "ping"}, {"id": 9, "result": {}}
 INITIALIZED = {"id": 1, "result": {"protocolVersion": OLD}}
@@ -183,13 +190,23 @@ INITIALIZED = {"id": 1, "result": {"protocolVersion": OLD}}
             "cscscs",
             (REQUEST, [5], True),
         ),
+        ((INITIALIZE, INITIALIZED, REQUEST, CHANGED, PING, PONG), "cscscs", (REQUEST, [], False)),
+        (
+            (INITIALIZE, INITIALIZED, ROOTS, REQUEST, OWN_LOG, ROOTS_RESULT, PING, PONG),
+            "csscsccs",
+            (REQUEST, [OWN_LOG], False),
+        ),
+        ((INITIALIZE, INITIALIZED, REQUEST, ROOTS_RESULT, PING, PONG), "cscccs", None),
         ((), "", None),
     ],
 )
 def test_exchange_is_the_one_of_a_conversation(
     messages: tuple[Any, ...], sides: str, expected: Any
 ) -> None:
-    """There is one message beside the handshake, and the next request has a result."""
+    """There is one message beside the handshake, and the next request has a result.
+
+    What the server sends of its own, and what it gets for that, is neither.
+    """
     found = read_exchange(lines(*messages, sides=sides))
     assert found == (None if expected is None else MessageExchange(*expected))
 
@@ -250,7 +267,7 @@ def test_habit_is_found_once_and_then_costs_no_time() -> None:
     assert run.findings == []
     assert habits_of(run) == ["drops-params"]
     assert run.habits[0].seen == 41
-    assert set(run.habits[0].methods) == {"tools/list", *methods}
+    assert set(run.habits[0].methods) == {"tools/list", *methods[:19]}
     assert target.starts == 5  # the case, marks, probe, its message alone, and the later cases
     messages = 2 * len(later)  # each with the request that shows that it was read
     assert times[-1] - times[-messages] < 0.1
@@ -276,6 +293,30 @@ def test_habit_of_a_slow_server_is_found() -> None:
     assert (len(unknown), len(pings)) == (2, 3)  # the probe twice, and the message alone
     assert habits_of(run) == ["drops-params"]
     assert run.findings == []
+
+
+@pytest.mark.parametrize(("case", "name"), [(PARAMS, "drops-params"), (EARLY, "serves-early")])
+def test_habit_of_a_server_that_speaks_of_its_own_is_found(case: Case, name: str) -> None:
+    """Many published servers ask for roots once they are initialized."""
+
+    def talkative(message: Any) -> Iterator[dict[str, Any]]:
+        yield from typescript(message)
+        if isinstance(message, dict) and message.get("method") == "notifications/initialized":
+            yield {"method": "roots/list", "jsonrpc": "2.0", "id": 0}
+
+    run = played(ReadingTarget(talkative), case, shrinks=False)
+    assert habits_of(run) == [name]
+    assert run.findings == []
+
+
+def test_habit_that_only_the_smallest_case_shows_is_no_finding() -> None:
+    """The first message seems to be the one that counts, and isn't."""
+    other = ("mutate", '{"jsonrpc":"2.0","method":"acme/none","params":5}')
+    long = [OPEN, other, ("mutate", "{}")]
+    run = played(ReadingTarget(python_1), long)
+    assert run.findings == []
+    assert habits_of(run) == ["logs-undeclared"]
+    assert run.habits[0].case[1:] == [("mutate", "{}")]
 
 
 async def test_habit_that_two_tasks_find_at_once_is_one(autojump_clock: object) -> None:
@@ -494,6 +535,10 @@ ANSWERED = b"""  |   File "/x/site-packages/mcp/shared/session.py", line 129, in
         (ANSWERED, False, ""),
         (ANSWERED.replace(b"mcp/shared", b"mine"), True, ""),
         (CANCELLED.replace(b"stdin_reader", b"mine"), True, ""),
+        (CANCELLED.replace(b"/", b"\\"), True, "mended in mcp 2.0.0"),
+        (b"BrokenResource " + CANCELLED.replace(b"BrokenResource", b"other"), True, ""),
+        (BYTES.replace(b"'utf-8'", b"it") * 300, True, ""),
+        (CANCELLED.replace(b"BrokenResource", b"other") * 400, True, ""),
         (b"", True, ""),
     ],
 )
