@@ -10,7 +10,7 @@ has `ApiKeys`.
 from __future__ import annotations
 
 from mcp_core._errors import show_public_path
-from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer
+from mcp_core.auth.client._authorizer import AuthAttempt, Authorizer, LoginServer
 from mcp_core.auth.client._callback import is_callback_for
 from mcp_core.auth.client._discovery import find_supported_scopes
 from mcp_core.auth.client._loopback_login import LoopbackLogin
@@ -64,6 +64,7 @@ __all__ = [
     "JwtVerifier",
     "ListenForRedirect",
     "Load",
+    "LoginServer",
     "LoopbackLogin",
     "OAuthResourceServer",
     "Save",

@@ -84,24 +84,14 @@ async def read_scopes(url: str) -> tuple[str, ...] | None:
     Raises:
         AuthorizationFailed: there is a document that must not be used, or a fetch failed.
     """
-    from mcp_core.auth import Fetch, FetchFailed, find_supported_scopes
+    from mcp_core.auth import find_supported_scopes
+    from mcp_trio.auth._discovery import run_fetches
     from mcp_trio.auth._fetch import fetch
 
-    flow = find_supported_scopes(url)
-    reply: Any = None
-    failure: FetchFailed | None = None
-    while True:
-        try:
-            step = flow.send(reply) if failure is None else flow.throw(failure)
-        except StopIteration as stop:
-            found: tuple[str, ...] | None = stop.value
-            return found
-        assert isinstance(step, Fetch)
-        reply = failure = None
-        try:
-            reply = await fetch(step.request, allow=_any, allow_name=_any)
-        except FetchFailed as exc:
-            failure = exc
+    return await run_fetches(
+        find_supported_scopes(url),
+        lambda step: fetch(step.request, allow=_any, allow_name=_any),
+    )
 
 
 def _any(address: str) -> bool:

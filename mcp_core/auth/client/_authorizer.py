@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -44,7 +44,7 @@ from mcp_core.urls._addresses import (
 )
 from mcp_core.urls._url import redacted_url
 
-from ._callback import new_secret
+from ._callback import authorization_url, new_authorization_request, new_secret
 from ._challenge import AuthChallenge, parse_auth_challenge
 from ._discovery import AuthorizationServer, find_authorization_server
 from ._dpop_signer import ALGORITHM, DpopSigner, is_dpop_available, new_seed
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from mcp_core.auth._secret import Secret
 
 
-__all__ = ["MAX_STEP_UPS", "AuthAttempt", "Authorizer"]
+__all__ = ["MAX_STEP_UPS", "AuthAttempt", "Authorizer", "LoginServer"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -82,6 +82,24 @@ _MAX_CHALLENGE_TEXT: Final = 1000  # characters that an `AuthRequired` quotes
 _TokenSource: TypeAlias = Literal["login", "refresh"]
 # Error codes of a failing authorization server. They say nothing about the refresh token.
 _SERVER_ERRORS: Final = frozenset({"server_error", "temporarily_unavailable"})
+
+
+class LoginServer(NamedTuple):
+    """Where a user logs in for an MCP server, as the servers' metadata says.
+
+    Args:
+        issuer: the authorization server's issuer identifier.
+        scopes: the scopes that a login requests, sorted.
+        can_register: whether a client can register itself there.
+        is_guessed: whether no metadata was found, so that only default endpoints could be tried.
+        notes: what was ignored in the metadata, and how it deviates.
+    """
+
+    issuer: str
+    scopes: tuple[str, ...]
+    can_register: bool
+    is_guessed: bool
+    notes: tuple[str, ...]
 
 
 class Authorizer:
@@ -246,6 +264,36 @@ class Authorizer:
         problem = self._use(tokens)
         if problem is not None:
             self._warn(f"the stored tokens are not used: {problem}")
+
+    def find_login(self, challenge: str) -> Flow[LoginServer]:
+        """Find where a user would log in, up to the login page's URL. No token is requested.
+
+        The client isn't registered either.
+
+        Args:
+            challenge: the `WWW-Authenticate` header of the MCP server's 401, "" if it has none.
+
+        Raises:
+            AuthorizationFailed: the metadata must not be used, or a login with it would fail.
+        """
+        parsed = parse_auth_challenge([challenge])
+        found = yield from self._discover(parsed)
+        request = new_authorization_request(
+            found,
+            self._redirect_uri,
+            self._entropy,
+            assume_pkce=self._profile.assume_pkce,
+            send_resource=self._profile.send_resource,
+        )
+        scopes = self._scopes_to_request(parsed, found)
+        authorization_url(found, request, "", scopes, allow_loopback=self._allow_loopback)
+        return LoginServer(
+            issuer=found.issuer,
+            scopes=tuple(sorted(scopes)),
+            can_register=found.metadata.registration_endpoint is not None,
+            is_guessed=found.guessed,
+            notes=found.notes,
+        )
 
     def expires_soon(self) -> bool:
         """Return True if the token should be renewed now, before a server rejects it."""

@@ -45,6 +45,7 @@ from tests.core.auth.play import (
     browsed,
     callback_reply,
     discovery,
+    document_reply,
     first_login,
     forbidden,
     form,
@@ -59,6 +60,7 @@ from tests.core.auth.play import (
     request,
     resource,
     server,
+    server_metadata,
     session,
     status,
     token,
@@ -1852,3 +1854,46 @@ def test_unauthorized_server_of_2025_03_26_refreshes() -> None:
         (mcp("Bearer t2"), OK),
     ]
     play(session(authorizer()), script, store)
+
+
+# -- Where a user would log in ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("challenge", "scopes"),
+    [("", ("a", "b")), ('Bearer scope="c"', ("c",)), ("Basic", ("a", "b"))],
+)
+def test_find_login_fetches_metadata_only(challenge: str, scopes: tuple[str, ...]) -> None:
+    """No client is registered, no redirect is awaited, and nothing is stored."""
+    store: dict[str, bytes] = {}
+    script = discovery(resource(AS, scopes_supported=["b", "a"]))
+    found = play(authorizer().find_login(challenge), script, store)
+    assert (found.issuer, found.scopes, found.can_register) == (AS, scopes, True)
+    assert (found.is_guessed, found.notes, store) == (False, (), {})
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({"code_challenge_methods_supported": None}, "supports PKCE with S256"),
+        ({"authorization_endpoint": None}, "has no authorization endpoint"),
+        ({"authorization_endpoint": f"{AS}/a?state=b"}, "already sets parameters of a login"),
+    ],
+)
+def test_find_login_metadata_without_which_no_login_works_fails(
+    members: dict[str, Any], text: str
+) -> None:
+    metadata = {**server_metadata(), **members}
+    reply = document_reply(**{name: each for name, each in metadata.items() if each is not None})
+    with pytest.raises(AuthorizationFailed, match=text):
+        play(authorizer().find_login(""), discovery(metadata=reply))
+
+
+def test_find_login_without_metadata_is_guessed() -> None:
+    script: Script = [
+        (get(f"{RS}{PRM}/mcp"), MISSING),
+        (get(f"{RS}{PRM}"), MISSING),
+        (get(f"{RS}{OAUTH}"), MISSING),
+    ]
+    found = play(authorizer().find_login(""), script)
+    assert (found.issuer, found.is_guessed, found.scopes) == (RS, True, ())
