@@ -116,6 +116,8 @@ class TerminalConsent:
         self.assume_yes = assume_yes
         self.timeout: PausableTimeout | None = None
         self.declined: dict[str, ServerQuestion] = {}
+        self._notices: set[str] = set()
+        self._entered: dict[ConfigInput, str | None] = {}
 
     @property
     def stores_answers(self) -> bool:
@@ -130,10 +132,13 @@ class TerminalConsent:
     async def approve_server(self, question: ServerQuestion) -> bool:
         """Return True if the user approves a server."""
         if is_approved_by(self._approved_servers, question):
-            self._stderr.write_line(
+            notice = (
                 f"mcp-trio: --approve-server lets {_shown(question.server)} of {question.file}"
                 f" {shown_start(question.launch)} in this run, and stores nothing"
             )
+            if notice not in self._notices:  # a command may use the server twice
+                self._notices.add(notice)
+                self._stderr.write_line(notice)
             return True
         ask = partial(ask_about_server, question, stores=self.stores_answers)
         if self.at_terminal and await self._ask(ask):
@@ -152,7 +157,10 @@ class TerminalConsent:
 
     async def enter_input(self, given: ConfigInput) -> str | None:
         """Return what the user enters for an input of a configuration file, or None."""
-        return await self._ask(partial(ask_for_input, given), echo=not given.secret)
+        if given not in self._entered:  # a command may need it twice
+            ask = partial(ask_for_input, given)
+            self._entered[given] = await self._ask(ask, echo=not given.secret)
+        return self._entered[given]
 
     async def _ask(self, begin: Callable[[PrintLine], DialogueSteps[T]], *, echo: bool = True) -> T:
         assert self._terminal is not None, "there is a terminal to ask at"

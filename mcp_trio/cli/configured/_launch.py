@@ -202,11 +202,14 @@ def _check_headers(name: str, launch: ExpandedLaunch, command: str | None) -> No
             at the server is needed, which `command` doesn't use.
     """
     from mcp_core.http import HttpClientOptions, Url, find_cleartext_error
+    from mcp_core.urls import http_url
 
     assert launch.url is not None, "the server is at a URL"
+    is_websocket = launch.transport == "ws"
     try:
         HttpClientOptions(headers=launch.headers)
-        problem = find_cleartext_error(Url.parse(launch.url), launch.headers)
+        url = Url.parse(http_url(launch.url))
+        problem = find_cleartext_error(url, launch.headers, websocket=is_websocket)
     except ValueError as exc:
         raise CliError(f"the server {name} cannot be used: {exc}", NO_CONNECTION) from None
     if problem is not None:
