@@ -75,6 +75,7 @@ __all__ = [
     "UNDECLARED_TIMEOUT",
     "Target",
     "allow_undeclared",
+    "connect_and_run",
     "describe_error",
     "explain_error",
     "guess_endpoint",
@@ -163,6 +164,7 @@ class Target:
         allow_cleartext: whether they may be sent unencrypted to another machine.
         keychain: whether logins are stored in the keychain of the system instead of files.
         auth: how to get access tokens; by default only those stored by `mcp-trio login` are used.
+            False sends none.
         connect_timeout: seconds for connecting; None to use `timeout`.
         unexpanded: the words of `server` before their variables are expanded, if `server` is from a
             configuration file.
@@ -189,7 +191,7 @@ class Target:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     allow_cleartext: bool = False
     keychain: bool = False
-    auth: LoginConfig | None = None
+    auth: LoginConfig | Literal[False] | None = None
     connect_timeout: float | None = None
     unexpanded: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
@@ -322,7 +324,7 @@ class Target:
 
     def _auth_unless_given(self, headers: dict[str, str]) -> LoginConfig | bool:
         """Return how to get access tokens; False if `headers` has one already."""
-        if "authorization" in headers:
+        if "authorization" in headers or self.auth is False:
             return False
         from mcp_trio.auth._authorization import LoginConfig
 
@@ -513,7 +515,7 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
     if target.configured is not None:  # the file decides its URL: guess none
         return trio.run(_run_session, target, body, lambda client: None)
     try:
-        return _connect_and_run(target, body)
+        return connect_and_run(target, body)
     except CliError as exc:
         guess = guess_endpoint(target.server, exc.__cause__)
         if guess is None:
@@ -523,14 +525,19 @@ def run_session(target: Target, body: Callable[[Client], Awaitable[int]]) -> int
             f"mcp-trio: {target.name} is no MCP endpoint ({reason}); trying {url}"
         )
         try:
-            return _connect_and_run(replace(target, server=url), body)
+            return connect_and_run(replace(target, server=url), body)
         except CliError as second:
             if guess_endpoint(target.server, second.__cause__) is None:
                 raise
             raise exc from exc.__cause__  # our guess isn't an endpoint either: keep the first error
 
 
-def _connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+def connect_and_run(target: Target, body: Callable[[Client], Awaitable[int]]) -> int:
+    """Do the same as `run_session` at the target's URL only, for one that isn't a configured one.
+
+    Raises:
+        CliError: the connection failed, or a call in `body` failed.
+    """
     with RememberedServer(target.server, dict(target.env), target.cwd) as server:
         target = replace(target, known_peer=server.known_peer)
         return trio.run(_run_session, target, body, server.connected)
@@ -599,7 +606,7 @@ async def _slow_notice(target: Target) -> AsyncIterator[Callable[[], object]]:
     """Print a notice if connecting takes long. Yield a function to call once it is connected."""
     scope = trio.CancelScope()
     async with open_quiet_nursery() as nursery:
-        if target.auth is None:  # `mcp-trio login` waits for the user, and says so
+        if not target.auth:  # `mcp-trio login` waits for the user, and says so
             nursery.start_soon(_print_notice, target, scope)
         yield scope.cancel
 
@@ -615,7 +622,7 @@ async def _print_notice(target: Target, scope: trio.CancelScope) -> None:
 
 def _login_hint(target: Target, error: AuthRequired) -> str:
     """Return how to get a token that the server accepts, to append to an error."""
-    if target.auth is not None:  # `mcp-trio login` itself
+    if target.auth is not None:  # `mcp-trio login` itself, or a request without a token
         return ""
     scopes = [word for scope in error.scopes for word in ("--scope", scope)]
     keychain = ["--keychain"] if target.keychain else []

@@ -37,6 +37,7 @@ SUBCOMMANDS: Final = {
     "demo": Subcommand("watch a client and a server talk, message by message", "use._demo"),
     "run": Subcommand("serve what a Python file declares, over stdio or HTTP", "run._run_options"),
     "inspect": Subcommand("show what a server offers", "use._inspect"),
+    "doctor": Subcommand("find out why a server cannot be used, step by step", "use._doctor"),
     "call": Subcommand("call a tool of a server", "use._call"),
     "read": Subcommand("read a resource of a server", "use._read"),
     "prompt": Subcommand("get a prompt of a server, with its arguments filled in", "use._prompt"),

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from mcp_trio.cli._parser import Command
     from mcp_trio.cli._session import CapabilityName, Target
 
-__all__ = ["inspect", "parse"]
+__all__ = ["Inventory", "fetch_inventory", "inspect", "parse"]
 
 _MAX_WIDTH = 100  # columns; longer lines of prose are hard to read
 _MAX_COLUMN = 40  # columns of the names of arguments, and of their types
@@ -108,7 +108,7 @@ def _parse_all(parser: argparse.ArgumentParser, words: Sequence[str]) -> Command
 
 
 @dataclass(frozen=True)
-class _Inventory:
+class Inventory:
     """A server and its lists, by their names in the document.
 
     By the same names, `problems` has what was left out of a list, and `errors` why a list could not
@@ -130,7 +130,7 @@ def inspect(target: Target, *, as_json: bool) -> int:
     """
 
     async def body(client: Client) -> int:
-        inventory = await _fetch_inventory(client, target)
+        inventory = await fetch_inventory(client, target)
         screen = Screen(sys.stdout)
         if as_json:
             screen.write_json(_to_json(inventory))
@@ -141,7 +141,12 @@ def inspect(target: Target, *, as_json: bool) -> int:
     return run_session(target, body)
 
 
-async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
+async def fetch_inventory(client: Client, target: Target) -> Inventory:
+    """Request the lists that the server declares, or all if it declares none.
+
+    Raises:
+        McpTrioError: each list that it declares failed; this is the first error.
+    """
     peer = client.peer
     if not allow_undeclared(client, "tools", "resources", "prompts"):
         return await _fetch_declared(client, target)
@@ -155,10 +160,10 @@ async def _fetch_inventory(client: Client, target: Target) -> _Inventory:
     if found:
         names: tuple[CapabilityName, ...] = ("tools", "resources", "prompts")
         report_undeclared(target, *(name for name in names if name in found))
-    return _Inventory(peer, lists, problems, _explained(target, failures), 0)
+    return Inventory(peer, lists, problems, _explained(target, failures), 0)
 
 
-async def _fetch_declared(client: Client, target: Target) -> _Inventory:
+async def _fetch_declared(client: Client, target: Target) -> Inventory:
     """Request the lists that the server declares.
 
     Raises:
@@ -173,7 +178,7 @@ async def _fetch_declared(client: Client, target: Target) -> _Inventory:
         raise next(iter(failures.values()))
     errors = _explained(target, failures)
     status = max((error.status for error in errors.values()), default=0)
-    return _Inventory(client.peer, lists, problems, errors, status)
+    return Inventory(client.peer, lists, problems, errors, status)
 
 
 async def _fetch_lists(
@@ -218,7 +223,7 @@ def _explain(target: Target, exc: McpTrioError) -> CliError:
     return explained
 
 
-def _to_json(inventory: _Inventory) -> dict[str, Any]:
+def _to_json(inventory: Inventory) -> dict[str, Any]:
     peer = inventory.peer
     server = {
         **(msgspec.to_builtins(peer.info) if peer.info is not None else {}),
@@ -244,7 +249,7 @@ class _InventoryPrinter:
         # Lines are wrapped on a terminal only.
         self._width = min(screen.width(_MAX_WIDTH), _MAX_WIDTH) if screen.terminal else None
 
-    def show(self, inventory: _Inventory) -> None:
+    def show(self, inventory: Inventory) -> None:
         """Print the server and all that it offers."""
         self._print_server(inventory.peer)
         printers: dict[str, Callable[[Any], None]] = {

@@ -259,7 +259,7 @@ MISUSED = [
     ),
     (
         ("reed", "tea://menu", *SILENT),
-        "choose from 'demo', 'run', 'inspect', 'call', 'read', 'prompt'",
+        "choose from 'demo', 'run', 'inspect', 'doctor', 'call', 'read'",
     ),
 ]
 
