@@ -103,6 +103,7 @@ STARTS_PROGRAMS = [
         trio_/cli/use/test_complete
         trio_/cli/use/test_contract
         trio_/cli/use/test_demo
+        trio_/cli/use/test_doctor
         trio_/cli/use/test_following
         trio_/cli/use/test_listen
         trio_/cli/use/test_login
