@@ -169,10 +169,11 @@ class TimeLimit:
     None as `deadline` the block may take any time.
     """
 
-    __slots__ = ("_cancellations", "_deadline", "_loop", "_task", "_timer", "expired")
+    __slots__ = ("_cancellations", "_deadline", "_has_ended", "_loop", "_task", "_timer", "expired")
 
     def __init__(self, deadline: float | None) -> None:
         self.expired = False
+        self._has_ended = False
         self._deadline = deadline
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
@@ -187,16 +188,17 @@ class TimeLimit:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
         self.reschedule(None)
+        self._has_ended = True
         if not self.expired:
             return False
         return self._task.uncancel() <= self._cancellations and kind is asyncio.CancelledError
 
     def reschedule(self, deadline: float | None) -> None:
-        """Set another deadline. No effect once the limit has expired."""
+        """Set another deadline. No effect once the limit has expired, or the block has ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if deadline is not None and not self.expired:
+        if deadline is not None and not self.expired and not self._has_ended:
             self._timer = self._loop.call_at(deadline, self._expire)
 
     def _expire(self) -> None:

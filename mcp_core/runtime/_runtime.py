@@ -187,7 +187,8 @@ class Runtime(abc.ABC):
         """Await `function(clock, reschedule)`, and return its value in a tuple.
 
         After `seconds` it is cancelled; if it ends with that, return None. `reschedule` sets
-        another time for that, by `clock`.
+        another time for that, by `clock`. It may be called by other tasks, and does nothing once
+        the function has ended: what waits for a client may outlive it.
         """
         missing("limit the time of a handler")
 
