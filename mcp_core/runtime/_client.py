@@ -636,7 +636,8 @@ class AbstractClient(abc.ABC):
 
         Raises:
             ConnectionLost: the connection is closed.
-            LocalProtocolError: this client declares no extension, or MCP defines the method.
+            LocalProtocolError: this client declares no extension, MCP defines the method, or its
+                name is empty.
             TypeError, ValueError: `params` cannot be encoded as JSON.
         """
         await self._call(self._notify(method, params), {})

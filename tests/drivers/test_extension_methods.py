@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from mcp_core import CLIENT_LIMITS, CallTimeout, LocalProtocolError, McpError, PeerError
-from mcp_core.registry import Context, Server
+from mcp_core.registry import Context, DeclarationError, Server
+from mcp_core.types import RequestParams
 from tests.harness import either
 from tests.harness.jsonrpc import D, E, Message, notification, text_of
 from tests.harness.wire.lines import ERAS, served
@@ -118,6 +119,7 @@ CLIENT_FAULTS: list[tuple[Any, str, type[Exception], str]] = [
     (None, NEW, LocalProtocolError, 'as in extensions={"com.example/thing": {}}'),
     (INBOX, "notifications/cancelled", LocalProtocolError, "a method of MCP"),
     (INBOX, "tools/list", LocalProtocolError, "a method of MCP"),
+    (INBOX, "", LocalProtocolError, "a method has a name, and this one is empty"),
 ]
 
 
@@ -150,6 +152,7 @@ async def test_client_that_is_closed_cannot_notify() -> None:
         ),
         (INBOX, "notifications/message", "a method of MCP, which has a function of its own"),
         (INBOX, "notifications/progress", "a method of MCP"),
+        (INBOX, "", "a method has a name, and this one is empty"),
     ],
 )
 async def test_handler_cannot_send_another_notification(
@@ -309,6 +312,7 @@ REFUSED: list[tuple[str, Any, Any, str, str]] = [
     (D, INBOX, {"com.example/else": {}}, OPEN, "needs a client that declares com.example/inbox"),
     (D, None, INBOX, OPEN, "declare the extension that has it"),
     (D, INBOX, INBOX, "roots/list", "a method of MCP"),
+    (D, INBOX, INBOX, "", "a method has a name, and this one is empty"),
     (E, INBOX, INBOX, OPEN, "a server sends no requests in revision 2026-07-28"),
 ]
 
@@ -361,6 +365,7 @@ CALLBACK_FAULTS: list[tuple[dict[str, Any], type[Exception], str]] = [
         "has a callback in on_request and one in on_notification",
     ),
     ({"on_request": {OPEN: None}, "extensions": INBOX}, TypeError, "which isn't a function"),
+    ({"on_request": {"": print}, "extensions": INBOX}, ValueError, "no method with an empty name"),
 ]
 
 
@@ -371,6 +376,15 @@ async def test_callbacks_that_cannot_be_used_raise_before_connecting(
     with pytest.raises(error, match=text):
         async with either.connect(Server("any"), **options):
             raise AssertionError("connected")
+
+
+async def test_method_with_an_empty_name_is_neither_declared_nor_requested() -> None:
+    server = inbox()
+    with pytest.raises(DeclarationError, match="a method has a name"):
+        server.method("", params=RequestParams)(lambda params: {})
+    async with either.connect(server, extensions=INBOX) as client:
+        with pytest.raises(LocalProtocolError, match="a method has a name"):
+            await client.request("")
 
 
 async def test_notification_as_a_request_is_not_a_method() -> None:

@@ -338,8 +338,8 @@ def may_request(method: str, peer: Peer, role: Role, config: Config, state: Stat
     Return None for a custom method that isn't registered in `config`.
 
     Raises:
-        LocalProtocolError: the revision has no such request, the peer or we did not declare the
-            capability, or the request isn't legal in `state`.
+        LocalProtocolError: the method's name is empty, the revision has no such request, the peer
+            or we did not declare the capability, or the request isn't legal in `state`.
     """
     if role is _SERVER and not peer.dialect.stateful:
         raise LocalProtocolError(
@@ -410,6 +410,8 @@ def may_notify(method: str, peer: Peer, role: Role, config: Config, state: State
 
 def _row(method: str, peer: Peer, role: Role, config: Config, *, is_request: bool) -> Method | None:
     row = config.dialect_configs[role][peer.dialect].sends.get(method)
+    if row is None and not method:
+        raise LocalProtocolError("a method has a name, and this one is empty")
     if row is None and method in _DEFINED:
         version = peer.dialect.version
         raise LocalProtocolError(

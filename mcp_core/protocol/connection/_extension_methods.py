@@ -71,13 +71,15 @@ def client_methods(
         extensions: the extensions that the client declares.
 
     Raises:
-        ValueError: MCP defines one of the methods, it is a request and a notification, or there is
-            no extension.
+        ValueError: a name is empty, MCP defines one of the methods, it is a request and a
+            notification, or there is no extension.
     """
     rows = [Method(name, Role.CLIENT, dict, t.Result) for name in requests]  # type: ignore[arg-type]
     rows += [Method(name, Role.CLIENT, dict) for name in notifications]  # type: ignore[arg-type]
     names = [row.name for row in rows]
     for name in names:
+        if not name:
+            raise ValueError("on_request and on_notification have no method with an empty name")
         if name in _DEFINED:
             raise ValueError(
                 f"{name} is a method of MCP: on_request and on_notification are for those of"

@@ -43,6 +43,8 @@ class CustomMethodEntry:
         threads: bool,
     ) -> None:
         self.function = found = inspect_function(function, returns=False)
+        if not name:
+            raise DeclarationError(f"{found.label}: a method has a name, such as 'acme/find'")
         if any(name in dialect.receives[role] for dialect in DIALECTS.values() for role in Role):
             raise DeclarationError(
                 f"{found.label}: {name!r} is a method of MCP and cannot be redefined"
