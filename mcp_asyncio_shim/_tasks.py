@@ -45,6 +45,9 @@ class AsyncioTaskRuntime(LoopRuntime, TaskRuntime):
     def monotonic(self) -> float:
         return self._loop.time()  # the clock of `wait`
 
+    def shared_clock(self) -> float:
+        return LoopRuntime.monotonic()
+
     async def wait(self, event: EventLike, seconds: float | None = None) -> bool:
         with move_on_after(seconds):
             await event.wait()

@@ -3,7 +3,7 @@
 1. Everything that a peer can make grow has a limit in `Limits`. Every default has its reason above
    it.
 2. A `Bucket` has no clock: callers pass `now`, and all callers of one bucket must use the same
-   clock.
+   clock. A time before the last one counts as the last one.
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ class Bucket:
     def take(self, now: float) -> float:
         """Take one token at the time `now`, in seconds.
 
-        Return 0.0 if there was one, else the number of seconds after which to try again. A clock
-        that was set back adds no tokens and takes none.
+        Return 0.0 if there was one, else the number of seconds after which to try again.
         """
         rate = self._rate
-        if self._refilled_at is not None and now > self._refilled_at:
+        if self._refilled_at is None:
+            self._refilled_at = now
+        elif now > self._refilled_at:
             refilled = self._tokens + (now - self._refilled_at) * rate.per_second
             self._tokens = min(refilled, float(rate.burst))
-        self._refilled_at = now
+            self._refilled_at = now  # it never goes back: that would refill the same time again
         if self._tokens >= 1.0:
             self._tokens -= 1.0
             return 0.0

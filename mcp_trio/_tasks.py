@@ -36,6 +36,9 @@ class TrioTaskRuntime(TrioRuntime, TaskRuntime):
     new_event = staticmethod(trio.Event)
     monotonic = staticmethod(trio.current_time)  # the clock of `wait`
 
+    def shared_clock(self) -> float:
+        return TrioRuntime.monotonic()
+
     def __init__(self, nursery: trio.Nursery, sources: Sources = SYSTEM_SOURCES) -> None:
         self.sources = sources
         self._trio = self.event_loop = trio.lowlevel.current_trio_token()

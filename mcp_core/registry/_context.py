@@ -362,8 +362,8 @@ class Context(Injected, Generic[L]):
             params: an object or a mapping of its members; None for none.
 
         Raises:
-            LocalProtocolError: the server declares no extension, MCP defines the method, the
-                request has ended, or the handler runs as a task.
+            LocalProtocolError: the server declares no extension, MCP defines the method, its name
+                is empty, the request has ended, or the handler runs as a task.
             TypeError, ValueError: `params` cannot be encoded as JSON.
             RuntimeError: called by a plain `def`.
         """
@@ -765,7 +765,7 @@ class Context(Injected, Generic[L]):
         run one after another. An exception of a tool becomes a result with `isError`: of a
         `ToolError` the model gets the text, of any other a reference, under which the log has it.
         A tool may itself call `elicit` and the like. Middleware and required scopes, which belong
-        to the client's requests, don't apply to these tool uses.
+        to the client's requests, don't apply to these tool uses; a tool's `timeout` and `rate` do.
 
         The handler may be run again, as for `elicit`. Tools aren't: their results are kept, signed
         but not encrypted, by the client. If the client sends the same retry twice, or the process

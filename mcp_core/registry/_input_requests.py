@@ -134,6 +134,8 @@ class RuntimeLike(Protocol):
 
     def monotonic(self) -> float: ...
 
+    def shared_clock(self) -> float: ...
+
     def wall_time(self) -> float: ...
 
     def entropy(self, size: int, /) -> bytes: ...
@@ -143,8 +145,9 @@ class RequestHost(Protocol):
     """The part of `Service` that a handler's `Context` needs.
 
     `lifespan` is the server lifespan's value, or the `LifespanValues`. `principal` is the
-    authenticated user, empty without authorization. `session_state` is a dict of this connection's
-    handlers, and `mounted_states` has those of mounted servers.
+    authenticated user, empty without authorization. `rate_key` is the name under which the client's
+    calls of a tool are counted, "" for clients that nothing tells apart. `session_state` is a dict
+    of this connection's handlers, and `mounted_states` has those of mounted servers.
     """
 
     @property
@@ -161,6 +164,9 @@ class RequestHost(Protocol):
 
     @property
     def principal(self) -> str: ...
+
+    @property
+    def rate_key(self) -> str: ...
 
     @property
     def session_state(self) -> dict[str, Any]: ...

@@ -124,8 +124,8 @@ class RateLimit:
         """
         key = _client_key(context) if self._key is None else self._key(context)
         if key or self._key is None:
-            runtime = _runtime_of(context)
-            wait = self._buckets.get(key).take(runtime.monotonic())
+            now = _runtime_of(context).shared_clock()
+            wait = self._buckets.get(key).take(now)
             if wait:
                 dialect = context.peer.dialect
                 rejection = rate_limited(wait, dialect)

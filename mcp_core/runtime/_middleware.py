@@ -7,7 +7,7 @@
    each run. In 2026-07-28 a run ends by raising `NeedInput`. It isn't an `Exception`, so a
    middleware that catches exceptions doesn't stop it.
 4. A tool that the client's model uses while a handler samples is a part of that handler, not a
-   request: there is no middleware around it.
+   request: there is no middleware around it. The tool's own limits hold.
 5. An exception that isn't meant for the peer is logged under a reference, and the peer gets only
    the reference. If a handler asked for input in the result (2026-07-28) and hasn't received it,
    that wins over all that it returned or raised.
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp_core._errors import Fault, McpError, ToolError, single
 from mcp_core.protocol.jsonrpc._unencodable import whole_text
+from mcp_core.protocol.messages._rejection import rate_limited
+from mcp_core.registry._context import collector_of
 from mcp_core.registry._errors import ResourceNotFound, UrlElicitationRequired
 from mcp_core.registry._visibility import ADMITTED
 from mcp_core.registry.entries._invocation import Invocation, MountedCall
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
     from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.registry._context import Context
-    from mcp_core.registry._input_requests import InputCollector, TaskInput
+    from mcp_core.registry._input_requests import InputCollector, RequestHost, TaskInput
     from mcp_core.registry._sampling_tools import SampledConversation, ToolSampling, ToolUse
     from mcp_core.registry._server import Middleware, Server
 
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_BLOCKING",
     "HandlerCall",
+    "count_call",
     "internal_error",
     "outcome_of",
     "outcome_of_error",
@@ -79,19 +82,19 @@ def report_blocking(
 class HandlerCall:
     """The call of the handler of one request.
 
-    `invocation` is None until it is looked up. If it is given from the start, and the function has
-    no context parameter, `context` may be None. `before_handler` is awaited inside the middleware,
-    before the function is called. `count` is called when the invocation is looked up, and returns
-    the error if there were too many. With `again` the call was made before: what it names is found
-    although it may be hidden now.
+    `given` is what was looked up before, None to look it up inside of the middleware. If it is an
+    `Invocation` whose function has no context parameter, `context` may be None. `before_handler` is
+    awaited inside the middleware, before the function is called. An `Invocation` that wasn't given
+    is counted when it is found. With `again` the call was made before: it isn't counted, and what
+    it names is found although it may be hidden now. `invocation` is None until it is found.
     """
 
     __slots__ = (
         "_again",
         "_before_handler",
         "_collector",
-        "_count",
         "_given",
+        "_is_counted",
         "context",
         "invocation",
         "runtime",
@@ -102,19 +105,19 @@ class HandlerCall:
         collector: InputCollector,
         context: Context | None,
         runtime: Runtime,
-        invocation: Invocation | None,
+        given: Invocation | MountedCall | None,
         before_handler: Callable[[Invocation], Awaitable[object]] | None = None,
-        count: Callable[[Invocation], McpError | None] | None = None,
         *,
         again: bool = False,
     ) -> None:
         self._collector = collector
-        self._count = count
         self._again = again
         self._before_handler = before_handler
+        self._given = given
         self.runtime = runtime
         self.context = context
-        self.invocation = self._given = invocation
+        self.invocation = given if isinstance(given, Invocation) else None
+        self._is_counted = again or self.invocation is not None
 
     async def run(
         self, prepare: Callable[[], Any] | None = None, context: Context | None = None
@@ -137,10 +140,11 @@ class HandlerCall:
         if not isinstance(found, Invocation):
             return found
         self.invocation = found
-        error = None if self._count is None else self._count(found)
-        if error is not None:
-            raise error
-        self._count = None  # it may run again, for the same request
+        if not self._is_counted:
+            error = count_call(found, self._collector.host)
+            if error is not None:
+                raise error
+            self._is_counted = True  # it may run again, for the same request
         if self._before_handler is not None:
             await self._before_handler(found)
         server = self._collector.host.server
@@ -150,6 +154,23 @@ class HandlerCall:
         collector = self._collector
         host = collector.host
         return host.server.answer(collector.request, ADMITTED if self._again else host)
+
+
+def count_call(invocation: Invocation, host: RequestHost) -> McpError | None:
+    """Count the call `invocation` for the client of `host`.
+
+    Return None, or the error if the client has made too many.
+    """
+    limits = invocation.limits
+    if limits is None or limits.buckets is None:
+        return None
+    # The time now, not of the connection's last input: a middleware may have waited since.
+    wait = limits.buckets.get(host.rate_key).take(host.runtime.shared_clock())
+    if not wait:
+        return None
+    dialect = invocation.dialect
+    rejection = rate_limited(wait, dialect)
+    return McpError(dialect.codes[rejection.fault], rejection.message, rejection.data)
 
 
 async def _run_invocation(
@@ -254,6 +275,9 @@ async def _run_tool(use: ToolUse, sampling: ToolSampling, runtime: Runtime) -> N
     try:
         call = use.prepare()
         if isinstance(call, Invocation):
+            error = count_call(call, collector_of(context).host)
+            if error is not None:
+                raise error
             call = await _run_invocation(call, context, context.server, runtime)
         use.done(call)
     except Exception as exc:  # noqa: BLE001 - a tool ends its own use only; the loop decides

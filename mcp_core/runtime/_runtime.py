@@ -200,6 +200,14 @@ class Runtime(abc.ABC):
         """Return the seconds of a real monotonic clock; always 0 for a runtime without one."""
         return 0.0
 
+    def shared_clock(self) -> float:
+        """Return the seconds of a monotonic clock that all runtimes of this process share.
+
+        Rates are counted by it, over connections and tasks. It is `monotonic` by default; if that
+        is always 0, a rate allows its burst, and then nothing more.
+        """
+        return self.monotonic()
+
     def warn(self, text: str) -> None:  # noqa: B027 - not abstract: a test may do without
         """Log a warning, `text`, for the server's author."""
 

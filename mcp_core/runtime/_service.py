@@ -39,7 +39,6 @@ from mcp_core.protocol.messages._events import (
     RequestReceived,
 )
 from mcp_core.protocol.messages._pending import deliver
-from mcp_core.protocol.messages._rejection import rate_limited
 from mcp_core.protocol.revisions._declared_uris import NAMES_URI
 from mcp_core.protocol.subscriptions._server import LISTEN, Change
 from mcp_core.registry._context import Context
@@ -61,6 +60,7 @@ from ._job import Job
 from ._middleware import (
     MAX_BLOCKING,
     HandlerCall,
+    count_call,
     internal_error,
     outcome_of,
     outcome_of_error,
@@ -148,7 +148,7 @@ class TaskServiceLike(Protocol):
         """Return the job for a request about tasks, None if it has its response already."""
 
     def call_job(
-        self, service: Service, collector: InputCollector, invocation: Invocation | None, /
+        self, service: Service, collector: InputCollector, given: Invocation | MountedCall | None, /
     ) -> ConversationJob | None:
         """Return the job for a call that may become a task, None if it is one already."""
 
@@ -169,7 +169,8 @@ class RequestJob(ConversationJob):
     Args:
         service: where the request arrived, None if its response was sent.
         input_collector: collects what the handler asks of its client.
-        invocation: the call to make, or None to look it up inside of the middleware.
+        given: the call to make, or None to look it up inside of the middleware. An `Invocation`
+            has been counted.
         returned: what a plain `def` has returned already, if that needs nested requests.
     """
 
@@ -186,7 +187,7 @@ class RequestJob(ConversationJob):
         self,
         service: Service | None,
         input_collector: InputCollector,
-        invocation: Invocation | None,
+        given: Invocation | MountedCall | None,
         returned: InputRequiredResult | None = None,
     ) -> None:
         super().__init__()
@@ -195,7 +196,7 @@ class RequestJob(ConversationJob):
         self.input_collector = input_collector
         self._returned = returned
         self.request = input_collector.request
-        self._call = self._new_call(invocation)
+        self._call = self._new_call(given)
         self._finished = service is None
 
     def __repr__(self) -> str:
@@ -220,23 +221,15 @@ class RequestJob(ConversationJob):
             self._returned = None
             self._call = self._new_call(None, again=True)
 
-    def _new_call(self, invocation: Invocation | None, *, again: bool = False) -> HandlerCall:
-        """Return the call to make.
-
-        It is counted when it is looked up, unless it is made `again`.
-        """
+    def _new_call(
+        self, given: Invocation | MountedCall | None, *, again: bool = False
+    ) -> HandlerCall:
+        """Return the call to make, perhaps `again`."""
         service = self._service
         assert service is not None
-        wants_context = invocation is None or invocation.wants_context
+        wants_context = not isinstance(given, Invocation) or given.wants_context
         context = Context(self.input_collector) if wants_context else None
-        return HandlerCall(
-            self.input_collector,
-            context,
-            service.runtime,
-            invocation,
-            count=None if again or invocation is not None else service.count_call,
-            again=again,
-        )
+        return HandlerCall(self.input_collector, context, service.runtime, given, again=again)
 
     def done(self, result: Any) -> None:
         """Send the handler's result."""
@@ -456,6 +449,16 @@ class Service:
         return owner if choose is None else choose(request, owner)
 
     @property
+    def rate_key(self) -> str:
+        """The name under which this client's calls of a tool count, "" if nothing tells it apart.
+
+        See `ToolOptions.rate`.
+        """
+        if self._conversation is not None:
+            return self._conversation.client
+        return f"principal {self.principal}" if self.principal else ""
+
+    @property
     def task_quota_key(self) -> str:
         """The key under which the tasks of this connection count: see `quota_key`."""
         conversation = self._conversation
@@ -607,24 +610,8 @@ class Service:
             self.finish(collector.request, answer)
             return None
         if answer.task is not None and self.tasks is not None:
-            return self._start_job(self.tasks.call_job(self, collector, None))
-        return self._new_job(collector, None)
-
-    def count_call(self, invocation: Invocation) -> McpError | None:
-        """Count the call `invocation`, and return an error if its client has made too many."""
-        limits = invocation.limits
-        if limits is None or limits.buckets is None:
-            return None
-        if self._conversation is not None:
-            key = self._conversation.client
-        else:
-            key = f"principal {self.principal}" if self.principal else ""
-        wait = limits.buckets.get(key).take(self.conn.now)
-        if not wait:
-            return None
-        dialect = invocation.dialect
-        rejection = rate_limited(wait, dialect)
-        return McpError(dialect.codes[rejection.fault], rejection.message, rejection.data)
+            return self._start_job(self.tasks.call_job(self, collector, answer))
+        return self._new_job(collector, answer)
 
     def _unanswered(self, request: RequestReceived, exc: BaseException) -> ErrorData:
         """Return the error for a request that calls no function, or whose arguments are invalid."""
@@ -647,10 +634,10 @@ class Service:
     def _new_job(
         self,
         collector: InputCollector,
-        invocation: Invocation | None,
+        given: Invocation | MountedCall | None,
         returned: InputRequiredResult | None = None,
     ) -> RequestJob:
-        job = RequestJob(self, collector, invocation, returned)
+        job = RequestJob(self, collector, given, returned)
         self._jobs[collector.request.id] = job
         return job
 
@@ -659,7 +646,7 @@ class Service:
 
         If its client has called the tool too often, answer and return None.
         """
-        error = self.count_call(invocation)
+        error = count_call(invocation, self)
         if error is not None:
             self.finish(collector.request, self._unanswered(collector.request, error))
             return None

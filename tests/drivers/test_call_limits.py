@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp_core import Rate, ToolError
+from mcp_asyncio_shim._runtime import LoopRuntime
+from mcp_core import PeerError, Rate, ToolError
 from mcp_core.registry import AcceptedElicitation, Context, DeclarationError, Server
+from mcp_core.runtime import RateLimit
 from mcp_core.types import (
     CreateMessageParams,
     CreateMessageResult,
@@ -20,6 +22,7 @@ from mcp_core.types import (
     ToolResultContent,
     ToolUseContent,
 )
+from mcp_trio._runtime import TrioRuntime
 from tests.harness import either
 from tests.harness.jsonrpc import D, E, text_of
 from tests.harness.wire.lines import ERAS, served
@@ -29,6 +32,23 @@ from tests.harness.world.waiting import PATIENCE
 pytestmark = pytest.mark.usefixtures("each_driver")
 
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+def using(name: str, number: int = 1) -> dict[str, Any]:
+    """The options of a client whose model uses a tool so many times, and repeats the results."""
+
+    def on_sample(params: CreateMessageParams) -> CreateMessageResult:
+        last = params.messages[-1].content
+        if not isinstance(last, list):
+            uses: list[Any] = [ToolUseContent(str(index), name, {}) for index in range(number)]
+            return CreateMessageResult(
+                role="assistant", content=uses, model="m", stop_reason="toolUse"
+            )
+        results = [block for block in last if isinstance(block, ToolResultContent)]
+        text = ", ".join(str(getattr(block.content[0], "text", "")) for block in results)
+        return CreateMessageResult(role="assistant", content=TextContent(text), model="m")
+
+    return {"on_sample": on_sample, "sampling": SamplingCapability(tools={})}
 
 
 class SlowTool:
@@ -250,6 +270,51 @@ async def test_timeout_of_a_tool_that_the_clients_model_uses() -> None:
     assert not result.is_error
 
 
+@pytest.mark.parametrize("by_model", [False, True])
+async def test_timeout_is_over_with_its_handler(by_model: bool) -> None:
+    """A question that another task of the handler still asks doesn't start its time again.
+
+    It would cancel what the task of the handler does next: its middleware, or the outer handler.
+    """
+    server = Server("hasty")
+    names: list[str] = []
+
+    @server.tool(timeout=5)
+    async def ask(context: Context) -> str:
+        """Leave the question to another task."""
+
+        async def question() -> None:
+            answer = await context.elicit("?", FORM)
+            assert isinstance(answer, AcceptedElicitation)
+            names.append(answer.data["name"])
+
+        nursery.start_soon(question)
+        await either.sleep(2)
+        return "later"
+
+    @server.tool
+    async def think(context: Context) -> str:
+        """Let the model use the tool, and go on for a while."""
+        answer = await context.sample_with_tools("?", ["ask"], max_tokens=9)
+        await either.sleep(60)
+        return answer.text
+
+    @server.middleware
+    async def audit(context: Context, proceed: Any) -> Any:
+        result = await proceed()
+        await either.sleep(60)
+        return result
+
+    async def on_elicit(params: ElicitParams) -> dict[str, Any]:
+        await either.sleep(10)
+        return {"name": "Ada"}
+
+    options: dict[str, Any] = {"versions": [D], "on_elicit": on_elicit, **using("ask")}
+    async with either.open_nursery() as nursery, either.connect(server, **options) as client:
+        result = await client.call_tool("think" if by_model else "ask", timeout=None)
+    assert (result.text, names) == ("later", ["Ada"])
+
+
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"timeout": 0}, "timeout is a number of seconds above 0, not 0"),
     ({"timeout": -1}, "timeout is a number of seconds above 0, not -1"),
@@ -286,6 +351,19 @@ async def test_timeout_of_a_plain_def_is_refused_unless_it_runs_in_a_thread() ->
 
 # -- Rates -----------------------------------------------------------------------------------------
 
+TOO_MANY = "too many calls in a short time; try again in 10 s"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the clock by which calls are counted go with the test's, far ahead of it.
+
+    Otherwise it is a real one, on both drivers.
+    """
+    for runtime in TrioRuntime, LoopRuntime:
+        now = staticmethod(lambda: 1e6 + either.current_time())
+        monkeypatch.setattr(runtime, "monotonic", now)
+
 
 def counted(burst: int = 2, **options: Any) -> Server:
     """A server with two tools, each of which may be called once in ten seconds."""
@@ -305,6 +383,7 @@ def counted(burst: int = 2, **options: Any) -> Server:
     return server
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("with_middleware", [False, True])
 async def test_rate_of_a_tool_limits_its_calls(version: str, with_middleware: bool) -> None:
@@ -323,7 +402,7 @@ async def test_rate_of_a_tool_limits_its_calls(version: str, with_middleware: bo
         refused = await wire.call(2, "one")
         assert refused["error"] == {
             "code": 429 if version == E else -32000,
-            "message": "too many calls in a short time; try again in 10 s",
+            "message": TOO_MANY,
             "data": {"retryAfter": 10.0},
         }
         assert text_of(await wire.call(3, "two")) == "two"
@@ -339,6 +418,96 @@ async def test_rate_counts_all_connections_of_a_nameless_client() -> None:
         async with served(server) as wire:
             answer = await wire.call(1, "one")
         assert ("error" in answer) is (expected is None)
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("mounted", [False, True])
+async def test_rate_goes_by_the_time_of_the_call_not_of_its_arrival(
+    mounted: bool, version: str
+) -> None:
+    """A middleware lets each call of the first connection wait, and none of the second.
+
+    So the calls of the two are counted in another order than they have arrived in.
+    """
+    server = counted(burst=1)
+    waits = [10, 0, 10, 0]
+
+    @server.middleware
+    async def wait(context: Context, proceed: Any) -> Any:
+        await either.sleep(waits.pop(0))
+        return await proceed()
+
+    name = "one"
+    if mounted:
+        inner, server, name = server, Server("outer"), "in_one"
+        server.mount(inner, "in")
+    ran: list[bool] = []
+    async with served(server, version) as slow, served(server, version) as quick:
+        for pause in 9.8, 0.4:  # a call of `slow` arrives, and is counted 10 s later
+            await slow.send(slow.calling(len(ran), name))
+            await either.sleep(pause)
+            ran.append("result" in await quick.call(len(ran), name))
+            ran.append("result" in await slow.receive())
+    # At 9.8, 10, 10.2 and 20 s: the second time of `quick` wasn't refilled twice.
+    assert ran == [True, False, False, True]
+
+
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("mounted", [False, True])
+@pytest.mark.parametrize("as_task", [False, True])
+async def test_rate_counts_what_the_clients_model_uses(
+    as_task: bool, mounted: bool, version: str
+) -> None:
+    """The model gets the error. Uses and calls of one client count together, also in a task."""
+    server = Server("thinking")
+    name, prefix = "one", ""
+    if mounted:
+        name, prefix = "in_one", "in_"
+        server.mount(counted(), "in")
+    else:
+        server = counted()
+
+    @server.tool(task="required" if as_task else "forbidden")
+    async def think(context: Context) -> str:
+        """Let the model use a tool."""
+        answer = await context.sample_with_tools("?", [name], max_tokens=9)
+        return answer.text
+
+    options: dict[str, Any] = {"versions": [version], **using(name, number=3)}
+    async with either.connect(server, **options) as client:
+        result = await client.call_tool("think", timeout=None)
+        assert result.text == f"one, one, {TOO_MANY}"
+        with pytest.raises(PeerError, match="too many calls in a short time"):
+            await client.call_tool(name)
+        assert (await client.call_tool(f"{prefix}two")).text == "two"
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("version", ERAS)
+async def test_rates_go_by_one_clock_in_calls_and_tasks(version: str) -> None:
+    """The middleware runs again in a task, whose runtime has another clock for its waits."""
+    server = Server("tasks")
+
+    @server.tool(task="required")
+    async def ask(context: Context) -> Any:
+        """Ask by the return value."""
+        if context.request_state is None:
+            params = ElicitParams(message="?", mode="form", requested_schema=FORM)
+            requests: dict[str, Any] = {"a": ElicitRequest(params)}
+            return InputRequiredResult(input_requests=requests, request_state="asked")
+        return "done"
+
+    def key(context: Context) -> str:
+        return "a" if context.method == "tools/call" else ""
+
+    server.middleware(RateLimit(Rate(per_second=0.001, burst=2), key=key))
+    options: dict[str, Any] = {"versions": [version], "on_elicit": lambda params: {"name": "Ada"}}
+    async with either.connect(server, **options) as client:
+        await client.list_tools()  # which says that this one runs as a task
+        assert (await client.call_tool("ask")).text == "done"
+        with pytest.raises(PeerError, match="too many calls in a short time"):
+            await client.call_tool("ask")
 
 
 async def test_rate_counts_a_handler_that_runs_again_once() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from mcp_core import McpError, PeerError, ToolError
 from mcp_core.registry import (
+    Caller,
     Context,
     InvalidUrlElicitation,
     Proceed,
@@ -434,6 +435,51 @@ async def test_mounted_tool_runs_as_a_task(version: str, middleware: bool) -> No
             refused = await peer.result_of("tools/call", params)
             assert refused["isError"]
             assert "taskId" not in refused
+
+
+@both_eras
+@pytest.mark.parametrize("middlewares", ["", "outer", "inner", "outer inner"])
+async def test_visible_of_a_mounted_server_is_asked_once_for_each_request(
+    version: str, middlewares: str
+) -> None:
+    """Its answer may change from one moment to the next, so a request has one."""
+    pair = Pair(middleware=False)
+    for server in pair.outer, pair.inner:
+        if server.info.name in middlewares:
+
+            @server.middleware
+            async def pass_on(context: Context, proceed: Proceed) -> object:
+                return await proceed()
+
+    asked: list[str] = []
+
+    def once(caller: Caller) -> bool:
+        asked.append(caller.peer.dialect.version)
+        return len(asked) == 1
+
+    for decorate in (
+        pair.inner.tool(name="run", visible=once),
+        pair.inner.tool(name="task", visible=once, task="optional"),
+        pair.inner.prompt(name="greet", visible=once),
+        pair.inner.resource("shop://all", visible=once),
+    ):
+
+        @decorate
+        async def handle() -> str:
+            """Say it."""
+            return "once"
+
+    async with conversation(version, pair.outer) as peer:
+        for method, params in (
+            ("tools/call", {"name": "in_run"}),
+            ("prompts/get", {"name": "in_greet"}),
+            ("resources/read", {"uri": "shop://all"}),
+        ):
+            assert "once" in str(await peer.result_of(method, params))
+            assert asked == [version]
+            asked.clear()
+        assert await start(peer, "in_task")
+        assert asked == [version]
 
 
 @both_eras

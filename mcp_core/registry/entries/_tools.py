@@ -102,8 +102,9 @@ class ToolOptions(TypedDict, total=False):
         rate: how many calls each client may make, over all of its connections: the principal, or
             without authorization the network that it connects from. Above it a call is an error,
             before the function is called. Of clients that nothing tells apart, all count as one. In
-            2026-07-28 a call that is repeated with the user's answer counts again. By default only
-            `Limits.tool_calls` applies.
+            2026-07-28 a call that is repeated with the user's answer counts again. A use by the
+            client's model counts too (`Context.sample_with_tools`). A worker counts for itself: N
+            workers allow N times as many. By default only `Limits.tool_calls` applies.
     """
 
     name: str | None

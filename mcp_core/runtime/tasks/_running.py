@@ -27,6 +27,7 @@ from mcp_core.protocol.revisions._methods import Role
 from mcp_core.registry._context import Context
 from mcp_core.registry._errors import UrlElicitationRequired
 from mcp_core.registry._input_requests import InputCollector
+from mcp_core.registry.entries._invocation import Invocation
 from mcp_core.runtime._middleware import HandlerCall, unsent_outcome
 from mcp_core.runtime._service import ConversationJob, RequestJob
 from mcp_core.tasks._record import TaskCall, TaskRecord, new_task_id
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from mcp_core.registry._server import Server
-    from mcp_core.registry.entries._invocation import Invocation
+    from mcp_core.registry.entries._invocation import MountedCall
     from mcp_core.runtime._runtime import EventLike
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskKey
@@ -80,12 +81,14 @@ class TaskHost:
         runtime: TaskRuntime,
         lifespan: Any,
         principal: str,
+        rate_key: str,
         mounted_states: dict[Server, dict[str, Any]],
     ) -> None:
         self.server = server
         self.runtime = runtime
         self.lifespan = lifespan
         self.principal = principal
+        self.rate_key = rate_key
         self.session_state: dict[str, Any] = {}
         self.mounted_states = mounted_states
 
@@ -347,7 +350,7 @@ class TaskJob(RequestJob):
         service: where the request arrived, None if its response was sent.
         tasks: the server's tasks.
         input_collector: collects what the handler asks of its client.
-        invocation: the call to make, or None to look it up inside of the middleware.
+        given: the call to make, or None to look it up inside of the middleware.
 
     `answered` is set when the request has its response: the result of the call, or the task. It is
     None if the call is a task from the beginning. `is_running` is True while `run` hasn't ended.
@@ -360,16 +363,17 @@ class TaskJob(RequestJob):
         service: Service | None,
         tasks: TaskService,
         input_collector: InputCollector,
-        invocation: Invocation | None = None,
+        given: Invocation | MountedCall | None = None,
     ) -> None:
         self._tasks = tasks
         self.answered: EventLike | None = None
-        self.options = None if invocation is None else invocation.task
+        # A mounted server's middleware runs before the call can become a task.
+        self.options = given.task if isinstance(given, Invocation) else None
         self.task: RunningTask | None = None
         self._detaching: EventLike | None = None
         self._over = False
         self.is_running = False
-        super().__init__(service, input_collector, invocation)
+        super().__init__(service, input_collector, given)
 
     @classmethod
     def for_lost(cls, tasks: TaskService, record: TaskRecord) -> TaskJob | None:
@@ -391,7 +395,9 @@ class TaskJob(RequestJob):
         request = RequestReceived(record.id, method, params, peer, call.params)
         if not tasks.server.may_be_task(request):
             return None
-        host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal, {})
+        # Without a user, the record doesn't know who the client is.
+        rate_key = f"principal {call.principal}" if call.principal else ""
+        host = TaskHost(tasks.server, tasks.runtime, tasks.lifespan, call.principal, rate_key, {})
         collector = InputCollector(host, request)
         collector.round_trips.responses.update(record.responses)
         job = cls(None, tasks, collector)
@@ -401,9 +407,10 @@ class TaskJob(RequestJob):
         job.attach(host)
         return job
 
-    def _new_call(self, invocation: Invocation | None, *, again: bool = False) -> HandlerCall:
-        service = self._service
-        wants_context = invocation is None or invocation.wants_context
+    def _new_call(
+        self, given: Invocation | MountedCall | None, *, again: bool = False
+    ) -> HandlerCall:
+        wants_context = not isinstance(given, Invocation) or given.wants_context
         context = Context(self.input_collector) if wants_context else None
         if context is not None:
             context.bind_task_job(self)
@@ -411,10 +418,9 @@ class TaskJob(RequestJob):
             self.input_collector,
             context,
             self._tasks.runtime,
-            invocation,
+            given,
             before_handler=self._before_handler,
-            count=None if again or invocation or service is None else service.count_call,
-            again=again or service is None,  # it was lost
+            again=again or self._service is None,  # it was lost
         )
 
     @property
@@ -521,8 +527,8 @@ class TaskJob(RequestJob):
         task = self.task = RunningTask(tasks, self, record)
         tasks.add(task)
         lifespan, principal = service.lifespan, service.principal
-        states = service.mounted_states
-        self.attach(TaskHost(tasks.server, tasks.runtime, lifespan, principal, states))
+        key, states = service.rate_key, service.mounted_states
+        self.attach(TaskHost(tasks.server, tasks.runtime, lifespan, principal, key, states))
         dialect = self.request.peer.dialect
         limits = tasks.records.limits
         if dialect.tasks == "requested":

@@ -21,7 +21,7 @@ from mcp_core._errors import Fault, McpError
 from mcp_core.protocol.messages._events import Peer
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.registry._server import Server
-from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.registry.entries._invocation import Invocation, MountedCall
 from mcp_core.runtime._runtime import LAST_GRACE
 from mcp_core.runtime._service import Service, ignored_cancellation, name_of_request
 from mcp_core.tasks._record import TaskCall, TaskKey, TaskLimits, TaskRecord
@@ -201,15 +201,15 @@ class TaskService:
         return None
 
     def call_job(
-        self, service: Service, collector: InputCollector, invocation: Invocation | None
+        self, service: Service, collector: InputCollector, given: Invocation | MountedCall | None
     ) -> TaskCallJob | None:
         """Return the job for a call that may become a task, None if it is one already.
 
-        `service` is where its request arrived, and `collector` is its own. `invocation` is the call
-        to make, or None to look it up inside of the middleware.
+        `service` is where its request arrived, and `collector` is its own. `given` is the call to
+        make, or None to look it up inside of the middleware.
         """
-        job = TaskJob(service, self, collector, invocation)
-        if invocation is None or not self._store.immediate or not job.detaches_at_once:
+        job = TaskJob(service, self, collector, given)
+        if not self._store.immediate or not job.detaches_at_once:
             return TaskCallJob(job, self)
         try:
             run_now(job.detach())
