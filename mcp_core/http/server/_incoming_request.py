@@ -1,7 +1,9 @@
 """The HTTP request that a message arrived in, as far as handlers may see it.
 
 1. Credentials stay outside: the server's authorization has read them, and a handler that has them
-   could pass them on (basic/authorization, Token Passthrough).
+   could pass them on (basic/authorization, Token Passthrough). So does the id of a session: without
+   authorization, a client that has it may act in the session (security best practices, Session
+   Hijacking).
 2. Headers are read when a handler asks for them, so a server that never does pays nothing.
 """
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IncomingHttpRequest", "withheld_headers"]
 
-_CREDENTIALS: Final = frozenset((b"authorization", b"proxy-authorization", b"cookie"))
+_CREDENTIALS: Final = frozenset(
+    (b"authorization", b"proxy-authorization", b"cookie", b"mcp-session-id")
+)
 _HANDSHAKE: Final = b"sec-websocket-"
 
 

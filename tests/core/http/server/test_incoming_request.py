@@ -60,6 +60,7 @@ def seen(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
         ([(b"x-\xff", b"1")], {"x-\xff": "1"}),
         (CREDENTIALS, {}),
         ([(name.title(), value) for name, value in CREDENTIALS], {}),
+        ([(b"Mcp-Session-Id", b"s3cret"), (b"mcp-session-id", b"s3cret")], {}),
         (
             [(b"set-cookie", b"a=b"), (b"authorization2", b"x")],
             {"set-cookie": "a=b", "authorization2": "x"},
@@ -146,6 +147,8 @@ def test_headers_in_a_session_are_those_of_each_post() -> None:
         assert found["x-team"] == team.decode()
         assert found["content-type"] == "application/json"
         assert "s3cret" not in str(found)
+        assert b"mcp-session-id" in dict(known)
+        assert "mcp-session-id" not in found
 
 
 def test_headers_of_a_stateless_request_are_its_own() -> None:
