@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcp_core.protocol.messages._events import RequestReceived
-    from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry.entries._last_modified import OnError
     from mcp_core.registry.entries._prompts import PromptEntry
     from mcp_core.registry.entries._resources import ResourceEntry, TemplateEntry
@@ -109,12 +108,29 @@ class RequestLookup:
 
     def declared_uri(self, uri: str) -> str:
         """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""
+        return self._find_resource(uri)[0]
+
+    def _find_resource(self, uri: str) -> tuple[str, ResourceEntry | TemplateEntry | None]:
+        """Return `uri` as it is declared, and the entry that reads it, None if none does.
+
+        It is the first template that it matches with values of its types. All that depends on which
+        one has a URI goes by this: reads, subscriptions, scopes, and what middlewares see.
+        """
         if uri in self._resources:
-            return uri
-        found = self._respell_fixed(uri)
-        if found is None and not any(each.has_form(uri) for each in self._templates.values()):
-            found = self._respell_templated(uri)
-        return uri if found is None else found
+            return uri, self._resources[uri]
+        spelled = self._respell_fixed(uri)
+        if spelled is not None:
+            return spelled, self._resources[spelled]
+        template = self._find_template(uri)
+        if template is None:
+            spelled = self._respell_templated(uri)
+            template = None if spelled is None else self._find_template(spelled)
+            if spelled is not None and template is not None:
+                return spelled, template
+        return uri, template
+
+    def _find_template(self, uri: str) -> TemplateEntry | None:
+        return next((each for each in self._templates.values() if each.matches(uri)), None)
 
     def declared_template(self, text: str) -> str:
         """Return a resource template as it is declared, or `text` if none has its normal form."""
@@ -145,26 +161,13 @@ class RequestLookup:
         """True if a tool runs as a task."""
         return any(entry.task is not None for entry in self._tools.values())
 
-    @property
-    def depends_on_caller(self) -> bool:
-        """True if it depends on the caller which resources or templates exist."""
-        return any(
-            entry.visibility is not None and entry.visibility.depends_on_caller
-            for entry in chain(self._resources.values(), self._templates.values())
-        )
-
     def hides_uri(self, uri: str, request: RequestReceived, host: RequestHost | None) -> bool:
-        """Return True if `visible=` hides the resource `uri` from the sender of `request`."""
-        uri = self.declared_uri(uri)
-        entry = self._resources.get(uri)
-        if entry is not None:
-            return entry.visibility is not None and not entry.visibility.shows(request, host)
-        templates = (each for each in self._templates.values() if each.has_form(uri))
-        template = next(templates, None)
+        """Return True if the sender of `request` doesn't see the resource `uri`."""
+        _, entry = self._find_resource(uri)
         return (
-            template is not None
-            and template.visibility is not None
-            and not template.visibility.shows(request, host)
+            entry is not None
+            and entry.visibility is not None
+            and not entry.visibility.allows(request, host)
         )
 
     def hides_template(self, text: str, request: RequestReceived, host: RequestHost | None) -> bool:
@@ -248,17 +251,13 @@ class RequestLookup:
             McpError: there is no such resource.
         """
         dialect = request.peer.dialect
-        found: Invocation | None = None
-        entry: ResourceEntry | TemplateEntry | None
-        entry = self._resources.get(uri) or self._resources.get(self._respell_fixed(uri) or uri)
-        if entry is not None:
-            found = entry.prepare(dialect)
-        else:
-            found, entry = self._find_templated(uri, dialect)
-        if entry is not None and entry.visibility is not None:
-            found = found if entry.visibility.allows(request, host) else None
-        if found is not None:
-            return found
+        spelled, entry = self._find_resource(uri)
+        if entry is not None and (
+            entry.visibility is None or entry.visibility.allows(request, host)
+        ):
+            found = entry.prepare(spelled, dialect)
+            if found is not None:
+                return found
         errors = (
             template.find_error(uri)
             for template in self._templates.values()
@@ -267,17 +266,6 @@ class RequestLookup:
         error = next(filter(None, errors), None)
         text = f"Resource not found: {error}" if error else "Resource not found"
         raise McpError(dialect.codes[Fault.RESOURCE_NOT_FOUND], text, {"uri": uri})
-
-    def _find_templated(
-        self, uri: str, dialect: Dialect
-    ) -> tuple[Invocation | None, TemplateEntry | None]:
-        """Return the call that reads `uri` by the first template that it matches, with this."""
-        for spelled in filter(None, (uri, self._respell_templated(uri))):
-            for template in self._templates.values():
-                invocation = template.prepare(spelled, dialect)
-                if invocation is not None:
-                    return invocation, template
-        return None, None
 
     def _complete(self, request: RequestReceived, host: RequestHost | None) -> Result | Invocation:
         ref = request.params.ref

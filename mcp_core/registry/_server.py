@@ -1302,16 +1302,12 @@ class Server:
                 hidden = self._lookup.hides_uri(params.uri, request, host)
         return request if hidden else replace(request, params=params)
 
-    def hidden_uris(
-        self, uris: Iterable[str], request: RequestReceived, host: RequestHost | None
-    ) -> frozenset[str]:
-        """Return those of `uris` that `visible=` hides from the sender of `request`.
+    def hides_uri(self, uri: str, request: RequestReceived, host: RequestHost | None) -> bool:
+        """Return True if the sender of `request` doesn't see the resource `uri`.
 
         `host` is as for `answer`.
         """
-        if not self._lookup.depends_on_caller:
-            return frozenset()
-        return frozenset(uri for uri in uris if self._lookup.hides_uri(uri, request, host))
+        return self._lookup.hides_uri(uri, request, host)
 
     def hides_task_of(self, tool: str, request: RequestReceived, host: RequestHost | None) -> bool:
         """Return True if the sender of `request` doesn't see the tasks of `tool`.

@@ -124,7 +124,7 @@ class Visibility:
                     found.close()
                 raise TypeError("visible= returns True or False, and cannot be awaited")
             answer = bool(found)
-        except Exception as exc:  # noqa: BLE001 - rule 2
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 2
             answer = False
             # Several declarations may share a function, and a client may list them all the time.
             if host is not None and host.server.is_due_report(

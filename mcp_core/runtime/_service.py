@@ -95,9 +95,7 @@ _ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
 _MAX_ELICITATIONS: Final = 1_000
 _CALL_TOOL: Final = "tools/call"
 _TASKS: Final = "tasks/"  # the prefix of the methods about tasks
-_SUBSCRIBE: Final = "resources/subscribe"
-# The subscriptions that a connection leaves to its server, in some cases.
-_SUBSCRIPTIONS: Final = frozenset({_SUBSCRIBE, LISTEN})
+_MAX_URI: Final = 200  # characters in the log
 _MAX_NAMES: Final = 20  # in one line of the log
 _OWNER_SIZE: Final = 16  # bytes, as many as a session id has
 
@@ -388,11 +386,19 @@ class Service:
         # Other threads may add changes meanwhile, so each step here has to be atomic.
         while self._unsent:
             change, _ = self._unsent.popitem()
-            self.conn.send_change(change)
+            self.conn.send_change(change, None, self._hides)
         if self._all_resources_changed:
             self._all_resources_changed = False
-            self.conn.send_changes_of_all_resources()
+            self.conn.send_changes_of_all_resources(self._hides)
         self.runtime.pump()
+
+    def _hides(self, uri: str, request: RequestReceived) -> bool:
+        """Return True if the resource `uri` is hidden from the sender of `request`."""
+        try:
+            return self.server.hides_uri(uri, request, self)
+        except (Exception, SystemExit) as exc:  # noqa: BLE001 - of an argument's validator
+            self.runtime.report_hook(f"looking up the resource {uri[:_MAX_URI]!r}", exc)
+            return True
 
     def remember_elicitation(self, elicitation_id: str) -> None:
         """Remember that the client was sent the URL elicitation `elicitation_id`."""
@@ -506,7 +512,11 @@ class Service:
         """
         if isinstance(event, RequestReceived):
             if event.method.name in NAMES_URI:
-                event = self.server.as_declared(event, self)
+                try:
+                    event = self.server.as_declared(event, self)
+                except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 2; of a validator
+                    self.finish(event, self._unanswered(event, exc))
+                    return None
             return self._handle_request(event)
         if isinstance(event, RequestCancelled):
             job = self._jobs.get(event.id)
@@ -549,7 +559,7 @@ class Service:
             return None
         tasks = self.tasks
         name = request.method.name
-        if name in _SUBSCRIPTIONS or (tasks is not None and name.startswith(_TASKS)):
+        if name == LISTEN or (tasks is not None and name.startswith(_TASKS)):
             return self._handle_without_declaration(collector)
         if self.server.middlewares:
             if tasks is not None and self.server.may_be_task(request):
@@ -589,19 +599,13 @@ class Service:
         return None
 
     def _handle_without_declaration(self, collector: InputCollector) -> Job | None:
-        """Handle a subscription that the connection left to its server, or a request about tasks.
-
-        `TaskService` looks up the tasks that a subscription names.
+        """Handle a subscription that names tasks, which `TaskService` looks up, or another request
+        about tasks.
         """
-        request = collector.request
-        if request.method.name == _SUBSCRIBE:
-            uri = request.params.uri
-            hidden = self.server.hidden_uris([uri], request, self)
-            self.conn.accept_subscribe(request.id, uri, hidden=bool(hidden))
-        elif self.tasks is None:
-            self.accept_listen(request, request.params.notifications)
-        else:
+        if self.tasks is not None:
             return self._start_job(self.tasks.request_job(self, collector))
+        request = collector.request
+        self.accept_listen(request, request.params.notifications)
         return None
 
     def _handle_outcome(self, collector: InputCollector, answer: Any) -> Job | None:
@@ -663,12 +667,10 @@ class Service:
     def accept_listen(self, request: RequestReceived, honoured: SubscriptionFilter) -> bool:
         """Accept `request`, a listen request, with `honoured`. Return False if it has ended.
 
-        URIs that are hidden from the client are honoured like unknown ones: nothing is ever sent.
+        Whether the client may see a resource is asked when that changes.
         """
         self._jobs.pop(request.id, None)
-        uris = honoured.resource_subscriptions or ()
-        hidden = self.server.hidden_uris(uris, request, self)
-        return self.conn.send_acknowledgement(request.id, honoured, hidden)
+        return self.conn.send_acknowledgement(request, honoured)
 
     def finish(self, request: RequestReceived, outcome: Any) -> None:
         """Send `outcome`, a result or an `ErrorData`, as the response of `request`.

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -462,76 +462,60 @@ class Connection:
             may_notify("notifications/message", peer, self.role, self.config, self.state)
         return self._outbox.put_if_any(log_notification(peer, level, data, logger, related, meta))
 
-    def send_change(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
+    def send_change(
+        self,
+        change: Change,
+        status: t.TaskStatusParams | None = None,
+        hides: Callable[[str, RequestReceived], bool] | None = None,
+    ) -> bool:
         """Send the notification of `change` if the peer is subscribed. Return whether it is.
 
         For servers. Equal changes that aren't sent yet become one notification. A task's
-        notification has its `status`.
+        notification has its `status`. `hides` is called with the URI of a resource and the request
+        that has subscribed, without its params. It returns True if that client may not see the
+        resource: then nothing is sent of it. By default clients see all of them.
         """
         if self._closed_emitted or (self._publisher is None and self.peer is None):
             return False
-        subscribed = self._subscription_publisher().publish(change, status)
+        subscribed = self._subscription_publisher().publish(change, status, hides)
         self._send_changes()
         return subscribed
 
-    def send_changes_of_all_resources(self) -> bool:
+    def send_changes_of_all_resources(
+        self, hides: Callable[[str, RequestReceived], bool] | None = None
+    ) -> bool:
         """Send a change of each resource that the peer is subscribed to. Return if it is to any.
 
-        For servers, as `send_change`, when it isn't known which ones have changed.
+        For servers, as `send_change`, when it isn't known which ones have changed. `hides` is as
+        there.
         """
         if self._closed_emitted or self._publisher is None:
             return False
-        subscribed = self._publisher.table.publish_all_resources()
+        subscribed = self._publisher.table.publish_all_resources(hides)
         self._send_changes()
         return subscribed
 
     def send_acknowledgement(
-        self,
-        id: RequestId,
-        honoured: t.SubscriptionFilter,
-        hidden: Collection[str] = (),
+        self, request: RequestReceived, honoured: t.SubscriptionFilter
     ) -> bool:
-        """Accept the peer's `subscriptions/listen` request `id`, which became an event.
+        """Accept the peer's `subscriptions/listen` request `request`, which became an event.
 
         `honoured` is the filter that it requested, without the tasks that the peer may not see.
-        Nothing is sent of the resources in `hidden`, as of those that don't exist.
         Return False if the request was cancelled, or is over a limit and was therefore rejected.
 
         Raises:
             LocalProtocolError: there is no such request, or it was answered.
         """
-        request = self._incoming.get_unanswered(id)
-        if request is None:
+        if self._incoming.get_unanswered(request.id) is None:
             return False
-        del self._incoming.table[id]
+        del self._incoming.table[request.id]
         try:
-            dialect = request.dialect_config.dialect
             ending = self.state in ENDING_STATES
-            self._subscription_publisher().listen(id, dialect, honoured, hidden, ending=ending)
+            self._subscription_publisher().listen(request, honoured, ending=ending)
         except RequestRejected as rejected:
-            self._reject_request(id, rejected)
+            self._reject_request(request.id, rejected)
             return False
         return True
-
-    def accept_subscribe(self, id: RequestId, uri: str, *, hidden: bool) -> None:
-        """Accept the peer's `resources/subscribe` request `id` for `uri`, which became an event.
-
-        If it is `hidden`, nothing is ever sent of it, as of a resource that doesn't exist.
-
-        Raises:
-            LocalProtocolError: there is no such request, or it was answered.
-        """
-        request = self._incoming.get_unanswered(id)
-        if request is None:
-            return
-        dialect = request.dialect_config.dialect
-        try:
-            self._subscription_publisher().subscribe(dialect, uri, hidden=hidden)
-        except RequestRejected as rejected:
-            del self._incoming.table[id]
-            self._reject_request(id, rejected)
-            return
-        self.send_result(id, t.EmptyResult())
 
     def send_task_status(self, status: t.TaskStatusParams) -> bool:
         """Send a task's state, `status`, if the peer is subscribed to it. Return if it is.
@@ -713,10 +697,6 @@ class Connection:
             admission = admit(
                 method, raw, self.role, self.config, self.state, self.peer, validator, decoded
             )
-            if method in SUBSCRIPTION_METHODS and self._subscription_publisher().handle_request(
-                id, method, admission.params, admission.peer, admission.dialect_config
-            ):
-                return
         except RequestRejected as rejected:
             self._reject_request(id, rejected)
             return
@@ -740,6 +720,13 @@ class Connection:
         event = RequestReceived(
             id, row, admission.params, peer, raw, context.related, context.grant, context.http
         )
+        if method in SUBSCRIPTION_METHODS:
+            try:
+                if self._subscription_publisher().handle_request(event, dialect_config):
+                    return
+            except RequestRejected as rejected:
+                self._reject_request(id, rejected)
+                return
         request = IncomingRequest(peer, dialect_config, _OPEN, admission.progress_token)
         place = self._incoming.add(event, request)
         if place:

@@ -130,14 +130,7 @@ class _ConfigByDialect(dict[Dialect, DialectConfig]):
 
 
 class DeclaredUris(Protocol):
-    """The resources and resource templates of a server.
-
-    `depends_on_caller` is True if a client may not see all of them. Then the server, and not the
-    connection, decides about subscriptions to resources.
-    """
-
-    @property
-    def depends_on_caller(self) -> bool: ...
+    """The resources and resource templates of a server."""
 
     def declared_uri(self, uri: str) -> str:
         """Return the URI of a resource as it is declared, or `uri` if none has its normal form."""

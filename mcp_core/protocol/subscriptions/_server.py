@@ -16,6 +16,9 @@ side is `ClientSubscriptions`.
    set of changes, each sent once, and doesn't become a queue.
 4. Which tasks a client may see isn't known here. A `subscriptions/listen` that names tasks becomes
    an event, and is accepted when its handler has looked them up.
+5. Whether a client may see a resource is asked at each change, not at its subscription: the answer
+   may differ later, and the resource may be declared later. So a subscription to one that it
+   doesn't see is like one to a resource that doesn't exist, also in what it counts.
 
 Sources: server/tools, server/prompts and server/resources of all revisions;
 basic/patterns/subscriptions of 2026-07-28; the extension `io.modelcontextprotocol/tasks`.
@@ -23,7 +26,7 @@ basic/patterns/subscriptions of 2026-07-28; the extension `io.modelcontextprotoc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -44,12 +47,15 @@ from mcp_core.protocol.revisions._methods import TASKS, Role
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from mcp_core.protocol.messages._events import Peer
+    from mcp_core.protocol.messages._events import RequestReceived
     from mcp_core.protocol.messages._outbox import Outbox
     from mcp_core.protocol.revisions._config import Config, DialectConfig
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.types import RequestId, SubscriptionFilter
     from mcp_core.urls._normal_uri import UriSpellings
+
+    # Of a URI and a request: whether its sender doesn't see that resource.
+    Hides: TypeAlias = Callable[[str, RequestReceived], bool]
 
 __all__ = [
     "ACKNOWLEDGED",
@@ -238,11 +244,14 @@ class _Subscription(Struct):
     """The changes that one listen request or the session covers, and those not yet sent.
 
     `pending` is ordered: the change that was published first is sent first. A task's value is
-    its state. `spellings` are of the URIs in `wanted`, once a change was of none of them.
+    its state. `spellings` are of the URIs in `wanted`, once a change was of none of them. `sender`
+    is its listen request, or the session's last `resources/subscribe`, without the params; None
+    if it has none.
     """
 
     dialect: Dialect
     wanted: dict[Change, None]
+    sender: RequestReceived | None = None
     pending: dict[Change, t.TaskStatusParams | None] = {}
     spellings: UriSpellings | None = None
 
@@ -256,6 +265,18 @@ class _Subscription(Struct):
             self.spellings = spellings_of(self.wanted)
         uris = self.spellings.find_all(change.uri) if self.spellings else ()
         return [Change(uri=uri) for uri in uris]
+
+    def shown(self, changes: list[Change], hides: Hides | None) -> list[Change]:
+        """Return those of `changes` that the subscription's client may see."""
+        sender = self.sender
+        if hides is None or sender is None:
+            return changes
+        return [each for each in changes if each.uri is None or not hides(each.uri, sender)]
+
+
+def _without_params(request: RequestReceived | None) -> RequestReceived | None:
+    """Return what is to be kept of a request: its params may be as long as a message."""
+    return None if request is None else replace(request, params=None, raw=b"")
 
 
 class SubscriptionTable:
@@ -309,21 +330,25 @@ class SubscriptionTable:
                 dialect, announced(dialect, self._config.capabilities, LISTS.values())
             )
 
-    def subscribe(self, dialect: Dialect, uri: str) -> None:
+    def subscribe(self, dialect: Dialect, uri: str, sender: RequestReceived | None = None) -> None:
         """Subscribe the session to a resource, whether or not it exists. Idempotent.
+
+        `sender` is the request, for the `hides` of `publish`.
 
         Raises:
             LocalProtocolError: the URI is too long, or one too many; `fault` says which.
         """
         self.start_session(dialect)
-        wanted = self._subscriptions[None].wanted
+        session = self._subscriptions[None]
+        wanted = session.wanted
         # A URI means that resource and no other. The specification allows updates for a part of a
         # subscribed resource, but only the server's author knows the parts, and publishes both.
         change = Change(uri=uri)
         if change not in wanted:
             self._reserve([change])
             wanted[change] = None
-            self._subscriptions[None].spellings = None
+            session.spellings = None
+        session.sender = _without_params(sender)
 
     def unsubscribe(self, uri: str) -> None:
         """Unsubscribe the session from a resource. Do nothing if it wasn't subscribed."""
@@ -344,21 +369,20 @@ class SubscriptionTable:
         id: RequestId,
         dialect: Dialect,
         subscription_filter: SubscriptionFilter,
-        hidden: Collection[str] = (),
+        sender: RequestReceived | None = None,
     ) -> ChangeNotification:
-        """Add a listen request and return its acknowledgement, without changes of `hidden` URIs.
+        """Add a listen request and return its acknowledgement.
 
         Send the acknowledgement before calling any other method: it names the changes that will be
-        sent, and covers every change from now on.
+        sent, and covers every change from now on. `sender` is as for `subscribe`.
 
         Raises:
             LocalProtocolError: as `check_listen`.
         """
         assert id not in self._subscriptions, "an id is in use until its request has ended"
         wanted = self.check_listen(dialect, subscription_filter)
-        covered = {change: None for change in wanted if change.uri not in hidden}
-        self._reserve(covered)
-        self._subscriptions[id] = _Subscription(dialect, covered)
+        self._reserve(wanted)
+        self._subscriptions[id] = _Subscription(dialect, wanted, _without_params(sender))
         params = t.AcknowledgedParams(meta=_subscription_meta(id), notifications=to_filter(wanted))
         return ChangeNotification(dialect, id, ACKNOWLEDGED, params)
 
@@ -443,15 +467,21 @@ class SubscriptionTable:
 
     # -- Changes to send --------------------------------------------------------------------------
 
-    def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
+    def publish(
+        self,
+        change: Change,
+        status: t.TaskStatusParams | None = None,
+        hides: Hides | None = None,
+    ) -> bool:
         """Record a change. Return True if this peer is to be notified of it.
 
         A task's change has its `status`. A session of 2025-11-25 gets the changes of all tasks
-        that are published: it has no subscriptions to tasks.
+        that are published: it has no subscriptions to tasks. `hides` returns True if a resource is
+        hidden from the sender of a request; by default none is.
         """
         covered = False
         for id, subscription in self._subscriptions.items():
-            found = subscription.covered(change)
+            found = subscription.shown(subscription.covered(change), hides)
             if status is not None and id is None and subscription.dialect.tasks == "requested":
                 found = [change]
             if found:
@@ -472,11 +502,15 @@ class SubscriptionTable:
         if len(tasks) > self._limits.task_ids:
             del session.pending[tasks[0]]
 
-    def publish_all_resources(self) -> bool:
-        """Record a change of every resource. Return True if the peer has subscribed to one."""
+    def publish_all_resources(self, hides: Hides | None = None) -> bool:
+        """Record a change of every resource. Return True if the peer has subscribed to one.
+
+        `hides` is as for `publish`.
+        """
         covered = False
         for id, subscription in self._subscriptions.items():
             found = [change for change in subscription.wanted if change.uri is not None]
+            found = subscription.shown(found, hides)
             if found:
                 subscription.pending.update(dict.fromkeys(found))
                 self._ready[id] = None
@@ -577,89 +611,65 @@ class SubscriptionPublisher:
         self._has_capacity = has_capacity
         self.table = SubscriptionTable(config)
 
-    def handle_request(
-        self, id: RequestId, method: str, params: Any, peer: Peer, dialect_config: DialectConfig
-    ) -> bool:
+    def handle_request(self, request: RequestReceived, dialect_config: DialectConfig) -> bool:
         """Handle one of the requests in `SUBSCRIPTION_METHODS`.
 
         The response is queued, except to a listen request: its response is the end of the
-        subscription. Return False if the request names what the peer may not see, tasks or
-        resources: call `listen` or `subscribe` when it is known whether it may.
+        subscription. Return False if the request names tasks: call `listen` when it is known
+        which of them the peer may see.
 
         Raises:
             RequestRejected: it is one subscription too many, a URI is too long, or the peer did not
                 declare that it knows tasks.
         """
         dialect = dialect_config.dialect
+        params = request.params
         try:
-            if method == LISTEN:
+            if request.method.name == LISTEN:
                 wanted = params.notifications
-                names_tasks = wanted.task_ids and self._config.declares_tasks
-                if names_tasks and not is_declared(peer.capabilities, TASKS):
-                    raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
-                if names_tasks or (wanted.resource_subscriptions and self._may_hide_resources):
+                if wanted.task_ids and self._config.declares_tasks:
+                    if not is_declared(request.peer.capabilities, TASKS):
+                        raise missing_capability(f"{LISTEN} with taskIds", TASKS, dialect)
                     self.table.check_listen(dialect, wanted)
                     return False
-                self._send_notification(self.table.listen(id, dialect, wanted))
+                self._send_notification(self.table.listen(request.id, dialect, wanted, request))
                 return True
-            if method == "resources/subscribe":
-                if self._may_hide_resources:
-                    return False
-                self.table.subscribe(dialect, params.uri)
+            if request.method.name == "resources/subscribe":
+                self.table.subscribe(dialect, params.uri, request)
             else:
                 self.table.unsubscribe(params.uri)
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
-        self._send_result(id, t.EmptyResult(), dialect_config)
+        self._send_result(request.id, t.EmptyResult(), dialect_config)
         return True
 
-    @property
-    def _may_hide_resources(self) -> bool:
-        declared = self._config.declared
-        return declared is not None and declared.depends_on_caller
-
-    def subscribe(self, dialect: Dialect, uri: str, *, hidden: bool) -> None:
-        """Subscribe the session to a resource. If it is `hidden`, do nothing but check the limits.
-
-        Raises:
-            RequestRejected: it is over a limit.
-        """
-        try:
-            self.table.subscribe(dialect, uri)
-        except LocalProtocolError as exc:
-            raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
-        if hidden:
-            self.table.unsubscribe(uri)
-
     def listen(
-        self,
-        id: RequestId,
-        dialect: Dialect,
-        honoured: SubscriptionFilter,
-        hidden: Collection[str] = (),
-        *,
-        ending: bool,
+        self, request: RequestReceived, honoured: SubscriptionFilter, *, ending: bool
     ) -> None:
-        """Accept the listen request `id` with `honoured`, unless the connection is `ending`.
-
-        No changes of the resources in `hidden` are sent.
+        """Accept the listen request `request` with `honoured`, unless the connection is `ending`.
 
         Raises:
             RequestRejected: it is over a limit, or the connection is ending.
         """
+        dialect = request.peer.dialect
         if ending:
             raise RequestRejected(Fault.BUSY, "the server is being shut down", dialect=dialect)
         try:
-            self._send_notification(self.table.listen(id, dialect, honoured, hidden))
+            self._send_notification(self.table.listen(request.id, dialect, honoured, request))
         except LocalProtocolError as exc:
             raise RequestRejected(exc.fault, str(exc), dialect=dialect) from None
 
-    def publish(self, change: Change, status: t.TaskStatusParams | None = None) -> bool:
+    def publish(
+        self,
+        change: Change,
+        status: t.TaskStatusParams | None = None,
+        hides: Hides | None = None,
+    ) -> bool:
         """Record a change. Return True if the peer is to be notified of it.
 
-        A task's change has its `status`.
+        `status` and `hides` are as for `SubscriptionTable.publish`.
         """
-        subscribed = self.table.publish(change, status)
+        subscribed = self.table.publish(change, status, hides)
         if status is None:
             return subscribed
         for id, dialect in self.table.end_unread().items():

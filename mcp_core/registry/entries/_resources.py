@@ -216,8 +216,8 @@ class ResourceEntry(_AnyResourceEntry):
         """Return the entry of `resources/list`."""
         return self._resource
 
-    def prepare(self, dialect: Dialect) -> Invocation:
-        """Return the call to make."""
+    def prepare(self, uri: str, dialect: Dialect) -> Invocation:
+        """Return the call to make. `uri` is the resource's own."""
         return ResourceInvocation(self, {}, dialect, self.uri)
 
 
@@ -279,9 +279,16 @@ class TemplateEntry(_AnyResourceEntry):
         except InvalidArguments:
             return None
 
-    def has_form(self, uri: str) -> bool:
-        """Return True if `uri` has the form of this template, whether or not it is refused."""
-        return self._matcher.has_form(uri)
+    def matches(self, uri: str) -> bool:
+        """Return True if `uri` is one of this template's resources, with values of its types."""
+        values = self._matcher.match(uri)
+        if values is None:
+            return False
+        try:
+            self.read(values)
+        except InvalidArguments:
+            return False
+        return True
 
     def respell(self, normal: str) -> str | None:
         """Return a URI in normal form as this template spells it, or None if it doesn't match."""

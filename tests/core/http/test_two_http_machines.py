@@ -386,7 +386,7 @@ def test_listening_client_gets_states_of_accepted_tasks() -> None:
         found for found in wire.server_events if isinstance(found[1], RequestReceived)
     ]
     accepted = t.SubscriptionFilter(task_ids=["mine"])
-    assert conversation.conn.send_acknowledgement(event.id, accepted)
+    assert conversation.conn.send_acknowledgement(event, accepted)
     conversation.mark_dirty()
     wire.pump()
     states: list[Any] = ["working", "completed"]
@@ -414,7 +414,7 @@ def test_listening_client_that_disconnects_during_the_lookup_cancels_it() -> Non
     ((conversation, event),) = [
         found for found in wire.server_events if isinstance(found[1], RequestReceived)
     ]
-    assert not conversation.conn.send_acknowledgement(event.id, wanted)
+    assert not conversation.conn.send_acknowledgement(event, wanted)
 
 
 @pytest.mark.parametrize("version", STATEFUL)

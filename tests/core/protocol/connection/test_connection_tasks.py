@@ -293,7 +293,7 @@ def listening_server(*task_ids: str, id: Any = 1, **limits: Any) -> ConnectionHa
 
 def accept(harness: ConnectionHarness, id: Any, *task_ids: str) -> None:
     event = only_event(harness.receive(listen(id, *task_ids)), RequestReceived)
-    assert harness.conn.send_acknowledgement(id, event.params.notifications)
+    assert harness.conn.send_acknowledgement(event, event.params.notifications)
     assert single(harness.take_sent())["params"]["notifications"] == {"taskIds": list(task_ids)}
 
 
@@ -309,7 +309,7 @@ def test_listen_to_tasks_honours_those_that_the_handler_accepts(id: Any) -> None
     assert harness.take_sent() == []  # nothing before the acknowledgement
     wanted = event.params.notifications
     assert (wanted.task_ids, conn.in_flight) == (["mine", "yours"], 1)
-    assert conn.send_acknowledgement(id, replace(wanted, task_ids=["mine"]))
+    assert conn.send_acknowledgement(event, replace(wanted, task_ids=["mine"]))
     assert conn.in_flight == 0
     assert conn.has_incoming(id)
     meta = {SUBSCRIPTION_ID: id}
@@ -360,12 +360,12 @@ def test_listen_to_tasks_cancelled_before_acknowledgement() -> None:
     harness = task_server(E)
     event = only_event(harness.receive(listen(1, "t")), RequestReceived)
     assert type_names(harness.receive(cancelled(1))) == ["RequestCancelled"]
-    assert not harness.conn.send_acknowledgement(1, event.params.notifications)
+    assert not harness.conn.send_acknowledgement(event, event.params.notifications)
     assert harness.take_sent() == []
     assert not harness.conn.send_task_status(status())
     assert harness.conn.in_flight == 0
     with pytest.raises(LocalProtocolError, match="no request 1"):
-        harness.conn.send_acknowledgement(1, event.params.notifications)
+        harness.conn.send_acknowledgement(event, event.params.notifications)
 
 
 def test_listen_to_tasks_cancelled_after_acknowledgement_gets_nothing() -> None:
@@ -403,9 +403,9 @@ def test_listen_to_tasks_over_limit_at_acknowledgement_rejected() -> None:
     first, second = harness.receive(listen(1, "a"), listen(2, "b"))
     assert isinstance(first, RequestReceived)
     assert isinstance(second, RequestReceived)
-    assert harness.conn.send_acknowledgement(2, second.params.notifications)
+    assert harness.conn.send_acknowledgement(second, second.params.notifications)
     harness.take_sent()
-    assert not harness.conn.send_acknowledgement(1, first.params.notifications)
+    assert not harness.conn.send_acknowledgement(first, first.params.notifications)
     assert_error(single(harness.take_sent()), 429, 1)
     assert isinstance(single(harness.events()), MessageRejected)
 
@@ -416,7 +416,7 @@ def test_listen_to_tasks_not_accepted_while_server_shuts_down(end: str) -> None:
     event = only_event(harness.receive(listen(1, "t")), RequestReceived)
     getattr(harness.conn, end)()
     harness.events()
-    assert not harness.conn.send_acknowledgement(1, event.params.notifications)
+    assert not harness.conn.send_acknowledgement(event, event.params.notifications)
     sent = harness.take_sent()
     if end == "shutdown":
         assert_error(single(sent), 429, 1, "shut down")
@@ -471,7 +471,7 @@ def test_task_states_arrive_at_a_listening_client() -> None:
     wanted = t.SubscriptionFilter(task_ids=["t"])
     id = pair.client.send_request("subscriptions/listen", t.ListenParams(notifications=wanted))
     asked = only_event(pair.move(CLIENT), RequestReceived)
-    assert pair.server.send_acknowledgement(asked.id, asked.params.notifications)
+    assert pair.server.send_acknowledgement(asked, asked.params.notifications)
     acknowledged = only_event(pair.move(SERVER), NotificationReceived)
     assert acknowledged.params.notifications.task_ids == ["t"]
     request = t.ElicitRequest(

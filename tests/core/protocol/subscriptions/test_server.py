@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Role
+from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Peer, RequestReceived, Role
 from mcp_core import types as t
 from mcp_core.protocol.revisions._capabilities import with_tasks
+from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.protocol.subscriptions._server import (
     Change,
     ChangeNotification,
@@ -515,6 +516,36 @@ def test_subscribe_over_uri_limit_raises() -> None:
     table.unsubscribe("x:1")
     table.subscribe(DIALECTS[D], "x:4")
     assert repr(table) == "<SubscriptionTable of a session and 2 streams, 3 URIs, 0 waiting>"
+
+
+def test_hidden_resource_counts_and_is_not_sent_while_it_is_hidden() -> None:
+    """Each subscription's request decides, in a session the last one, and is kept short."""
+    table = subscription_table(D, uris=3)
+    senders = [
+        RequestReceived(id, METHODS[0], None, Peer(DIALECTS[D], t.ClientCapabilities()), b"{}")
+        for id in range(3)
+    ]
+    table.subscribe(DIALECTS[D], "x:1", senders[0])
+    table.subscribe(DIALECTS[D], "x:2", senders[1])
+    table.listen(7, DIALECTS[E], filter_of(Change(uri="x:1")), senders[2])
+    hidden = {("x:1", 0), ("x:2", 1), ("x:1", 2)}
+
+    def hides(uri: str, sender: RequestReceived) -> bool:
+        assert not sender.raw
+        return (uri, sender.id) in hidden
+
+    with pytest.raises(LocalProtocolError, match="at most 3 URIs"):
+        table.subscribe(DIALECTS[D], "x:3", senders[0])
+    for uri in ("x:1", "x:2", "X:2"):
+        table.publish(Change(uri=uri), hides=hides)
+    assert take_all(table) == [(None, Change(uri="x:1"))]
+    table.publish_all_resources(hides)
+    assert take_all(table) == [(None, Change(uri="x:1"))]
+    hidden.clear()
+    table.publish_all_resources(hides)
+    assert len(take_all(table)) == 3
+    table.unsubscribe("x:2")
+    table.subscribe(DIALECTS[D], "x:3", senders[0])
 
 
 def test_listen_undeclared_uris_do_not_count() -> None:
