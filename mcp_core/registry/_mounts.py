@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from mcp_core.types import CallToolParams, CompleteParams, GetPromptParams, Prom
 from ._context import mounted_context
 from ._errors import DeclarationError
 from ._validation import check_tool_name, plain_name
-from ._visibility import Visibility
+from ._visibility import Visibility, set_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from ._context import Context
     from ._server import Server
 
-__all__ = ["Mount", "check_own", "joined_instructions", "make_mount"]
+__all__ = ["Mount", "check_own", "joined_instructions", "make_mount", "set_enabled_on_outer"]
 
 _PREFIX: Final = compile_on_first_use(r"[A-Za-z0-9_.-]*[A-Za-z0-9.-]")
 _PREFIXED: Final = frozenset({"tool", "prompt"})  # the kinds whose names get the prefix
@@ -46,15 +47,22 @@ _PREFIXED: Final = frozenset({"tool", "prompt"})  # the kinds whose names get th
 class Mount:
     """One server, mounted in another with a prefix. `Server.mount` makes it."""
 
-    __slots__ = ("__weakref__", "outer", "prefix", "server")
+    __slots__ = ("__weakref__", "_outer", "prefix", "server")
 
     def __init__(self, outer: Server, server: Server, prefix: str) -> None:
-        self.outer = outer
+        # Weak, since the outer server has this: one that is dropped is gone at once, with the names
+        # that it forbids to the mounted one.
+        self._outer = ref(outer)
         self.server = server
         self.prefix = prefix
 
     def __repr__(self) -> str:
         return f"<Mount of {self.server!r} as {self.prefix!r}>"
+
+    @property
+    def outer(self) -> Server | None:
+        """The server that it is mounted in, None if that was dropped."""
+        return self._outer()
 
     def key(self, kind: str, key: str) -> str:
         """Return the name or URI in the outer server of what is `key` in the mounted one."""
@@ -67,8 +75,6 @@ class Mount:
             if kind == "tool" and self.prefix:
                 check_tool_name(name)
             return MountedNamedEntry(self, entry, name)
-        if kind == "resource template":
-            return MountedTemplate(self, entry)
         return MountedEntry(self, entry)
 
     def enter(self, context: Context) -> Context:
@@ -125,9 +131,21 @@ class MountedEntry:
         function, label = (None, "") if found is None else (found.function, found.label)
         return Visibility(function, label, is_enabled=False)
 
-    @visibility.setter
-    def visibility(self, visibility: Visibility | None) -> None:
-        self._is_disabled = visibility is not None and not visibility.is_enabled
+    def set_enabled(self, label: str, *, enabled: bool) -> bool:
+        """Show or hide it on the outer server. Return True if that changes what clients see.
+
+        Raises:
+            DeclarationError: it is disabled on its own server.
+        """
+        own: Visibility | None = self._entry.visibility
+        disabled_there = own is not None and not own.is_enabled
+        if enabled and disabled_there:
+            raise DeclarationError(
+                f"the {label} is disabled on its mounted server: enable it there"
+            )
+        changes = enabled == self._is_disabled and not disabled_there
+        self._is_disabled = not enabled
+        return changes
 
     @property
     def completers(self) -> MountedCompleters:
@@ -166,17 +184,6 @@ class MountedNamedEntry(MountedEntry):
         return self._mount.answer(prepare, task)
 
 
-class MountedTemplate(MountedEntry):
-    """A resource template of a mounted server."""
-
-    __slots__ = ()
-
-    def prepare(self, uri: str, dialect: Dialect) -> Any:
-        # Whether it matches decides which of several templates responds.
-        found = self._entry.prepare(uri, dialect)
-        return None if found is None else super().prepare(uri, dialect)
-
-
 class MountedCompleters:
     """The completers of a prompt or template of a mounted server."""
 
@@ -204,12 +211,16 @@ class MountedCompleters:
         return self._mount.answer(partial(self._completers.prepare, params, dialect))
 
 
-def make_mount(outer: Server, other: Server, prefix: str) -> Mount:
-    """Return the mount of `other` in `outer`, which isn't registered yet.
+def make_mount(outers: Sequence[Server], other: Server, prefix: str) -> Mount | None:
+    """Return the mount of `other` in the first of `outers`, which isn't registered yet.
+
+    It is None if `other` is mounted there with that prefix already. The others of `outers` are the
+    servers in which the first one is mounted.
 
     Raises:
         DeclarationError: as by `Server.mount`.
     """
+    outer = outers[0]
     name = outer.info.name
     prefix = plain_name(prefix)
     if prefix and not _PREFIX.fullmatch(prefix):
@@ -225,15 +236,28 @@ def make_mount(outer: Server, other: Server, prefix: str) -> Mount:
             f"server {mounted!r} cannot be mounted in {name!r}, which is mounted in it"
         )
     if any(each.server is other and each.prefix == prefix for each in outer.mounts):
-        how = f"with the prefix {prefix!r}" if prefix else "without a prefix"
-        raise DeclarationError(f"server {mounted!r} is mounted {how} in {name!r} already")
-    for identifier in outer.extensions.keys() & other.extensions.keys():
-        if outer.extensions[identifier] != other.extensions[identifier]:
-            raise DeclarationError(
-                f"servers {name!r} and {mounted!r} declare the extension {identifier!r} with"
-                " different settings"
-            )
+        return None
+    added = other.extensions
+    for server in outers:
+        settings = server.extensions
+        for identifier in settings.keys() & added.keys():
+            if settings[identifier] != added[identifier]:
+                raise DeclarationError(
+                    f"servers {server.info.name!r} and {mounted!r} declare the extension"
+                    f" {identifier!r} with different settings"
+                )
     return Mount(outer, other, prefix)
+
+
+def set_enabled_on_outer(entry: Any, label: str, *, enabled: bool) -> bool:
+    """Show or hide `entry` on a server with mounts. Return True if clients see another list.
+
+    Raises:
+        DeclarationError: it is disabled on a mounted server.
+    """
+    if isinstance(entry, MountedEntry):
+        return entry.set_enabled(label, enabled=enabled)
+    return set_enabled(entry, label, enabled=enabled)
 
 
 def check_own(entry: Any, kind: str, key: str) -> None:

@@ -796,6 +796,7 @@ class Server:
         It isn't listed, and requests for it get the error for an unknown one. Calls that run go on,
         and results of tasks can be fetched. It keeps its place in the list, and its capability
         stays declared. Of a mounted server it is hidden here only. A new declaration is enabled.
+        Of several workers only this one hides it: call it in each of them.
 
         Args:
             name: as for `enable`.
@@ -816,7 +817,10 @@ class Server:
         if len(found) > 1:
             raise ValueError(f"{name!r} is a {' and a '.join(found)}: say which, by kind=")
         entry = self._entries[found[0]][name]
-        if set_enabled(entry, f"{found[0]} {name!r}", enabled=enabled):
+        change = set_enabled
+        if self._mounts:
+            from ._mounts import set_enabled_on_outer as change
+        if change(entry, f"{found[0]} {name!r}", enabled=enabled):
             self._declarations_changed(_LIST_CHANGES[found[0]])
 
     def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
@@ -852,8 +856,8 @@ class Server:
         A server in which it is mounted in two ways comes twice.
         """
         yield self, key, entry
-        for mount in self._live_outer_mounts():
-            yield from mount.outer._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
+        for mount, outer in self._live_outer_mounts():
+            yield from outer._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
 
     def _insert(self, placements: Sequence[tuple[str, Server, str, Any]]) -> None:
         """Insert entries, by kind, server and key, if there is room for all of them."""
@@ -912,7 +916,8 @@ class Server:
         `state_keys`, authorization, `tasks`, `cache` and `page_size` are this server's. The
         instructions of both are joined, and so are their `extensions`.
 
-        `other` may be mounted in several servers, or be served by itself as well.
+        `other` may be mounted in several servers, or be served by itself as well. Do nothing if it
+        is mounted with that prefix already, as by a lifespan that is entered again.
 
         Args:
             other: the server to mount.
@@ -920,10 +925,10 @@ class Server:
                 of methods stay as they are. "", the default, changes no name.
 
         Raises:
-            DeclarationError: a name or URI is in use, `other` is or contains this server, it is
-                mounted with that prefix already, `prefix` isn't of `A-Z a-z 0-9 . _ -` or ends in
-                an underscore, an extension has other settings, or this server is being served and
-                `other` has a lifespan, which nothing would enter.
+            DeclarationError: a name or URI is in use, `other` is or contains this server, `prefix`
+                isn't of `A-Z a-z 0-9 . _ -` or ends in an underscore, an extension has other
+                settings, or this server is being served and `other` has a lifespan, which nothing
+                would enter.
             TypeError: `other` isn't a `Server`, or an option is unknown.
         """
         refuse_keywords(_other, Server.mount, "mount()")
@@ -934,7 +939,9 @@ class Server:
             )
         from ._mounts import make_mount  # on first use: most servers have none
 
-        mount = make_mount(self, other, prefix)
+        mount = make_mount(self._with_outer(), other, prefix)
+        if mount is None:
+            return
         if any(server._lifespans_held for server in self._with_outer()):
             late = next((s for s in [other, *other.mounted_servers()] if s._lifespan), None)
             if late is not None:
@@ -951,7 +958,8 @@ class Server:
             ]
         )
         self._mounts.append(mount)
-        other._outer_mounts = (*map(ref, other._live_outer_mounts()), ref(mount))
+        live = (ref(each) for each, _ in other._live_outer_mounts())
+        other._outer_mounts = (*live, ref(mount))
         changed = [_LIST_CHANGES[kind] for kind, entries in other._entries.items() if entries]
         self._declarations_changed(tuple(dict.fromkeys(chain.from_iterable(changed))))
 
@@ -987,17 +995,22 @@ class Server:
         servers = [self, *self.mounted_servers()]
         return [(server, hook) for server in servers for hook in server.roots_hooks]
 
-    def _live_outer_mounts(self) -> list[Mount]:
-        found = [each() for each in self._outer_mounts]
-        return [mount for mount in found if mount is not None]
+    def _live_outer_mounts(self) -> list[tuple[Mount, Server]]:
+        found = []
+        for each in self._outer_mounts:
+            mount = each()
+            outer = None if mount is None else mount.outer
+            if mount is not None and outer is not None:
+                found.append((mount, outer))
+        return found
 
     def _with_outer(self) -> list[Server]:
         """Return this server and all in which it is mounted, each once."""
         if not self._outer_mounts:
             return [self]
         found = {self: None}
-        for mount in self._live_outer_mounts():
-            found.update(dict.fromkeys(mount.outer._with_outer()))
+        for _, outer in self._live_outer_mounts():
+            found.update(dict.fromkeys(outer._with_outer()))
         return list(found)
 
     # --- Notifications ----------------------------------------------------------------------------

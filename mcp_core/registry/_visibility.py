@@ -169,11 +169,7 @@ def visibility_of(function: Callable[[Caller], bool] | None, label: str) -> Visi
 
 
 def set_enabled(entry: Any, label: str, *, enabled: bool) -> bool:
-    """Show or hide `entry`, an entry of a server. Return False if it is as wanted already.
-
-    Raises:
-        DeclarationError: it is disabled on a mounted server.
-    """
+    """Show or hide `entry`, a server's own entry. Return False if it is as wanted already."""
     before: Visibility | None = entry.visibility
     if enabled == (before is None or before.is_enabled):
         return False
@@ -181,6 +177,4 @@ def set_enabled(entry: Any, label: str, *, enabled: bool) -> bool:
     entry.visibility = None
     if not enabled or function is not None:
         entry.visibility = Visibility(function, label, is_enabled=enabled)
-    if enabled != (entry.visibility is None or entry.visibility.is_enabled):
-        raise DeclarationError(f"the {label} is disabled on its mounted server: enable it there")
     return True

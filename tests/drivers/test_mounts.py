@@ -201,6 +201,9 @@ async def test_lifespans_are_entered_once_from_the_outside_in() -> None:
     async with either.connect(pair.outer):
         assert pair.take_events() == [f"enter {name}" for name in names]
     assert pair.take_events() == [f"leave {name}" for name in reversed(names)]
+    async with either.connect(pair.outer), either.connect(pair.outer):  # the lifespan mounts again
+        assert pair.take_events() == [f"enter {name}" for name in names] * 2
+    assert pair.take_events() == [f"leave {name}" for name in reversed(names)] * 2
     async with either.connect(pair.inner):
         assert pair.take_events() == ["enter inner", "enter innermost"]
 

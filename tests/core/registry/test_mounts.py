@@ -103,6 +103,29 @@ def test_mounted_server_keeps_no_outer_server_alive() -> None:
     assert listed(outer) == ["t"]
 
 
+def test_dropped_outer_server_forbids_no_name_before_the_next_collection() -> None:
+    inner = Server("inner")
+    gc.disable()
+    try:
+        declare(Server("gone"), "t").mount(inner)
+        declare(inner, "t")
+    finally:
+        gc.enable()
+    assert listed(inner) == ["t"]
+
+
+def test_same_mount_again_changes_nothing() -> None:
+    outer, inner = mounted("t")
+    client = listening(outer, toolsListChanged=True)
+    outer.mount(inner, "in")
+    assert (listed(outer), len(outer.mounts), len(inner._outer_mounts)) == (["in_t"], 1, 1)
+    assert notified(client) == []
+    with outer.lifespans_entered():
+        late = Server("late", lifespan=lambda server: nullcontext())
+        with pytest.raises(DeclarationError, match="is being served"):
+            outer.mount(late, "late")
+
+
 def mounted(*names: str, prefix: str = "in") -> tuple[Server, Server]:
     outer, inner = Server("outer"), declare(Server("inner"), *names)
     outer.mount(inner, prefix)
@@ -119,11 +142,6 @@ def in_circle() -> None:
 def itself() -> None:
     server = Server("s")
     server.mount(server, "again")
-
-
-def twice() -> None:
-    outer, inner = mounted()
-    outer.mount(inner, "in")
 
 
 def second_mount_has_the_name() -> None:
@@ -170,6 +188,13 @@ def extensions_differ() -> None:
     outer.mount(Server("inner", extensions={"com.example/a": {}}))
 
 
+def extensions_differ_through_a_middle_server() -> None:
+    top = Server("top", extensions={"com.example/a": {"on": True}})
+    middle = Server("middle")
+    top.mount(middle)
+    middle.mount(Server("inner", extensions={"com.example/a": {}}))
+
+
 def completion_from_outside() -> None:
     outer = Server("outer")
     outer.mount(full(), "in")
@@ -189,7 +214,6 @@ def lifespan_too_late() -> None:
     [
         (itself, "server 's' cannot be mounted in itself"),
         (in_circle, "server 'outer' cannot be mounted in 'innermost', which is mounted in it"),
-        (twice, "server 'inner' is mounted with the prefix 'in' in 'outer' already"),
         (second_mount_has_the_name, "there is a tool 'x_b_c' already"),
         (outer_declares_second, "there is a tool 'in_t' already"),
         (inner_declares_second, "there is a tool 'in_t' already on server 'outer'"),
@@ -200,6 +224,10 @@ def lifespan_too_late() -> None:
         (bad_prefix("weather_"), "the underscore after it is added"),
         (bad_prefix("/weather"), "is no prefix of names"),
         (extensions_differ, "declare the extension 'com.example/a' with different settings"),
+        (
+            extensions_differ_through_a_middle_server,
+            "servers 'top' and 'inner' declare the extension 'com.example/a' with different",
+        ),
         (completion_from_outside, "'in_p' belongs to the mounted server 'inner': declare"),
         (lifespan_too_late, "server 'inner' has a lifespan, and 'middle' is being served"),
         (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import Any
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,9 @@ from tests.core.registry.lookup_helpers import D, E, answered, called, request
 from tests.core.registry.test_pages import page, walk
 from tests.core.registry.test_server_changes import build, listening, notified
 from tests.core.runtime.test_service import Quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LISTED = {
     "tools/list": "tools",
@@ -179,6 +183,36 @@ def test_hidden_resource_isnt_read_through_another_template() -> None:
     assert "contents" in answered(door.server, "resources/read", {"uri": "hidden://other"})
 
 
+@pytest.mark.parametrize("mounted", [False, True])
+@pytest.mark.parametrize("first_is_hidden", [False, True])
+def test_one_declaration_decides_of_reads_changes_and_spellings(
+    mounted: bool, first_is_hidden: bool
+) -> None:
+    """The first of two templates whose types fit, not the first of that form."""
+    server = Server("s")
+    hidden: Any = {"visible": lambda caller: False}
+
+    def numbered(n: int) -> str:
+        return "a number"
+
+    first, second = (hidden, {}) if first_is_hidden else ({}, hidden)
+    server.add_resource("d://x/{n}", numbered, name="a", **first)
+    server.add_resource("d://x/{name}", lambda name: name, name="b", **second)
+    if mounted:
+        inner, server = server, Server("outer")
+        server.mount(inner)
+    for uri, is_hidden in (
+        ("d://x/7", first_is_hidden),
+        ("d://x/abc", not first_is_hidden),
+        ("D://x/abc", not first_is_hidden),
+    ):
+        ask = request("resources/read", {"uri": uri})
+        assert ("contents" in answered(server, "resources/read", {"uri": uri})) is not is_hidden
+        assert server.hides_uri(uri, ask, None) is is_hidden
+        declared = uri if is_hidden else uri.replace("D:", "d:")
+        assert server.as_declared(ask).params.uri == declared
+
+
 async def waits(caller: Caller) -> bool:
     return True
 
@@ -248,11 +282,12 @@ class Faulty:
         return [tool["name"] for tool in json.loads(bytes(raw))["tools"]]
 
 
-def test_visible_that_raises_hides_and_is_logged_once_a_minute() -> None:
-    """Once for all declarations that share the function."""
+@pytest.mark.parametrize("error", [ZeroDivisionError(), SystemExit(3)], ids=repr)
+def test_visible_that_raises_hides_and_is_logged_once_a_minute(error: BaseException) -> None:
+    """Once for all declarations that share the function. The server goes on."""
 
     def fail(caller: Caller) -> bool:
-        raise ZeroDivisionError
+        raise error
 
     faulty = Faulty(fail)
     for name in ("u", "v"):
@@ -260,7 +295,7 @@ def test_visible_that_raises_hides_and_is_logged_once_a_minute() -> None:
     faulty.declare("w", lambda caller: {}[caller.principal])
     assert faulty.names() == []
     assert faulty.log == [
-        "visible= of tool 't', which is hidden now,: ZeroDivisionError()",
+        f"visible= of tool 't', which is hidden now,: {error!r}",
         "visible= of tool 'w', which is hidden now,: KeyError('ann')",
     ]
     faulty.now += 59
@@ -404,6 +439,7 @@ def test_disabled_tool_has_no_mirrored_headers() -> None:
 
 
 def test_mounted_declaration_is_hidden_by_either_server() -> None:
+    """By `visible=`, and by `disable` on its own server and on the outer one."""
     outer, door = Server("outer"), Door()
     outer.mount(door.server, "in")
     assert called(outer, "in_hidden")["code"] == -32602
@@ -416,7 +452,54 @@ def test_mounted_declaration_is_hidden_by_either_server() -> None:
     with pytest.raises(DeclarationError, match="disabled on its mounted server: enable it there"):
         outer.enable("in_hidden", "tool")
     door.server.enable("hidden", "tool")
+    assert called(outer, "in_hidden")["code"] == -32602  # the refusal has changed nothing
+    outer.enable("in_hidden", "tool")
     assert "content" in called(outer, "in_hidden")
+
+
+def test_mounted_declaration_is_shown_when_no_server_has_it_disabled() -> None:
+    """In any order in which three servers, mounted in one another, disable and enable it."""
+    names = ("t", "m_t", "o_m_t")
+    for disabled in permutations(range(3)):
+        for enabled in permutations(range(3)):
+            servers = [Server(name) for name in names]
+            servers[0].add_tool(lambda: "done", name="t", description="Do.")
+            servers[1].mount(servers[0], "m")
+            servers[2].mount(servers[1], "o")
+            hiding: set[int] = set()
+            for number in disabled:
+                servers[number].disable(names[number])
+                hiding.add(number)
+                assert_shown_by_level(servers, names, hiding)
+            for number in enabled:
+                if any(inner in hiding for inner in range(number)):
+                    with pytest.raises(DeclarationError, match="enable it there"):
+                        servers[number].enable(names[number])
+                else:
+                    servers[number].enable(names[number])
+                    hiding.discard(number)
+                assert_shown_by_level(servers, names, hiding)
+
+
+def assert_shown_by_level(servers: list[Server], names: Sequence[str], hiding: set[int]) -> None:
+    for number, server in enumerate(servers):
+        shown = not any(inner in hiding for inner in range(number + 1))
+        assert ("content" in called(server, names[number])) is shown
+        assert bool(answered(server, "tools/list")["tools"]) is shown
+
+
+def test_disabling_what_its_own_server_hides_notifies_of_no_change() -> None:
+    outer, inner = Server("outer"), Server("inner")
+    inner.add_tool(lambda: "done", name="t", description="Do.")
+    outer.mount(inner, "in")
+    inner.disable("t")
+    client = listening(outer, toolsListChanged=True)
+    outer.disable("in_t")
+    inner.enable("t")
+    assert notified(client) == ["notifications/tools/list_changed"]
+    assert called(outer, "in_t")["code"] == -32602
+    outer.enable("in_t")
+    assert notified(client) == ["notifications/tools/list_changed"]
 
 
 def test_hiding_costs_servers_without_it_nothing() -> None:
