@@ -84,6 +84,7 @@ PUBLIC: Final = {
     "mcp_core.auth": "reference/api/auth",
     "mcp_core.host": "reference/api/host",
     "mcp_core.runtime.host": "reference/api/host",
+    "mcp_core.contract": "reference/api/contract",
     "mcp_core.trace": "reference/api/trace",
     "mcp_core.adapters": "reference/api/trace",
 }

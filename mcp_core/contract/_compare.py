@@ -16,6 +16,7 @@ from ._schemas import Direction, compare_schemas
 
 __all__ = ["RULES", "ContractChange", "Verdict", "compare_contracts", "worst_verdict"]
 
+# What a change means for users of the server.
 Verdict: TypeAlias = Literal["breaking", "unclear", "compatible"]
 
 # Steps for all schemas of a contract: a few seconds. Further ones are unclear.
