@@ -11,7 +11,9 @@ that the `narrow` one does?
    differ, and references that aren't JSON pointers within the schema.
 4. A member that isn't described is taken to be unused. Otherwise no argument could ever be added to
    a schema that permits other members. If `additionalProperties` says so, or the object has no
-   `properties` at all, its members are data, and do count.
+   `properties` at all, its members are data, and do count. So are members that it requires, and
+   those that another part of it describes: each part of an `allOf`, and a condition, sees all.
+5. An alternative that accepts what another one described, and doesn't describe it, is no proof.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ _EQUAL_OR_UNCLEAR: Final = {
         *("dependencies", "dependentRequired", "dependentSchemas", "propertyNames"),
         "unevaluatedProperties",
     ),
-    "array": ("contains", "minContains", "maxContains", "unevaluatedItems"),
+    "array": ("unevaluatedItems",),
     "string": ("pattern", "format", "contentEncoding", "contentMediaType"),
     "number": (),
 }
@@ -65,6 +67,16 @@ _ALWAYS_EQUAL_OR_UNCLEAR: Final = (
     *("not", "if", "then", "else", "$dynamicRef", "$recursiveRef"),
     *("disallow", "divisibleBy", "extends"),
 )
+# Keywords that mean nothing if their value is of another type. Validators differ about them.
+_KINDS: Final[dict[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(("allOf", "prefixItems"), list),
+    "properties": dict,
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minProperties"),
+        (int, float),
+    ),
+    "maxProperties": (int, float),
+}
 # They look at all keywords beside them.
 _NEEDS_EQUAL_SCHEMA: Final = ("unevaluatedProperties", "unevaluatedItems")
 
@@ -228,6 +240,7 @@ class _SchemaComparison:
         if not pairs or depth > MAX_DEPTH or all((id(a), id(b)) in seen for a, b in pairs):
             return
         seen.update((id(mine), id(other)) for mine, other in pairs)
+        self._kept += [each for pair in pairs for each in pair]
         mine, others = (
             _all_members(mine for mine, _ in pairs),
             _all_members(each for _, each in pairs),
@@ -263,9 +276,10 @@ class _SchemaComparison:
     ) -> None:
         """Add a finding. Its examples are values at its place, or whole documents."""
         if len(self.found) < _MAX_FINDINGS:
-            found = (*documents, *map(place.document, values))
-            examples = tuple(each for each in found if each is not NO_SCHEMA)[:_MAX_EXAMPLES]
-            self.found.append(_Raw(place.name, kind, detail, examples))
+            found = itertools.chain(documents, map(place.document, values))
+            examples = (each for each in found if each is not NO_SCHEMA)
+            kept = tuple(itertools.islice(examples, _MAX_EXAMPLES))
+            self.found.append(_Raw(place.name, kind, detail, kept))
 
     def _try(self, proof: _Proof) -> list[_Raw]:
         """Return what a proof finds, without adding it."""
@@ -330,13 +344,19 @@ class _SchemaComparison:
         if self.narrow.is_strange(narrow) or self.wide.is_strange(wide):
             self._add(place, "reference")
             return
+        if any(
+            key in wide and not _has_kind(wide[key], kind) and not self._has_same(key, narrow, wide)
+            for key, kind in _KINDS.items()
+        ):
+            self._add(place, "reference")
+            return
         wide = without_annotations(wide)
         if "allOf" in wide:
             if any(key in wide for key in _NEEDS_EQUAL_SCHEMA):
                 self._add(place, "keyword", "allOf")
                 return
             parts = wide.pop("allOf")
-            for part in [wide, *parts] if isinstance(parts, list) else ():
+            for part in [wide, *(parts if isinstance(parts, list) else ())]:
                 self._prove(narrow, part, place, depth)
             return
         narrow = without_annotations(narrow)
@@ -357,6 +377,9 @@ class _SchemaComparison:
                 return
         self._prove_types(narrow, wide, place, depth)
 
+    def _has_same(self, key: str, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
+        return key in narrow and self._is_equal({key: narrow[key]}, {key: wide[key]})
+
     def _has_equal_parts(self, narrow: Sequence[Any], wide: Any) -> bool:
         return (
             isinstance(wide, list)
@@ -369,6 +392,9 @@ class _SchemaComparison:
     ) -> None:
         parts = narrow.pop("allOf")
         parts = [self.narrow.resolve(part) for part in (parts if isinstance(parts, list) else ())]
+        if any(isinstance(each, dict) and self.narrow.is_strange(each) for each in parts):
+            self._add(place, "reference")
+            return
         parts = [without_annotations(each) if isinstance(each, dict) else each for each in parts]
         parts = [each for each in [narrow, *parts] if each not in ({}, True)]
         merged = _merge(parts)
@@ -376,8 +402,10 @@ class _SchemaComparison:
             self._prove(merged, wide, place, depth)
             return
         whole = {"allOf": parts}
+        names = _described(self.narrow, whole)
         found: list[_Raw] = []
         for part in parts:
+            part = _with_names(part, names, is_root=not place.level)
             mine = self._try(partial(self._prove, part, wide, place, depth))
             if not mine:
                 return
@@ -457,9 +485,12 @@ class _SchemaComparison:
         for key in (*_ALWAYS_EQUAL_OR_UNCLEAR, *_EQUAL_OR_UNCLEAR[kind]):
             if key not in wide or (key in ("then", "else") and "if" not in wide):
                 continue
-            is_equal = key in narrow and self._is_equal({key: narrow[key]}, {key: wide[key]})
-            if not is_equal or key in _NEEDS_EQUAL_SCHEMA:
+            if not self._has_same(key, narrow, wide) or key in _NEEDS_EQUAL_SCHEMA:
                 self._add(place, "keyword", key, self.narrow.examples(narrow))
+        if kind == "array" and "contains" in wide:
+            counted = [_counted(each) for each in (narrow, wide)]
+            if not self._is_equal(*counted):
+                self._add(place, "keyword", "contains", self.narrow.examples(narrow))
         for key in "anyOf", "oneOf":
             if key in wide:
                 self._prove_alternatives(key, name, narrow, wide[key], place, depth)
@@ -497,11 +528,26 @@ class _SchemaComparison:
             mine = self._try(partial(self._prove, narrow, part, place, depth))
             found += mine
             others = [other for other in fitting if other is not part]
-            if not mine and (
-                key == "anyOf" or all(self._are_disjoint(narrow, each, depth) for each in others)
+            if (
+                not mine
+                and self._describes_as_much(narrow, part, fitting)
+                and (
+                    key == "anyOf"
+                    or all(self._are_disjoint(narrow, each, depth) for each in others)
+                )
             ):
                 return
         self._add_choice(place, key, found, self.narrow.examples(narrow))
+
+    def _describes_as_much(self, narrow: Any, part: Any, parts: Sequence[Any]) -> bool:
+        """Return True if `part` describes each member of `narrow` that one of `parts` does."""
+
+        def undescribed(wide: Any) -> set[tuple[str, str]]:
+            found = self._try(partial(self._find_undescribed, narrow, wide, "", set(), 0))
+            return {(each.place, each.detail) for each in found}
+
+        missing = undescribed(part)
+        return not missing or missing <= undescribed({"anyOf": parts})
 
     def _are_disjoint(self, narrow: Any, wide: Any, depth: int) -> bool:
         """Return True if certainly no document is valid by both schemas."""
@@ -610,7 +656,9 @@ class _SchemaComparison:
                 self._add_bound(
                     place, key, narrow, wide, [each for each in arrays if each is not None]
                 )
-        may_repeat = not narrow.get("uniqueItems") and not (is_number(longest) and longest < 2)
+        may_repeat = narrow.get("uniqueItems") is not True and not (
+            is_number(longest) and longest < 2
+        )
         if wide.get("uniqueItems") and may_repeat:
             equal = [[value, value] for value in self.narrow.examples(mine[1])]
             self._add(place, "unique", "", equal)
@@ -639,12 +687,15 @@ class _SchemaComparison:
         by_pattern = "patternProperties" in narrow or "patternProperties" in wide
         if by_pattern and not self._prove_patterns(narrow, wide, place):
             return
+        named = set() if is_data or by_pattern else _described(self.narrow, narrow)
         for name in mine.keys() | others.keys():
             inner = self._member(narrow, place, name)
             if name in mine and name in others:
                 self._prove(mine[name], others[name], inner, depth)
             elif name in others:
-                if is_data:
+                if by_pattern:
+                    self._add(place, "keyword", "patternProperties")
+                elif is_data or name in named:
                     self._prove(undescribed, others[name], inner, depth)
             elif by_pattern:
                 self._add(place, "keyword", "patternProperties")
@@ -715,6 +766,49 @@ class _SchemaComparison:
         return place.inner(named if shown is None else shown, document)
 
 
+def _described(root: SchemaRoot, schema: Any) -> set[str]:
+    """Return the members that a schema describes or requires, or a part or a condition of it."""
+    names: set[str] = set()
+    seen: dict[int, Any] = {}  # kept, so that no other object gets one's identity
+    queue = [schema]
+    while queue:
+        root.spend()
+        node = queue.pop()
+        if id(node) in seen:
+            continue
+        seen[id(node)] = node
+        node = root.resolve(node)
+        if not isinstance(node, dict):
+            continue
+        names.update(mapping(node.get("properties")), _names(node.get("required")))
+        for key in "allOf", "anyOf", "oneOf":
+            queue += node[key] if isinstance(node.get(key), list) else ()
+        queue += [node[key] for key in ("if", "then", "else", "not") if key in node]
+        for key in "dependentSchemas", "dependencies":
+            queue += mapping(node.get(key)).values()
+    return names
+
+
+def _with_names(part: Any, names: Iterable[str], *, is_root: bool) -> Any:
+    """Return a part that doesn't take members for unused which the whole describes."""
+    if not isinstance(part, dict) or "additionalProperties" in part:
+        return part  # its members are data in any case
+    if "properties" not in part and not is_root:
+        return part
+    return {**part, "properties": {**dict.fromkeys(names, True), **mapping(part.get("properties"))}}
+
+
+def _has_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _counted(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `contains` and what belongs to it, with the default: one item at least."""
+    keys = "contains", "minContains", "maxContains"
+    found = {key: schema[key] for key in keys if key in schema}
+    return {"minContains": 1, **found} if "contains" in found else {}
+
+
 def _with_parts(root: SchemaRoot, schema: Any, depth: int = 0) -> list[dict[str, Any]]:
     """Return a schema and its alternatives and parts, without booleans and what is unclear."""
     root.spend()
@@ -783,6 +877,10 @@ def _objects(schema: Any) -> Iterator[dict[str, Any]]:
             queue += node
 
 
+def _accepts_all(schema: Any) -> bool:
+    return schema is True or schema == {}
+
+
 def _merge(parts: Sequence[Any]) -> dict[str, Any] | None:
     """Return one schema for several that all hold, or None if there is no simple one."""
     if not all(isinstance(part, dict) for part in parts):
@@ -790,6 +888,15 @@ def _merge(parts: Sequence[Any]) -> dict[str, Any] | None:
     if len(parts) == 1:
         return dict(parts[0])
     found: dict[str, Any] = {}
+    is_open = any(_accepts_all(part.get("additionalProperties")) for part in parts)
+    parts = [
+        {
+            key: value
+            for key, value in part.items()
+            if key != "additionalProperties" or not _accepts_all(value)
+        }
+        for part in parts
+    ]
     looking = [part for part in parts if not part.keys().isdisjoint(_LOOKS_BESIDE)]
     seen = [part for part in parts if not part.keys().isdisjoint(_LOOKED_AT)]
     if looking and len(seen) > 1:
@@ -800,12 +907,18 @@ def _merge(parts: Sequence[Any]) -> dict[str, Any] | None:
                 found[key] = value
             elif key == "required" and isinstance(value, list) and isinstance(found[key], list):
                 found[key] = [*found[key], *value]
-            elif key == "properties" and not mapping(value).keys() & mapping(found[key]).keys():
-                found[key] = {**mapping(found[key]), **mapping(value)}
+            elif key == "properties":
+                mine = dict(mapping(found[key]))
+                for name, schema in mapping(value).items():
+                    is_new = name not in mine or same(mine[name], schema)
+                    mine[name] = schema if is_new else {"allOf": [mine[name], schema]}
+                found[key] = mine
             elif key == "allOf" and isinstance(value, list) and isinstance(found[key], list):
                 found[key] = [*found[key], *value]
             else:
                 return None
+    if is_open:  # so its members are data
+        found.setdefault("additionalProperties", True)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-__all__ = ["DOCUMENTS", "pairs_of_schemas", "schemas", "without_undescribed"]
+__all__ = ["DOCUMENTS", "is_endless", "pairs_of_schemas", "schemas", "without_undescribed"]
 
 NAMES: Final = ("a", "b", "c")
 _VALUES: Final = (None, True, False, 0, 1, 2, -1, 1.0, 0.5, "", "x", "yy", "zzz")
@@ -42,8 +42,9 @@ def _keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
         "const": _scalars,
         "minimum": _numbers,
         "maximum": _numbers,
-        "exclusiveMinimum": _numbers,
-        "exclusiveMaximum": _numbers,
+        # A boolean as in draft-04. Validators of today take it for a number, or fail.
+        "exclusiveMinimum": _numbers | st.just(True),
+        "exclusiveMaximum": _numbers | st.just(True),
         "multipleOf": st.sampled_from((1, 2, 0.5)),
         "minLength": _counts,
         "maxLength": _counts,
@@ -54,6 +55,7 @@ def _keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
         "items": inner,
         "prefixItems": parts,
         "contains": inner,
+        "minContains": _counts,
         "required": st.lists(st.sampled_from(NAMES), max_size=2, unique=True),
         "properties": st.dictionaries(st.sampled_from(NAMES), inner, max_size=3),
         "additionalProperties": inner,
@@ -95,6 +97,18 @@ def _sensible(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
         inner,
         st.sampled_from(({}, {"minItems": 1}, {"maxItems": 1}, {"uniqueItems": True})),
     )
+    shared = st.lists(objects, min_size=2, max_size=3).map(lambda found: {"allOf": found})
+    patterns = st.builds(
+        lambda found, pattern, more: {**found, "patternProperties": {pattern: more}},
+        objects,
+        st.sampled_from(("a", "^[bc]$")),
+        inner,
+    )
+    counted = st.builds(
+        lambda items, least: {"type": "array", "contains": items, **least},
+        inner,
+        st.sampled_from(({}, {"minContains": 0}, {"minContains": 2})),
+    )
     nullable = inner.map(lambda schema: {"anyOf": [schema, {"type": "null"}]})
     tagged = st.lists(
         st.tuples(st.sampled_from(("x", "yy", "zzz")), inner), min_size=1, max_size=3
@@ -110,7 +124,7 @@ def _sensible(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
             ]
         }
     )
-    return objects | arrays | nullable | tagged
+    return objects | arrays | nullable | tagged | shared | patterns | counted
 
 
 _leaves = (
@@ -184,16 +198,38 @@ def _is_schema(root: Any, node: Any) -> bool:
     )
 
 
-def without_undescribed(schema: Any, *, is_root: bool = True) -> Any:
+def is_endless(schema: dict[str, Any]) -> bool:
+    """Return True if a definition refers to itself for the same document, in any number of ways."""
+    return any(_reaches(schema["$defs"], schema["$defs"][name], name, 0) for name in ("a", "b"))
+
+
+def _reaches(definitions: dict[str, Any], schema: Any, name: str, depth: int) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    found = [schema[key] for key in ("not", "if", "then", "else") if key in schema]
+    for key in "allOf", "anyOf", "oneOf":
+        found += schema.get(key, ())
+    reference = schema.get("$ref", "").removeprefix("#/$defs/")
+    if reference == name or depth > 2 * len(definitions):
+        return True
+    inner = [definitions[reference]] if reference else []
+    return any(_reaches(definitions, each, name, depth) for each in found) or any(
+        _reaches(definitions, each, name, depth + 1) for each in inner
+    )
+
+
+def without_undescribed(
+    schema: Any, *, is_root: bool = True, known: frozenset[str] = frozenset()
+) -> Any:
     """Return a schema that refuses members which it permits and doesn't describe.
 
     Of all names only those of `NAMES`: the others are never described. Where
-    `additionalProperties` says what others are, or nothing is described, members are data.
+    `additionalProperties` says what others are, or nothing is described, members are data. Each
+    part of an `allOf`, and each alternative, sees what the whole describes: `known` has it.
     """
-    if isinstance(schema, list):
-        return [without_undescribed(each, is_root=False) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    known |= _described(schema)
     found = {}
     for key, value in schema.items():
         if key in ("properties", "patternProperties", "$defs"):
@@ -201,9 +237,23 @@ def without_undescribed(schema: Any, *, is_root: bool = True) -> Any:
             found[key] = inner
         elif key in ("enum", "const", "required", "type", "not", "if"):
             found[key] = value  # a narrower schema there makes a wider one here
+        elif isinstance(value, list):
+            mine = known if key in ("allOf", "anyOf", "oneOf") else frozenset[str]()
+            found[key] = [without_undescribed(each, is_root=False, known=mine) for each in value]
         else:
-            found[key] = without_undescribed(value, is_root=False)
+            mine = known if key in ("then", "else") else frozenset[str]()
+            found[key] = without_undescribed(value, is_root=False, known=mine)
     if "additionalProperties" not in schema and ("properties" in schema or is_root):
         members = found.get("properties", {})
-        found["properties"] = {**dict.fromkeys(NAMES, False), **members}
+        others = dict.fromkeys((name for name in NAMES if name not in known), False)
+        found["properties"] = {**others, **members}
     return found
+
+
+def _described(schema: Any) -> frozenset[str]:
+    """Return the members that a schema describes or requires, but for those of alternatives."""
+    if not isinstance(schema, dict):
+        return frozenset()
+    conditions = [schema[key] for key in ("if", "then", "else", "not") if key in schema]
+    inner = map(_described, [*schema.get("allOf", ()), *conditions])
+    return frozenset(schema.get("properties", ())).union(schema.get("required", ()), *inner)

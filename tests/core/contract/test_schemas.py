@@ -13,6 +13,7 @@ from mcp_core.contract._documents import SchemaRoot
 from mcp_core.contract._schemas import Direction, compare_schemas
 from tests.core.contract.schemas import (
     DOCUMENTS,
+    is_endless,
     pairs_of_schemas,
     schemas,
     without_undescribed,
@@ -46,6 +47,12 @@ def ref(schema: Any, definition: Any) -> dict[str, Any]:
 
 def tagged(*tags: str) -> dict[str, Any]:
     return {"oneOf": [obj("k", k={"const": tag}, x=S) for tag in tags]}
+
+
+def parts(**properties: Any) -> dict[str, Any]:
+    """Return an `allOf` of these members, and of others of which one is the same but for a text."""
+    shared = {name: {**each, "title": "x"} for name, each in properties.items() if name == "id"}
+    return {"allOf": [obj(**properties), obj(**shared, b=W)]}
 
 
 D = {"$ref": "#/$defs/d"}
@@ -103,6 +110,12 @@ NARROW_AND_WIDE: dict[str, tuple[Any, Any]] = {
     "an alternative more": (tagged("x", "y"), tagged("x", "y", "z")),
     "one part of allOf less": (a({"allOf": [S, {"minLength": 2}]}), a({"allOf": [S]})),
     "nothing becomes something": (a(False), a(S)),
+    "a member of one of two parts that share one": (parts(id=S, a=W), parts(id=S, a={})),
+    "the same in a member": (a(parts(id=S, a=W)), a(parts(id=S, a={}))),
+    "the same in parts that say they are open": (
+        {"allOf": [{**each, "additionalProperties": {}} for each in parts(a=W)["allOf"]]},
+        {"allOf": [{**each, "additionalProperties": {}} for each in parts(a={})["allOf"]]},
+    ),
 }
 
 # Neither of the two is certain.
@@ -124,6 +137,28 @@ UNCLEAR: dict[str, tuple[Any, Any]] = {
         {**obj(a=S), "dependentRequired": {"b": ["a"]}},
     ),
     "an unknown type": (a({"type": "text"}), a({"type": "file"})),
+    "a name that a pattern covered": (
+        {"patternProperties": {"^a": W}, "additionalProperties": False},
+        {"properties": {"ab": S}, "patternProperties": {"^a": W}, "additionalProperties": False},
+    ),
+    "one item at least": (
+        a({"type": "array", "contains": W, "minContains": 0}),
+        a({"type": "array", "contains": W}),
+    ),
+    "a bound that is exclusive as in draft-04": (
+        a({**W, "minimum": 0}),
+        a({**W, "minimum": 0, "exclusiveMinimum": True}),
+    ),
+    "a count that is none": (obj(a=S), {**obj(a=S), "minProperties": "1"}),
+    "members that are none": (obj(a=S), {**obj(a=S), "allOf": {}}),
+    "an alternative that only another one accepts": (
+        a({"anyOf": [obj("b", b=W), obj(c=W)]}),
+        a({"anyOf": [obj("b", b=S), obj(c=W)]}),
+    ),
+    "a member that a condition describes": (
+        {**obj(k=S), "if": obj(k={"const": "x"}), "then": obj(v=W)},
+        obj(k=S, v=S),
+    ),
 }
 
 
@@ -179,6 +214,7 @@ def test_another_spelling_or_new_optional_argument_is_compatible(old: Any, new: 
             {"a": [{"q": "", "r": ""}]},
         ),
         (a(F), a(W), "a", "no longer accepts fractions", {"a": 0.5}),
+        (obj("a"), obj("a", a={"minimum": 1}), "a", "has a narrower minimum: none → 1", {"a": 0}),
         (obj(a=S), obj("b", b=S, a=S), "", "requires b now", {}),
     ],
 )
@@ -225,7 +261,11 @@ PAGE_ROWS: dict[str, tuple[Any, Any]] = {
     "`additionalProperties` becomes false": (obj(a=S), closed(a=S)),
     "a new optional member": (obj(a=S), obj(a=S, b=S)),
     "a member is no longer described, and others are permitted": (obj(a=S, b=S), obj(a=S)),
-    "`pattern`, `format`, `if` or `patternProperties` differ": (
+    "an alternative that only one accepts which doesn't describe its members": (
+        a({"anyOf": [obj("b", b=W), obj(c=W)]}),
+        a({"anyOf": [obj("b", b=S), obj(c=W)]}),
+    ),
+    "`pattern`, `format`, `contains`, `if` or `patternProperties` differ": (
         a({"pattern": "a"}),
         a({"pattern": "b"}),
     ),
@@ -290,18 +330,19 @@ def is_valid(schema: Any, document: Any) -> bool | None:
 
 def check_pair(old: Any, new: Any) -> None:
     found, _ = compare_schemas(old, new, Direction(is_input=True))
+    if is_endless(old) or is_endless(new):
+        return  # jsonschema may take hours
     for each in found:
         if each.is_certain:
             assert is_valid(old, each.example) is not False
             assert is_valid(new, each.example) is not True
+    # An alternative of `oneOf` that is narrower may make the whole wider: both have to accept it.
     described = Draft202012Validator(without_undescribed(old))
-    after = Draft202012Validator(new)
+    before, after = Draft202012Validator(old), Draft202012Validator(new)
     if not found:
         for document in DOCUMENTS:
-            try:
-                assert not described.is_valid(document) or after.is_valid(document), document
-            except RecursionError:
-                continue
+            if described.is_valid(document) and before.is_valid(document):
+                assert after.is_valid(document), document
 
 
 @fewer_examples(10)
