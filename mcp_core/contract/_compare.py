@@ -76,7 +76,7 @@ class ContractChange(Struct, frozen=True, kw_only=True):
         what: what has changed, such as `tool search`.
         place: where in it, such as `input days[0]`, or "".
         sentence: how it has changed.
-        revision: the revision of the protocol.
+        revision: the revision of the protocol; "" for scopes, which have none.
         example: of a schema's breaking change, a whole document that shows it, as JSON; else "".
         old: a text before, or None.
         new: a text of today, or None.
@@ -117,6 +117,7 @@ def compare_contracts(old: Contract, new: Contract) -> list[ContractChange]:
             comparison.add(f"revision {revision}", "the server no longer speaks it")
         else:
             comparison.compare(offers, new.offers[revision])
+    comparison.revision = ""
     if old.scopes is not None and new.scopes is not None:
         comparison.compare_scopes(old.scopes, new.scopes)
     return comparison.changes
@@ -179,7 +180,7 @@ class _ContractComparison:
         self, kind: str, noun: str, old: list[dict[str, Any]], new: list[dict[str, Any]]
     ) -> None:
         key = KEYS[kind]
-        before, after = ({each[key]: each for each in entries} for entries in (old, new))
+        before, after = (_by_key(key, entries) for entries in (old, new))
         for name in sorted(before.keys() | after.keys()):
             what = f"{noun} {name}"
             if name not in after:
@@ -188,9 +189,12 @@ class _ContractComparison:
             if name not in before:
                 self.add(what, "is new")
                 continue
-            if sum(each[key] == name for each in new) > 1 and len(after) < len(new):
-                self.add(what, "is in the list twice")
-            self._compare_entry(kind, what, before[name], after[name])
+            if len(before[name]) == len(after[name]) == 1:
+                self._compare_entry(kind, what, before[name][0], after[name][0])
+            elif _encode(before[name]) != _encode(after[name]):  # which one do users get?
+                if len(after[name]) > 1:
+                    self.add(what, "is in the list twice")
+                self._compare_entry(kind, what, before[name][-1], after[name][-1])
 
     def _compare_entry(
         self, kind: str, what: str, old: dict[str, Any], new: dict[str, Any]
@@ -292,6 +296,16 @@ class _ContractComparison:
     def _add_text(self, what: str, member: str, old: Any, new: Any) -> None:
         if old != new and (old or new):
             self.add(what, "has another text", member, old=old, new=new)
+
+
+def _by_key(key: str, entries: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the entries by their key, sorted as they are. Equal ones are one, as in a file."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in entries:
+        mine = found.setdefault(each[key], [])
+        if not mine or mine[-1] != each:
+            mine.append(each)
+    return found
 
 
 def _dangers(hints: Mapping[str, Any]) -> dict[str, bool]:

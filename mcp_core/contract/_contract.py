@@ -76,8 +76,8 @@ class Contract(Struct, frozen=True, kw_only=True):
     Attributes:
         server: the server's name, "" if it isn't known.
         offers: what it offers, by revision.
-        scopes: the scopes in its metadata as a protected resource (RFC 9728), or None if it has
-            none, or they aren't known.
+        scopes: the scopes in its metadata as a protected resource (RFC 9728), () if it publishes
+            none; None if they aren't known.
     """
 
     server: str = ""
@@ -243,6 +243,12 @@ def read_contract(data: bytes) -> Contract:
     _check_form(document[_FORM])
     if depth_exceeds(document):
         raise InvalidContract("it is nested too deeply")
+    try:
+        _encode_sorted(document)
+    except UnicodeEncodeError:
+        raise InvalidContract(
+            "a text in it has half of a surrogate pair, such as \\ud800: correct or remove it"
+        ) from None
     _check(document.keys() <= _MEMBERS | _OFFERED, "it has members that no contract has")
     revisions, server = document.get("revisions"), document.get("server", "")
     _check(isinstance(server, str), "server is not a text")

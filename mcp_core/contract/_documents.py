@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from decimal import Decimal, DecimalException
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 from mcp_core._nesting import depth_exceeds
@@ -71,11 +73,9 @@ _UNCLEAR: Final = {
     "disallow": None,
     "divisibleBy": None,
     "extends": None,
-    "format": str,
     "if": None,
     "maxContains": list,
     "minContains": list,
-    "pattern": str,
     "patternProperties": dict,
     "propertyNames": dict,
     "unevaluatedItems": list,
@@ -90,6 +90,42 @@ _KNOWN_DIALECTS: Final = (
 )
 _IGNORES_BESIDE_REFERENCE: Final = _KNOWN_DIALECTS[:2]
 _ITEMS_ARE_PREFIX: Final = _KNOWN_DIALECTS[:3]
+# A text of each format, which every validator accepts that knows the format.
+_FORMATS: Final[dict[str, tuple[str, ...]]] = {
+    "date": ("2000-01-01",),
+    "date-time": ("2000-01-01T00:00:00Z",),
+    "duration": ("P1D",),
+    "email": ("a@example.com",),
+    "hostname": ("example.com",),
+    "idn-email": ("a@example.com",),
+    "idn-hostname": ("example.com",),
+    "ipv4": ("192.0.2.1",),
+    "ipv6": ("2001:db8::1",),
+    "iri": ("https://example.com/a",),
+    "iri-reference": ("https://example.com/a",),
+    "json-pointer": ("/a",),
+    "regex": ("a",),
+    "relative-json-pointer": ("0",),
+    "time": ("00:00:00Z",),
+    "uri": ("https://example.com/a",),
+    "uri-reference": ("https://example.com/a",),
+    "uri-template": ("https://example.com/{a}",),
+    "uuid": ("00000000-0000-4000-8000-000000000000",),
+}
+_MAX_PATTERN: Final = 200  # characters
+_CLASS: Final = r"\[(?:[A-Za-z0-9_ ]|\\[dw.\-])(?:[A-Za-z0-9_ .:/@+-]|\\[dw.\-])*\]"
+_PART: Final = (
+    rf"({_CLASS}|[A-Za-z0-9_ :/@#,-]|\\[dw./])([+*?]|\{{[0-9]{{1,4}}(?:,[0-9]{{0,4}})?\}})?"
+)
+_ATOM: Final = re.compile(_PART)
+_SIMPLE_PATTERN: Final = re.compile(rf"\^?(?:{_PART})+\$?")
+_ESCAPED: Final = {r"\d": "0", r"\w": "a"}
+_QUANTIFIERS: Final = {
+    "": (1, 1),
+    "?": (0, 1),
+    "*": (0, _MAX_EXAMPLE_LENGTH),
+    "+": (1, _MAX_EXAMPLE_LENGTH),
+}
 _SAMPLES: Final[tuple[Any, ...]] = (None, True, False, 0, 1, -1, 0.5, "", "a", [], {})
 
 
@@ -173,6 +209,8 @@ class SchemaRoot:
         self.schema = schema
         self.steps = steps
         self.problem = ""
+        # Values of `enum` by its identity: the list, its scalars, its other values.
+        self._listed: dict[int, tuple[Any, set[Any], list[Any]]] = {}
         dialect = mapping(schema).get("$schema", _KNOWN_DIALECTS[-1])
         self.dialect = dialect.rstrip("#") if isinstance(dialect, str) else ""
         if depth_exceeds(schema, _MAX_NESTING):
@@ -267,6 +305,11 @@ class SchemaRoot:
         if key in _UNCLEAR:
             concerned = _UNCLEAR[key]
             return None if concerned is None or isinstance(value, concerned) else True
+        if key in ("format", "pattern"):
+            is_known = not isinstance(value, str) or value in _texts_by(key, argument)
+            return True if is_known else None
+        if key == "enum":
+            return self._is_listed(value, argument)
         if key in _SUBSCHEMAS:
             if any(other in schema for other in _EVALUATED_WITH.get(key, ())):
                 return True  # both at once
@@ -281,11 +324,27 @@ class SchemaRoot:
             concerns = kind is None or isinstance(value, kind)
         if not concerns:
             return True
-        self.spend(len(value) // 16 if isinstance(value, list | dict | str) else 0)
+        sized = [each for each in (value, argument) if isinstance(each, list | dict | str)]
+        self.spend(sum(map(len, sized)) // 16)
         try:
             return function(value, argument)
         except (TypeError, ValueError, OverflowError, DecimalException):
             return None  # the keyword's value isn't one
+
+    def _is_listed(self, value: Any, values: Any) -> Answer:
+        """Return whether an `enum` has a value. The list is looked through once for all values."""
+        if not isinstance(values, list):
+            return None
+        if id(values) not in self._listed:
+            self.spend(len(values) // 16)
+            others = [each for each in values if isinstance(each, list | dict)]
+            scalars = {_scalar(each) for each in values if not isinstance(each, list | dict)}
+            self._listed[id(values)] = (values, scalars, others)
+        _, scalars, others = self._listed[id(values)]
+        if not isinstance(value, list | dict):
+            return _scalar(value) in scalars
+        self.spend(len(others) // 16)
+        return any(same(value, each) for each in others)
 
     def _all_of(self, value: Any, parts: Any, schema: Any, depth: int) -> Answer:
         if not isinstance(parts, list):
@@ -400,6 +459,8 @@ class SchemaRoot:
             length = schema.get(key, 0)
             if is_number(length) and 0 <= length <= _MAX_EXAMPLE_LENGTH:
                 yield "a" * int(length)
+        for key in "format", "pattern":
+            yield from _texts_by(key, schema.get(key))
         yield from ("", "a", "b")
 
     def _arrays(self, schema: Mapping[str, Any], depth: int) -> Iterator[list[Any]]:
@@ -472,6 +533,50 @@ def _all(answers: Iterable[Answer]) -> Answer:
     return found
 
 
+def _texts_by(keyword: str, argument: Any) -> Sequence[str]:
+    """Return texts of a `format` or for a `pattern` that every validator accepts; () if unknown."""
+    if not isinstance(argument, str):
+        return ()
+    return _FORMATS.get(argument, ()) if keyword == "format" else _texts_of_pattern(argument)
+
+
+@lru_cache(maxsize=128)
+def _texts_of_pattern(pattern: str) -> Sequence[str]:
+    """Return texts for a pattern of literals and classes, which mean the same in all dialects.
+
+    They are built, not searched for: no pattern of a peer is ever matched.
+    """
+    if len(pattern) > _MAX_PATTERN or "--" in pattern or not _SIMPLE_PATTERN.fullmatch(pattern):
+        return ()
+    try:
+        re.compile(pattern)
+    except re.error:
+        return ()  # such as [z-a] or a{5,2}
+    found: list[str] = []
+    for more in 0, 1, 7:
+        text = ""
+        for character, least, most in _atoms_of_pattern(pattern.removeprefix("^")):
+            text += character * min(least + more, most)
+            if len(text) > _MAX_EXAMPLE_LENGTH:
+                return tuple(found)
+        found.append(text)
+    return tuple(dict.fromkeys(found))
+
+
+def _atoms_of_pattern(pattern: str) -> Iterator[tuple[str, int, int]]:
+    """Yield a character for each part of a simple pattern, and how often it may occur."""
+    for atom, quantifier in _ATOM.findall(pattern.removesuffix("$")):
+        character = atom[1] if atom[0] == "[" else _ESCAPED.get(atom, atom[-1])
+        if atom[:2] == "[\\":
+            character = _ESCAPED.get(atom[1:3], atom[2])
+        if quantifier[:1] == "{":
+            least, comma, most = quantifier[1:-1].partition(",")
+            limit = int(most) if most else math.inf if comma else int(least)
+            yield character, int(least), int(min(limit, _MAX_EXAMPLE_LENGTH))
+        else:
+            yield character, *_QUANTIFIERS[quantifier]
+
+
 def _unique(value: list[Any], wanted: Any) -> Answer:
     if not isinstance(wanted, bool):
         return None
@@ -486,8 +591,9 @@ def _is_multiple(value: Any, step: Any) -> Answer:
     return is_number(step) and step > 0 and not Decimal(str(value)) % Decimal(str(step))
 
 
-def _is_listed(value: Any, values: Any) -> Answer:
-    return any(same(value, each) for each in values) if isinstance(values, list) else None
+def _scalar(value: Any) -> tuple[bool, Any]:
+    """Return a value for a set, in which 1 and 1.0 are equal, and 1 and true aren't."""
+    return isinstance(value, bool), value
 
 
 def _has_members(value: Any, names: Any) -> Answer:
@@ -509,7 +615,6 @@ _Check: TypeAlias = "tuple[type | None, Callable[[Any, Any], Answer]]"
 # By keyword: the type of the values that it concerns, float for numbers, and the check.
 _CHECKS: Final[dict[str, _Check]] = {
     "const": (None, same),
-    "enum": (None, _is_listed),
     "exclusiveMaximum": (float, _number_check(lambda value, bound: value < bound)),
     "exclusiveMinimum": (float, _number_check(lambda value, bound: value > bound)),
     "maxItems": (list, _number_check(lambda value, bound: len(value) <= bound)),

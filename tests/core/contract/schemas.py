@@ -230,7 +230,7 @@ def without_undescribed(
     if not isinstance(schema, dict):
         return schema
     known |= _described(schema)
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in ("properties", "patternProperties", "$defs"):
             inner = {name: without_undescribed(each, is_root=False) for name, each in value.items()}

@@ -11,9 +11,12 @@ from mcp_core.contract import (
     RULES,
     Contract,
     ContractChange,
+    ServerOffers,
     _compare,
     compare_contracts,
+    encode_contract,
     offers_of_lists,
+    read_contract,
     worst_verdict,
 )
 from tests.core.contract.test_schemas import bomb
@@ -116,7 +119,7 @@ ROWS: dict[str, tuple[Contract, Contract, str]] = {
     "the argument is gone": (prompts({"name": "a"}), prompts(), "prompt p, argument a"),
     "has another MIME type": (resource("text/plain"), resource("text/html"), "resource r:b"),
     "has another default": (schema({"default": 1}), schema({"default": 2}), "tool t, input a"),
-    "a scope is gone": (Contract(scopes=("a", "b")), Contract(scopes=("a",)), "scope b"),
+    "a scope is gone": (Contract(scopes=("b",)), Contract(scopes=()), "scope b"),
     "a scope is new": (Contract(scopes=("a",)), Contract(scopes=("a", "b")), "scope b"),
     "accepts more": (schema({"enum": [1]}), schema({"enum": [1, 2]}), "tool t, input"),
     "promises more": (
@@ -209,3 +212,41 @@ def test_many_bombs_end_together(monkeypatch: pytest.MonkeyPatch) -> None:
     found = compare_contracts(of("string"), of("integer"))
     assert len(found) >= 50
     assert {each.verdict for each in found} <= {"unclear", "compatible"}
+
+
+def test_same_name_twice_before_and_after_is_no_change() -> None:
+    """Also if both are equal, and from a file. Another text of one of them is unclear."""
+    for second in {"title": "x"}, {}:
+        twice = contract(tools=[{"name": "t"}, {"name": "t", **second}])
+        kept = read_contract(encode_contract(twice))
+        assert compare_contracts(kept, twice) == compare_contracts(twice, kept) == []
+    before, after = (
+        contract(tools=[{"name": "t"}, {"name": "t", "title": title}]) for title in "xy"
+    )
+    assert compare_contracts(before, after)[0].sentence == "is in the list twice"
+
+
+def test_unknown_scopes_are_not_compared_and_none_are() -> None:
+    known, none = Contract(scopes=("a", "b")), Contract(scopes=())
+    assert compare_contracts(known, Contract()) == compare_contracts(Contract(), known) == []
+    found = compare_contracts(known, none)
+    assert [(each.verdict, each.what) for each in found] == [
+        ("breaking", "scope a"),
+        ("breaking", "scope b"),
+    ]
+
+
+def test_many_tools_are_compared_in_time_of_their_number() -> None:
+    """A list's names are looked up, not searched for: each pair would be 36 million."""
+    reads = 0
+
+    class Counted(dict[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            nonlocal reads
+            reads += 1
+            return super().__getitem__(key)
+
+    entries: list[dict[str, Any]] = [Counted(name=f"t{n}") for n in range(100)]
+    offers = ServerOffers(lists={"tools": entries})
+    assert compare_contracts(Contract(offers={NEW: offers}), Contract(offers={NEW: offers})) == []
+    assert reads <= 4 * 100

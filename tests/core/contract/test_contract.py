@@ -133,6 +133,9 @@ GOOD = {"mcpContract": 1, "server": "s", "revisions": [NEW], "tools": [tool("a")
         ({**GOOD, "tools": {"a": {}}}, "tools is not a list"),
         ({**GOOD, "capabilities": "tools"}, "capabilities is not a list"),
         ({**GOOD, "instructions": []}, "instructions is not a text"),
+        ({**GOOD, "tools": [tool("\ud800")]}, "a text in it has half of a surrogate pair"),
+        ({**GOOD, "tools": [tool("a", title={"\udfff": 1})]}, "half of a surrogate pair"),
+        ({**GOOD, "scopes": ["\ud800"]}, "half of a surrogate pair"),
     ],
 )
 def test_file_that_is_no_contract_is_refused_with_cause(text: Any, cause: str) -> None:

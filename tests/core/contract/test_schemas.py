@@ -374,3 +374,49 @@ def test_verdict_about_document_is_that_of_jsonschema(schema: Any) -> None:
 def test_equal_schemas_have_no_finding(schema: Any) -> None:
     copy = {**schema, "title": "text"}
     assert not any(each.is_certain for each in compare_schemas(schema, copy, Direction(True))[0])
+
+
+def of_text(keyword: str, argument: str) -> Any:
+    return obj("a", "m", a={**S, keyword: argument}, m={"enum": [1, 2]}, n=W)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "argument"),
+    [
+        *(("format", name) for name in ("date", "date-time", "email", "uri", "uuid", "ipv4")),
+        *(
+            ("pattern", text)
+            for text in ("^[a-z0-9-]{3,5}$", r"^v\d+\.[0-9]+$", "x?y*", r"^[\w.]+@a$")
+        ),
+    ],
+)
+def test_change_beside_a_required_format_or_pattern_breaks(keyword: str, argument: str) -> None:
+    """An example needs a text of the format."""
+    old = of_text(keyword, argument)
+    for change in (
+        {"required": ["a", "m", "b"]},
+        {"properties": {**old["properties"], "m": {"enum": [1]}}},
+        {"properties": {**old["properties"], "n": S}},
+    ):
+        [found], _ = compare_schemas(old, {**old, **change}, Direction(is_input=True))
+        assert found.is_certain
+        assert Draft202012Validator(
+            old, format_checker=Draft202012Validator.FORMAT_CHECKER
+        ).is_valid(found.example)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a|b)", "[z-a]", "a{5,2}", "[^a]", ".", "[+--]", "a{9999}b{9999}"]
+)
+def test_change_beside_a_pattern_that_is_not_simple_is_unclear(pattern: str) -> None:
+    old = of_text("pattern", pattern)
+    assert verdict(old, {**old, "required": ["a", "m", "b"]}, Direction(True)) == "unclear"
+
+
+@pytest.mark.parametrize("values", [[f"v{n}" for n in range(3000)], [[n] for n in range(300)]])
+def test_long_enum_in_another_order_takes_few_steps_or_is_unclear(values: list[Any]) -> None:
+    """Each value is looked up in the other list, or what that takes is counted."""
+    _, left = compare_schemas({"enum": values}, {"enum": values[::-1]}, Direction(True))
+    assert compare_schemas({"enum": values}, {"enum": values[::-1]}, Direction(True))[0] == []
+    work = len(values) if isinstance(values[0], str) else len(values) ** 2
+    assert 50_000 - left >= work // 16
