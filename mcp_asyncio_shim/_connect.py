@@ -243,7 +243,7 @@ async def _connect(
                 versions = client.versions_without_probe(probe_unread=probe_unread)
                 if isinstance(target, Sequence) and not isinstance(target, str) and not versions:
                     withheld = withheld_variables(env, inherit_env=inherit_env)
-                    raise ConnectFailed(f"{exc}{withheld}") from exc
+                    raise type(exc)(f"{exc}{withheld}") from exc
                 if not versions or isinstance(target, str):
                     raise
                 # Some old servers exit at the probe: start this one again, without a probe.

@@ -19,6 +19,7 @@ from ._errors import McpTrioError as McpTrioError
 from ._errors import PeerError as PeerError
 from ._errors import ProtocolError as ProtocolError
 from ._errors import RemoteProtocolError as RemoteProtocolError
+from ._errors import RevisionRefused as RevisionRefused
 from ._errors import TaskCancelled as TaskCancelled
 from ._errors import ToolError as ToolError
 from ._errors import UnencodableValue as UnencodableValue
@@ -105,6 +106,7 @@ __all__ = [
     "RequestCancelled",
     "RequestReceived",
     "ResultReceived",
+    "RevisionRefused",
     "Role",
     "State",
     "Stats",

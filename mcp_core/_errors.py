@@ -156,6 +156,10 @@ class ConnectFailed(McpTrioError):
     """The server could not be started or reached, or there is no common revision."""
 
 
+class RevisionRefused(ConnectFailed):
+    """The server answered, and its answer says that it speaks none of the revisions offered."""
+
+
 class ConnectionLost(McpTrioError):
     """The connection ended before the response. It is unknown whether the peer ran the request."""
 

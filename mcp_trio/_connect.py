@@ -303,7 +303,7 @@ async def _connect_child(
                         # Only now are the exit status and all of stderr known.
                         cause, _, _ = str(exc).partition("\n")
                         cause, _, _ = cause.partition(" (exit status ")
-                        raise ConnectFailed(f"{cause}{child.describe_start()}") from exc
+                        raise type(exc)(f"{cause}{child.describe_start()}") from exc
                     options["versions"] = versions
                     ended_by_probe = True
                     continue

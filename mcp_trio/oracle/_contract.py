@@ -76,8 +76,8 @@ async def read_contract_of(
     )
 
 
-async def read_scopes(url: str) -> tuple[str, ...] | None:
-    """Return the scopes in the metadata of the MCP server at `url`; None if it publishes none.
+async def read_scopes(url: str) -> tuple[str, ...]:
+    """Return the scopes in the metadata of the MCP server at `url`; () if it publishes none.
 
     No token is sent. Each request is to the server's own origin, which the user has named.
 
@@ -88,10 +88,11 @@ async def read_scopes(url: str) -> tuple[str, ...] | None:
     from mcp_trio.auth._discovery import run_fetches
     from mcp_trio.auth._fetch import fetch
 
-    return await run_fetches(
+    found = await run_fetches(
         find_supported_scopes(url),
         lambda step: fetch(step.request, allow=_any, allow_name=_any),
     )
+    return found or ()
 
 
 def _any(address: str) -> bool:

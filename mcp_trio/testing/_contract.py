@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core import ConnectFailed, escape_text
+from mcp_core import ALL, ConnectFailed, RevisionRefused, escape_text
+from mcp_core.auth import AuthorizationFailed
 from mcp_core.contract import (
     Contract,
     ContractChange,
@@ -16,9 +18,10 @@ from mcp_core.contract import (
     encode_contract,
     read_contract,
 )
+from mcp_core.urls import http_url
 from mcp_trio._connect import connect
 from mcp_trio._files import write_output
-from mcp_trio.oracle._contract import read_contract_of
+from mcp_trio.oracle._contract import read_contract_of, read_scopes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,12 +89,17 @@ async def check_contract(
     if saved is not None:
         resources = resources or any("resources" in each.lists for each in saved.offers.values())
     found = [await _read(target, each, resources, options) for each in revisions]
-    if not any(found):  # does it speak another revision, or is there no server?
-        found = [await _read(target, None, resources, options)]
     contracts = [each for each in found if each is not None]
+    if not contracts:  # another revision is all that it speaks
+        contracts = [await _connect_and_read(target, resources, options)]
+    scopes = None if saved is None else saved.scopes
+    if isinstance(target, str) and (update or scopes is not None):
+        with suppress(AuthorizationFailed):  # they stay as they are
+            scopes = await read_scopes(http_url(target))
     contract = Contract(
         server=contracts[0].server,
         offers={name: each for one in contracts for name, each in one.offers.items()},
+        scopes=scopes,
     )
     if update:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,12 +132,25 @@ def _load(path: Path, *, update: bool) -> Contract | None:
 async def _read(
     target: Any, revision: str | None, resources: bool, options: dict[str, Any]
 ) -> Contract | None:
-    """Return the contract in a revision, or None if the server doesn't speak it."""
-    mine = dict(options) if revision is None else {**options, "versions": (revision,)}
+    """Return the contract in a revision, or None if the server doesn't speak it.
+
+    Raises:
+        McpTrioError: it cannot be connected to or read, which says nothing about its revisions.
+    """
+    if revision is None:
+        return await _connect_and_read(target, resources, options)
     try:
-        async with connect(target, **mine) as client:
-            return await read_contract_of(client, resources=resources)
+        return await _connect_and_read(target, resources, {**options, "versions": (revision,)})
+    except RevisionRefused:
+        return None
     except ConnectFailed:
-        if revision is None:
+        # Does it speak only older ones, or is there no server?
+        agreed = await _connect_and_read(target, resources, options)
+        if ALL.index(next(iter(agreed.offers))) <= ALL.index(revision):
             raise
         return None
+
+
+async def _connect_and_read(target: Any, resources: bool, options: dict[str, Any]) -> Contract:
+    async with connect(target, **options) as client:
+        return await read_contract_of(client, resources=resources)

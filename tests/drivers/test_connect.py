@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import ALL, ConnectFailed, ConnectionLost, NotificationReceived, Role
+from mcp_core import ALL, ConnectFailed, ConnectionLost, NotificationReceived, RevisionRefused, Role
 from mcp_core import types as t
 from mcp_core.registry import CacheHint, Context, Server
 from tests.harness import either
@@ -83,7 +83,7 @@ async def test_connect_negotiates_the_newest_common_revision(
 
 
 async def test_connect_without_common_revision_fails() -> None:
-    with pytest.raises(ConnectFailed, match="the server refused initialize"):
+    with pytest.raises(RevisionRefused, match="the server refused initialize"):
         await either.connect(Server("here", versions=[E]), versions=[D]).__aenter__()
 
 

@@ -338,8 +338,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("LIFE-6",),
         "mcp_core/protocol/connection/_negotiation.py::_initialized_peer",
-        'raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error',
-        'raise ConnectFailed("the server refused initialize")',
+        'raise kind(f"the server refused initialize: {reply.error}") from reply.error',
+        'raise kind("the server refused initialize")',
     ),
     Mutation(
         ("LIFE-7",),

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mcp_trio
-from mcp_core import ConnectFailed
-from mcp_core.contract import InvalidContract
+from mcp_core import ConnectFailed, RevisionRefused
+from mcp_core.auth import AuthorizationFailed
+from mcp_core.contract import InvalidContract, read_contract
+from mcp_trio.testing import _contract
 from mcp_trio.testing._contract import ContractBroken, check_contract
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 
@@ -25,6 +29,9 @@ def server(*names: str) -> mcp_trio.Server:
             return a
 
     return server
+
+
+TWO = '{"mcpContract": 1, "revisions": ["2026-07-28", "2025-06-18"], "tools": []}'
 
 
 def read(file: Path) -> str:
@@ -88,3 +95,76 @@ async def test_server_that_is_away_is_no_broken_contract(file: Path) -> None:
     await check_contract(server("a"), file, update=True)
     with pytest.raises(ConnectFailed):
         await check_contract("http://127.0.0.1:9/mcp", file)
+
+
+async def test_server_that_fails_once_loses_no_revision(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second connection fails: the file isn't written, and nothing is said to be broken."""
+    write(file, TWO)
+    connections = 0
+
+    @asynccontextmanager
+    async def failing(*args: Any, **options: Any) -> AsyncIterator[mcp_trio.Client]:
+        nonlocal connections
+        connections += 1
+        if connections == 2:
+            raise ConnectFailed("the database is away")
+        async with mcp_trio.connect(*args, **options) as client:
+            yield client
+
+    monkeypatch.setattr(_contract, "connect", failing)
+    for update in True, False:
+        connections = 0
+        with pytest.raises(ConnectFailed, match="the database is away"):
+            await check_contract(server("a"), file, update=update)
+    assert read(file) == TWO
+
+
+async def test_revision_that_is_refused_is_no_longer_spoken(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the server's answer, or because it agrees on an older one only."""
+    write(file, TWO)
+    for error in RevisionRefused, ConnectFailed:
+
+        @asynccontextmanager
+        async def old_server(
+            target: Any, *, versions: Any = ("2025-06-18",), error: Any = error
+        ) -> AsyncIterator[mcp_trio.Client]:
+            if versions == ("2026-07-28",):
+                raise error("another revision")
+            async with mcp_trio.connect(target, versions=versions) as client:
+                yield client
+
+        monkeypatch.setattr(_contract, "connect", old_server)
+        with pytest.raises(ContractBroken, match="revision 2026-07-28: the server no longer"):
+            await check_contract(server("a"), file)
+
+
+@pytest.mark.parametrize("found", [("a",), (), None])
+async def test_scopes_of_url_are_compared_and_kept_if_unknown(
+    file: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...] | None
+) -> None:
+    """The file keeps its scopes if a fetch fails, and for a target without a URL."""
+
+    async def scopes_of(url: str) -> tuple[str, ...]:
+        if found is None:
+            raise AuthorizationFailed("the fetch failed")
+        return found
+
+    monkeypatch.setattr(_contract, "read_scopes", scopes_of)
+    monkeypatch.setattr(
+        _contract, "connect", lambda target, **more: mcp_trio.connect(server("a"), **more)
+    )
+    write(file, TWO.replace("{", '{"scopes": ["a", "b"], ', 1))
+    if found is None:
+        await check_contract("http://127.0.0.1:9/mcp", file, allow_unclear=True)
+    else:
+        with pytest.raises(ContractBroken, match="scope b: a scope is gone"):
+            await check_contract("http://127.0.0.1:9/mcp", file)
+    await check_contract("http://127.0.0.1:9/mcp", file, update=True)
+    kept = ("a", "b") if found is None else found
+    assert read_contract(read(file).encode()).scopes == kept
+    await check_contract(server("a"), file, update=True)  # it has no URL to ask
+    assert read_contract(read(file).encode()).scopes == kept

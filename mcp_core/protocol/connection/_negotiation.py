@@ -24,7 +24,7 @@ from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from mcp_core import types as t
-from mcp_core._errors import ConnectFailed, Fault, PeerError
+from mcp_core._errors import ConnectFailed, Fault, PeerError, RevisionRefused
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, reader
 from mcp_core.protocol.messages._events import Peer
 from mcp_core.protocol.messages._responses import decode_error, read_leniently
@@ -99,6 +99,9 @@ MODERN_ERRORS: Final = frozenset(
     for fault, code in dialect.codes.items()
     if fault in (Fault.HEADER_MISMATCH, Fault.MISSING_CAPABILITY, Fault.UNSUPPORTED_VERSION)
 )
+# What servers answer to `initialize` in a revision that they don't speak (basic/lifecycle, Error
+# Handling, has the second one). An internal error says nothing about revisions.
+_REFUSES_REVISION: Final = (-32601, -32602)
 _UNSUPPORTED: Final = next(
     dialect.codes[Fault.UNSUPPORTED_VERSION]
     for dialect in DIALECTS.values()
@@ -309,7 +312,7 @@ def _probe(
                 raise ConnectFailed(f"the server lists {mutual.version} but refuses it")
             if newest_common(config.stateful, supported) is not None:
                 return _Fallback(f"it offers {', '.join(supported)}")
-            raise ConnectFailed(_no_common_revision(config, supported))
+            raise RevisionRefused(_no_common_revision(config, supported))
         is_modern = is_modern_error(reply.error, reply.status)
         if is_modern and not _is_ambiguous(reply.error, reply.status):
             raise _refused_probe(reply.error) from reply.error
@@ -368,7 +371,11 @@ def _initialized_peer(config: Config, reply: OpeningReply) -> Peer:
     if reply.result is not None:
         return _handshake_peer(config, reply.result, reply.problems)
     if reply.error is not None:
-        raise ConnectFailed(f"the server refused initialize: {reply.error}") from reply.error
+        refused = reply.error.code in _REFUSES_REVISION or is_modern_error(
+            reply.error, reply.status
+        )
+        kind = RevisionRefused if refused and not reply.is_inconclusive else ConnectFailed
+        raise kind(f"the server refused initialize: {reply.error}") from reply.error
     _raise_if_inconclusive(reply, "the server did not answer initialize")
     if reply.failure is not None:
         raise ConnectFailed(str(reply.failure)) from reply.failure
@@ -393,7 +400,7 @@ def _discovered_peer(config: Config, discovery: t.DiscoverResult) -> Peer | _Fal
         return _stateless_peer(config, discovery)
     if newest_common(config.stateful, discovery.supported_versions) is not None:
         return _Fallback(f"it offers {', '.join(discovery.supported_versions)}")
-    raise ConnectFailed(_no_common_revision(config, discovery.supported_versions))
+    raise RevisionRefused(_no_common_revision(config, discovery.supported_versions))
 
 
 def _stateless_peer(config: Config, discovery: t.DiscoverResult) -> Peer:
@@ -415,7 +422,7 @@ def _handshake_peer(config: Config, raw: Raw | bytes, problems: dict[str, str]) 
         raise ConnectFailed(f"the server's answer to initialize cannot be read: {exc}") from None
     dialect = newest_common(config.stateful, [result.protocol_version])
     if dialect is None:
-        raise ConnectFailed(
+        raise RevisionRefused(
             f"the server answered with revision {result.protocol_version}; "
             f"spoken here: {', '.join(config.versions)}"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from mcp_core.contract import Contract, InvalidContract, compare_contracts, offers_of_lists
 from mcp_core.trace import recorded_offers
 from mcp_trio.cli._errors import NOTHING_JUDGED, CliError
@@ -39,10 +41,16 @@ def diff_breaking(old: str, new: str, *, allow_unclear: bool, as_json: bool) -> 
         first, second = (_contract(load_trace_file(each, stderr)) for each in (old, new))
     except InvalidContract as exc:
         raise CliError(str(exc), NOTHING_JUDGED) from exc
+    # A trace has the revisions that its clients asked for, not all that the server speaks.
+    common = [revision for revision in first.offers if revision in second.offers]
+    first, second = (
+        structs.replace(each, offers={name: each.offers[name] for name in common})
+        for each in (first, second)
+    )
     compared = sorted(
         {
             name
-            for revision in first.offers.keys() & second.offers.keys()
+            for revision in common
             for name in first.offers[revision].lists
             if name in second.offers[revision].lists
         }
@@ -53,7 +61,7 @@ def diff_breaking(old: str, new: str, *, allow_unclear: bool, as_json: bool) -> 
             {"old": old, "new": new, "compared": compared, **changes_document(changes)}
         )
     elif compared:
-        show_changes(stdout, changes)
+        show_changes(stdout, changes, first.offers.keys())
     if not compared:
         stderr.write_message(
             "mcp-trio: nothing was compared: no list was read to its end in both traces, in the"

@@ -1,7 +1,7 @@
 """`mcp-trio inspect --save` and `--against`: a server's contract as a file, and what has changed.
 
-1. A contract is checked in the revisions that its file has. If the server no longer speaks one,
-   that is a breaking change.
+1. A contract is checked in the revisions that its file has, or in that of `--revision`. If the
+   server's answer says that it doesn't speak one, that is a breaking change. A failure isn't.
 2. A list that changes while it is read is no contract: exit status 4.
 3. A file that exists and isn't a contract is never overwritten.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from mcp_core import ALL
+from mcp_core import ALL, RevisionRefused
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.contract import (
     Contract,
@@ -38,8 +38,9 @@ from mcp_trio.oracle._contract import ChangingLists, read_contract_of, read_scop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
-    from mcp_core.contract import ContractChange, Verdict
+    from mcp_core.contract import ContractChange, ServerOffers, Verdict
     from mcp_core.types import Tool
     from mcp_trio._client import Client
     from mcp_trio.cli._session import Target
@@ -200,6 +201,7 @@ def _handle(
     resources = options.resources
     if saved is not None:
         resources = resources or any("resources" in each.lists for each in saved.offers.values())
+        saved = structs.replace(saved, offers=_wanted(saved.offers, target))
     found = _read(target, options, saved, resources=resources)
     document: dict[str, Any] = {"server": found.server, "revisions": list(found.offers)}
     status = 0
@@ -208,7 +210,7 @@ def _handle(
         status = contract_status(changes, allow_unclear=options.allow_unclear)
         document |= changes_document(changes)
         if not options.as_json:
-            show_changes(screen, changes)
+            show_changes(screen, changes, saved.offers.keys() & found.offers.keys())
     if options.save is not None:
         try:
             write_output(options.save, encode_contract(found))
@@ -234,35 +236,42 @@ def _read(
             return newest
         wanted = [each for each in ALL if each not in newest.offers]
     else:
-        wanted = [each for each in saved.offers if each in target.versions]
-        if not wanted:
-            raise CliError(
-                f"the contract has no revision {target.versions[0]}: leave --revision out"
-            )
+        wanted = list(saved.offers)
         newest = None
     found = {} if newest is None else {ALL.index(next(iter(newest.offers))): newest}
-    missing: list[CliError] = []
     for revision in wanted:
+        one = replace(target, versions=(revision,))
         try:
-            found[ALL.index(revision)] = _read_revision(
-                replace(target, versions=(revision,)), resources
-            )
+            found[ALL.index(revision)] = _read_revision(one, resources)
         except CliError as exc:
             if exc.status != NO_CONNECTION:
                 raise
-            missing.append(exc)
-    if missing and not found:
-        # Does it speak another revision, or is there no server?
-        contract = _read_revision(target, resources)
-        if next(iter(contract.offers)) in wanted:
-            raise missing[0]
-        return contract
+            if isinstance(exc.__cause__, RevisionRefused):
+                continue
+            # Does it speak only older ones, or is there no server?
+            agreed = _read_revision(target, resources)
+            if ALL.index(next(iter(agreed.offers))) <= ALL.index(revision):
+                raise
+    if not found:
+        return _read_revision(target, resources)
     contracts = [found[index] for index in sorted(found)]
     return Contract(
         server=contracts[0].server,
         scopes=contracts[0].scopes,
         offers={name: each for contract in contracts for name, each in contract.offers.items()},
     )
+
+
+def _wanted(offers: dict[str, ServerOffers], target: Target) -> dict[str, ServerOffers]:
+    """Return what a file has of the revisions that may be spoken.
+
+    Raises:
+        CliError: it has none of them.
+    """
+    found = {name: each for name, each in offers.items() if name in target.versions}
+    if not found:
+        raise CliError(f"the contract has no revision {target.versions[0]}: leave --revision out")
+    return found
 
 
 def _read_revision(target: Target, resources: bool) -> Contract:
@@ -308,7 +317,7 @@ def _read_revision(target: Target, resources: bool) -> Contract:
 
 
 async def _read_scopes(target: Target) -> tuple[str, ...] | None:
-    """Return the scopes in the metadata of a server at a URL, or None."""
+    """Return the scopes in the metadata of a server at a URL; None if they cannot be known."""
     if not isinstance(target.server, str) or "$" in target.server:
         return None
     try:
@@ -353,11 +362,16 @@ def changes_document(changes: Sequence[ContractChange]) -> dict[str, Any]:
     }
 
 
-def show_changes(screen: Screen, changes: Sequence[ContractChange]) -> None:
-    """Print the changes, the worst first, and how many there are."""
-    compared = {each.revision for each in changes}
+def show_changes(
+    screen: Screen, changes: Sequence[ContractChange], compared: AbstractSet[str]
+) -> None:
+    """Print the changes, the worst first, and how many there are.
+
+    `compared` has the revisions that both contracts have: a change that isn't in all names its own.
+    """
     for each, revisions in _merged(changes):
-        only = f" ({', '.join(revisions)})" if len(revisions) < len(compared) else ""
+        # Neither scopes nor a revision that is gone are in one of them.
+        only = f" ({', '.join(revisions)})" if set(revisions) < compared else ""
         place = f", {each.place}" if each.place else ""
         screen.write_line(
             (f"{each.verdict:12}", _STYLES[each.verdict]),

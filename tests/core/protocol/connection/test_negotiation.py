@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from mcp_core import ALL, DIALECTS, Config, ConnectFailed, Peer, PeerError, RemoteProtocolError
+from mcp_core import (
+    ALL,
+    DIALECTS,
+    Config,
+    ConnectFailed,
+    Peer,
+    PeerError,
+    RemoteProtocolError,
+    RevisionRefused,
+)
 from mcp_core import types as t
 from mcp_core.protocol.connection._negotiation import (
     OpeningReply,
@@ -864,3 +873,29 @@ def test_negotiation_known_peer_of_other_revision_ignored() -> None:
 def test_negotiation_incomplete_discovery_result_ignored() -> None:
     script = [(probe(), discover_result(E, resultType="odd")), (handshake(), initialize_result(D))]
     assert run(client_config(), script).dialect is DIALECTS[D]
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_refusal"),
+    [
+        (initialize_result(B), True),
+        (error_reply(-32602), True),
+        (error_reply(-32601), True),
+        (error_reply(-32022, E), True),
+        (error_reply(-32603), False),
+        (error_reply(-32000), False),
+        (error_reply(-32602, status=503), False),
+        (OpeningReply(status=404), False),
+        (OpeningReply(failure=RemoteProtocolError("HTTP status 500"), status=500), False),
+        (OpeningReply(), False),
+    ],
+)
+def test_only_an_answer_about_revisions_is_a_refused_one(
+    reply: OpeningReply, is_refusal: bool
+) -> None:
+    """A server that fails, or that isn't there, may speak it."""
+    negotiation = negotiate_version(client_config(D))
+    next(negotiation)
+    with pytest.raises(ConnectFailed) as caught:
+        negotiation.send(reply)
+    assert isinstance(caught.value, RevisionRefused) is is_refusal

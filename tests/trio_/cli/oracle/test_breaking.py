@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_core.contract import Contract, offers_of_lists
 from mcp_trio.cli import main
+from mcp_trio.cli.oracle import _breaking
 from tests.core.trace.judge.conversations import C, S, ask, result
 from tests.core.trace.replay.traces import HANDSHAKE
 from tests.trio_.cli.oracle.test_diff import written
@@ -33,6 +35,25 @@ def test_gone_tool_breaks_and_new_one_does_not(
     assert capsys.readouterr().out == "compatible  tool two: is new\nchanges: 1 compatible\n"
     assert main(["diff", "--breaking", new, old]) == 1
     assert capsys.readouterr().out == "breaking    tool two: is gone\nchanges: 1 breaking\n"
+
+
+def test_revision_of_one_trace_only_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace has the revisions that its clients asked for. A common one is compared."""
+
+    def contract(revisions: list[str], *names: str) -> Contract:
+        offers = offers_of_lists({"tools": [tool(name) for name in names]})
+        return Contract(offers=dict.fromkeys(revisions, offers))
+
+    old = contract(["2026-07-28", "2025-06-18"], "one", "two")
+    new = contract(["2025-11-25", "2026-07-28"], "one")
+    contracts = iter([old, new, new, old])
+    monkeypatch.setattr(_breaking, "_contract", lambda trace: next(contracts))
+    words = ["diff", "--breaking", *(trace(tmp_path, name) for name in "ab")]
+    assert main(words) == 1
+    assert capsys.readouterr().out == "breaking    tool two: is gone\nchanges: 1 breaking\n"
+    assert main(words) == 0
 
 
 def test_unclear_change_fails_unless_allowed(

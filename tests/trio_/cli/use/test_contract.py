@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_core.contract import Contract, compare_contracts, offers_of_lists
+from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.use._contract import show_changes
 from tests.harness.world.command import GREETER, TEAHOUSE, answering, output_of, run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+RUN_GREETER = ("-m", "mcp_trio", "run", "examples/greeter.py")
 
 
 def tool(name: str = "query", **properties: Any) -> dict[str, Any]:
@@ -115,6 +121,61 @@ def test_every_revision_is_saved_once_and_compared(file: Path) -> None:
     shown = against(file, *server(tool("greet")), status=1)
     assert "revision 2026-07-28: the server no longer speaks it" in shown
     assert "revision 2025-06-18: " not in shown
+
+
+def test_one_revision_of_the_file_is_compared_alone(file: Path) -> None:
+    save(file, "--every-revision", *GREETER)
+    assert against(file, "--revision", "2025-11-25", *GREETER) == "no changes\n"
+
+
+# Starts the greeter so many times, and then fails as if its database were away.
+FLAKY = """
+import os, sys
+from pathlib import Path
+count = Path(sys.argv[1])
+starts = len(count.read_bytes()) if count.exists() else 0
+count.write_bytes(b"x" * (starts + 1))
+if starts >= int(sys.argv[2]):
+    sys.exit("the database is away")
+os.execv(sys.executable, [sys.executable, *sys.argv[3:]])
+"""
+
+
+@pytest.mark.parametrize("words", [("--against",), ("--every-revision", "--save")])
+def test_server_that_fails_once_is_status_3_and_has_lost_no_revision(
+    file: Path, words: tuple[str, ...]
+) -> None:
+    """A failure says nothing about revisions: its cause is shown, and the file is kept."""
+    save(file, "--every-revision", *GREETER)
+    kept = file.read_bytes()
+    count = file.with_name("count")
+    target = ("--", sys.executable, "-S", "-c", FLAKY, str(count), "1", *RUN_GREETER)
+    result = run("inspect", *words, str(file), *target)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "the database is away" in result.stderr
+    assert file.read_bytes() == kept
+
+
+def test_change_in_one_revision_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """But neither for a scope, which has none, nor for a revision that is gone."""
+
+    def of(**hints: dict[str, bool]) -> Contract:
+        offers = {
+            name.replace("_", "-")[1:]: offers_of_lists({"tools": [tool() | {"annotations": each}]})
+            for name, each in hints.items()
+        }
+        return Contract(offers=offers, scopes=("a",) if len(hints) > 2 else ())
+
+    safe = {"readOnlyHint": True}
+    old = of(_2026_07_28=safe, _2025_11_25=safe, _2025_06_18=safe)
+    new = of(_2026_07_28=safe, _2025_11_25={})
+    show_changes(
+        Screen(sys.stdout), compare_contracts(old, new), old.offers.keys() & new.offers.keys()
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert "breaking    tool query, annotations: can be destructive now (2025-11-25)" in lines
+    assert "breaking    revision 2025-06-18: the server no longer speaks it" in lines
+    assert "breaking    scope a: a scope is gone" in lines
 
 
 def test_server_that_speaks_another_revision_only_is_breaking(file: Path) -> None:
