@@ -43,6 +43,8 @@ _MAX_MEMBERS = 256  # of a list: a member costs more than its characters
 _SEGMENT_END = "/?#"
 # Joined to a directory on Windows, such a segment is a path on another drive.
 _DRIVE = compile_on_first_use(r"[A-Za-z]:")
+# `//` alone stays: a value may be a URL, and no system's `join` takes an empty part for a root.
+_ROOTS = ("/\\", "\\/", "\\\\")
 # A NUL ends a path in C. A line break begins another header, or line of a log; others, up to C1,
 # steer a terminal.
 _CONTROL = compile_on_first_use(r"[\x00-\x1f\x7f-\x9f]")
@@ -98,6 +100,8 @@ def _find_path_error(text: str) -> str | None:
     """Return what is wrong with a value of several segments that must not leave its directory."""
     if text[0] in "/\\":
         return "is an absolute path"
+    if "\\" in text and any(root in text for root in _ROOTS):
+        return "holds an absolute path"
     for segment in text.replace("\\", "/").split("/"):
         error = _find_part_error(segment)
         if error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 import re
 import sys
 from pathlib import PureWindowsPath
@@ -152,6 +153,13 @@ ESCAPES = [
     "\\\\.\\COM1",
     "//server/share",
     "%2F%2Fserver/share",
+    # and where the value is split at one separator, and its parts are joined to a directory
+    "a/%5C%5Cserver%5Cshare%5Cf",
+    "a/\\\\?\\UNC\\server\\share",
+    "a/%5CWindows",
+    "a%5C/Windows",
+    "a%5C%5Cserver%5Cshare",
+    "a/b/%5c",
     # and spaces at the end of a name, which it ignores
     "..%20",
     "..%20%20",
@@ -201,6 +209,9 @@ def test_uri_matcher_harmless_dots_match(value: str) -> None:
         ("f://{+x}", "f://a/%2e%2e/b", "the value of `x` holds a `..`"),
         ("f://{+x}", "f:///etc", "the value of `x` is an absolute path"),
         ("f://{+x}", "f://%5c%5cserver", "the value of `x` is an absolute path"),
+        ("f://{+x}", "f://a/%5cWindows", "the value of `x` holds an absolute path"),
+        ("f://{+x}", "f://a//b", None),
+        ("f://{+x}", "f://http://h/a%5Cb", None),
         ("f://{+x}", "f://a%00", "the value of `x` holds a control character"),
         ("f://{a}/{x}", "f://ok/a%2Fb", "the value of `x` holds a separator"),
         ("f://{a}/{x}", "f://a%5Cb/ok", "the value of `a` holds a separator"),
@@ -350,6 +361,10 @@ def test_uri_matcher_any_input_gives_safe_values(uri: str, template: str) -> Non
             if "{#" not in template and not re.search(r"(^|[/\\])[^A-Za-z]:", text):
                 assert not any(PureWindowsPath(segment).drive for segment in segments)
                 assert PureWindowsPath("C:/base", text).is_relative_to("C:/base")
+                if "{+" in template:
+                    for separator in "/\\":
+                        joined = ntpath.join("C:\\base", *text.split(separator))
+                        assert joined.startswith("C:\\base\\")
 
 
 @pytest.mark.parametrize(
