@@ -4,7 +4,8 @@
    its real path is checked, and then opened part by part without following links, so that a link
    that appears meanwhile isn't followed either.
 2. Regular files and directories only: opening a FIFO would wait, and a device may do anything. A
-   name that begins with a dot is hidden, as is a name that no URI can have.
+   name that begins with a dot is hidden, as is a name that no URI can have. On Windows a name is
+   checked before the system sees it, which would log in to the host of a UNC path.
 3. A directory of any size costs a bounded time and memory: so many entries are looked at, and so
    many listed.
 """
@@ -21,6 +22,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from mcp_core._errors import Fault, McpError
+from mcp_core._patterns import compile_on_first_use
+from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.registry import Context, DeclarationError, ResourceNotFound
 from mcp_core.registry.functions._content import base64_of, json_text
 from mcp_core.types import ResourceContents
@@ -31,6 +34,8 @@ __all__ = ["DirectoryReader"]
 
 _MAX_LISTED: Final = 1_000  # entries of a listing
 _MAX_SCANNED: Final = 100_000  # entries that a listing looks at: a second or less
+# A text that has no more bytes as JSON stays a text, however small `max_size` is.
+_MAX_TEXT: Final = 64 * 1024
 _MAX_COMPLETED: Final = 100  # values of a completion (server/utilities/completion)
 # What a path leads to that doesn't exist for a client. Any other error is the server's own.
 _MISSING: Final = frozenset(
@@ -46,6 +51,13 @@ _NO_FOLLOW: Final = (
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
+)
+_WINDOWS: Final = os.sep == "\\"
+# Joined to a directory such a name may be an absolute path or another stream of a file; dots and
+# spaces at its end don't count; and the names of devices exist in each directory, with any suffix.
+_REFUSED_ON_WINDOWS = compile_on_first_use(
+    r"(?is).*[\\/:]|.*[. ]$"
+    r"|(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9\u00b9\u00b2\u00b3]) *(\.|$)"
 )
 _HAS_DESCRIPTORS: Final = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _LISTING: Final = "application/json"
@@ -116,24 +128,18 @@ class DirectoryReader:
                 return ResourceContents(uri=uri, mime_type=_LISTING, text=text)
             data = self._read_file(place, context)
         mime_type = self._mime_type(place.real)
-        if b"\0" not in data:
-            try:
-                text = data.decode()
-            except UnicodeDecodeError:
-                pass
-            else:
-                return ResourceContents(uri=uri, mime_type=mime_type or "text/plain", text=text)
+        text = self._text_of(data)
+        if text is not None:
+            return ResourceContents(uri=uri, mime_type=mime_type or "text/plain", text=text)
         mime_type = mime_type or "application/octet-stream"
         return ResourceContents(uri=uri, mime_type=mime_type, blob=base64_of(data))
 
     def complete(self, typed: str) -> list[str]:
         """Return the paths that begin with `typed`, directories with a slash at their end."""
-        parent, _, beginning = typed.rpartition("/")
+        _, _, beginning = typed.rpartition("/")
+        above = typed.removesuffix(beginning)
         try:
-            with self._opened(parent) as place:
-                if not stat.S_ISDIR(place.info.st_mode):
-                    return []
-                above = f"{parent}/" if parent else ""
+            with self._opened(above) as place:
                 names, _ = self._names(place, beginning, _MAX_COMPLETED)
                 found = [(above + name, self._inside(place, name)) for name in names]
         except ResourceNotFound:
@@ -150,10 +156,14 @@ class DirectoryReader:
     def _opened(self, path: str) -> Iterator[_OpenPath]:
         """Open what is at `path`, relative to the directory, with slashes.
 
+        A slash at the end is for directories only, and no part is empty: otherwise a file would be
+        there under many URIs.
+
         Raises:
             ResourceNotFound: nothing that is served is there.
         """
-        if any(part.startswith(".") for part in path.split("/")):
+        *above, last = path.split("/")
+        if not all(map(_is_served, above)) or (last and not _is_served(last)):
             raise ResourceNotFound
         try:
             root = os.path.realpath(self._path, strict=True)
@@ -170,6 +180,8 @@ class DirectoryReader:
             info = os.stat(handle)
             if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
                 raise ResourceNotFound
+            if path.endswith("/") and not stat.S_ISDIR(info.st_mode):
+                raise ResourceNotFound
             yield _OpenPath(handle, real, info)
         finally:
             if isinstance(handle, int):
@@ -185,7 +197,7 @@ class DirectoryReader:
             return []
         base = root if root.endswith(os.sep) else root + os.sep
         parts = real.removeprefix(base).split(os.sep)
-        if not real.startswith(base) or any(part.startswith(".") for part in parts):
+        if not real.startswith(base) or not all(map(_is_served, parts)):
             raise ResourceNotFound
         return parts
 
@@ -219,6 +231,22 @@ class DirectoryReader:
             raise McpError(code, f"the file is too large: it has more than {limit}")
         return data
 
+    def _text_of(self, data: bytes) -> str | None:
+        """Return the data as text; None if it isn't, or is longer so than the largest blob.
+
+        JSON writes control characters with six bytes each, quotes and line breaks with two.
+        """
+        largest = max(4 * self._max_size // 3, _MAX_TEXT)
+        if b"\0" in data:
+            return None
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return None
+        if 6 * len(data) > largest and len(encode(text)) > largest:
+            return None
+        return text
+
     def _list(self, place: _OpenPath, path: str) -> dict[str, Any]:
         """Return the listing of a directory that is open at `path`."""
         above = f"{path.rstrip('/')}/" if path.rstrip("/") else ""
@@ -248,7 +276,7 @@ class DirectoryReader:
                     if scanned > _MAX_SCANNED:
                         return
                     name = entry.name
-                    if name.startswith(beginning) and not name.startswith("."):
+                    if name.startswith(beginning) and _is_served(name):
                         yield name
 
         found = nsmallest(count + 1, names())
@@ -292,6 +320,13 @@ class DirectoryReader:
             self._types.add_type("text/markdown", ".md")  # RFC 7763; newer Pythons have it
         kind, encoding = self._types.guess_type(os.path.basename(name))
         return None if encoding else kind
+
+
+def _is_served(name: str) -> bool:
+    """Return False for a name that doesn't exist for clients, before the system is asked for it."""
+    if not name or name.startswith("."):
+        return False
+    return not (_WINDOWS and _REFUSED_ON_WINDOWS.match(name))
 
 
 def _check_kind(info: os.stat_result) -> None:

@@ -492,19 +492,21 @@ class Server:
         most 1,000 entries, and of a directory with over 100,000 only some are looked at; then
         `isComplete` is false. The template has completions.
 
-        A file that is UTF-8 without NUL is text, any other a blob. Its MIME type follows from its
-        name. Files are read when they are asked for, in a worker thread, and nothing is watched:
-        call `changed` if something is to be read again.
+        A file that is UTF-8 without NUL is text, any other a blob, as is a text that JSON writes
+        longer than the largest blob. Its MIME type follows from its name. Files are read when they
+        are asked for, in a worker thread, and nothing is watched: call `changed` if something is to
+        be read again.
 
         Nothing outside of the directory is read: links that lead out of it don't exist for clients,
         nor do FIFOs, sockets, devices, names that begin with a dot, and names that aren't UTF-8 or
-        have control characters. A hard link can't be told from a file.
+        have control characters. On Windows the same holds for names with a backslash or colon, with
+        a dot or space at the end, and of devices. A hard link can't be told from a file.
 
         Args:
             path: the directory.
             uri: its URI.
             max_size: the size in bytes above which a file isn't read, which is an error; 3 MiB by
-                default, so that a blob fits into a message of 4 MiB.
+                default, so that contents take at most 4 MiB of a message.
             options: see `DirectoryOptions`.
 
         To remove it, pass both URIs to `remove_resource`.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import ntpath
 import os
 import socket
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
 from mcp_core import PeerError
 from mcp_core.adapters import _directory
-from mcp_core.registry import DeclarationError, Server
+from mcp_core.registry import DeclarationError, ResourceNotFound, Server
 from tests.harness import either
 from tests.harness.wire.lines import ERAS
 
@@ -158,6 +162,7 @@ UNSERVED = """
     nothing a.txt/x guide/nothing .env .git .git/config .hidden dot out out/key.txt key up
     up/secret/key.txt sibling sibling/x.txt loop nowhere fifo socket ../secret/key.txt
     guide/../../secret/key.txt %2e%2e/secret/key.txt guide/%2E%2E/a.txt /etc/passwd //etc/passwd
+    a.txt/ intro/ b.bin/ guide//intro.md guide// guide/./intro.md
     ..%2Fsecret%2Fkey.txt ..%5Csecret C:x line%0Abreak %00 a.txt%00 %FF.txt %ED%B3%BF.txt
 """.split()
 
@@ -204,6 +209,83 @@ async def test_large_file_is_an_error_that_says_so(manual: Path) -> None:
         assert (await contents(client, "/a.txt")).text == "a"
 
 
+async def test_directory_with_a_slash_at_its_end_is_listed(manual: Path) -> None:
+    """As completions write it."""
+    async with either.connect(serving(manual)) as client:
+        with_slash, plain = await contents(client, "/guide/"), await contents(client, "/guide")
+    assert with_slash.text == plain.text
+
+
+@pytest.mark.parametrize(("fill", "is_text"), [(b"\x01", False), (b'"', False), (b"a", True)])
+async def test_text_that_json_writes_longer_than_a_blob_is_a_blob(
+    manual: Path, monkeypatch: pytest.MonkeyPatch, fill: bytes, is_text: bool
+) -> None:
+    """So that no file takes more than the largest one. Small ones stay text."""
+    monkeypatch.setattr(_directory, "_MAX_TEXT", 60)
+    (manual / "most.txt").write_bytes(fill * 90)
+    (manual / "few.txt").write_bytes(fill * 9)
+    async with either.connect(serving(manual, max_size=90)) as client:
+        most = await contents(client, "/most.txt")
+        assert (most.text is not None) is is_text
+        assert is_text or base64.b64decode(most.blob) == fill * 90
+        assert (await contents(client, "/few.txt")).text == fill.decode() * 9
+
+
+# By the part of a URI: names that Windows takes for another place, stream or device, or another
+# spelling of the same name.
+FOREIGN = r"""
+    \\evil\share\f \\?\UNC\evil\s \Windows C:\Windows C: C:x a.txt:stream a.txt::$DATA a.txt.
+    a.txt... a\b CON nul.txt Com1 lpt9.tar.gz com¹ conout$ AUX.
+""".split()
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Force the rules of Windows. Return the paths that its system would be asked for."""
+    asked: list[str] = []
+
+    def realpath(path: str, **options: Any) -> str:
+        asked.append(path)
+        return os.path.realpath(path.replace("\\", "/"), **options)
+
+    module, paths = ModuleType("os"), ModuleType("path")
+    vars(paths).update(vars(os.path), join=ntpath.join, realpath=realpath)
+    vars(module).update(vars(os), path=paths)
+    monkeypatch.setattr(_directory, "os", module)
+    monkeypatch.setattr(_directory, "_WINDOWS", True)
+    monkeypatch.setattr(_directory, "_HAS_DESCRIPTORS", False)
+    return asked
+
+
+@pytest.mark.parametrize("form", ["{}", "guide/{}", "{}/x", "guide/{}/x"])
+async def test_foreign_name_never_reaches_windows(
+    manual: Path, windows: list[str], form: str
+) -> None:
+    """Resolving a UNC path would log in to the host that it names."""
+    reader = _directory.DirectoryReader(manual, "docs://manual", 9)
+    async with either.connect(serving(manual)) as client:
+        for name in (*FOREIGN, "a.txt ", "nul .txt"):
+            place = form.format(name)
+            with pytest.raises(PeerError, match="Resource not found"):
+                await client.read_resource(f"docs://manual/{quote(place)}")
+            with pytest.raises(ResourceNotFound), reader._opened(place):
+                raise AssertionError(place)
+            found = await client.complete("docs://manual/{+path}", "path", place)
+            assert found.values == []
+    asked = {path.rstrip("\\") for path in windows}
+    assert asked <= {str(manual), ntpath.join(manual, "guide")}
+
+
+async def test_name_that_only_looks_foreign_is_read_on_windows(
+    manual: Path, windows: list[str]
+) -> None:
+    async with either.connect(serving(manual)) as client:
+        for name in ("console.txt", "common", "com10", "a.nul", "lpt", "a b", "a..b"):
+            (manual / "guide" / name).write_text(name)
+            assert (await contents(client, f"/guide/{quote(name)}")).text == name
+    assert windows
+
+
 @pytest.mark.usefixtures("_each_kind_of_system")
 async def test_large_directory_is_listed_in_part(
     manual: Path, monkeypatch: pytest.MonkeyPatch
@@ -237,6 +319,9 @@ async def test_large_directory_is_listed_in_part(
         ("../", []),
         (".", []),
         ("a.txt/", []),
+        ("/", []),
+        ("/gu", []),
+        ("guide//i", []),
         ("nothing/x", []),
         ("\0", []),
         ("\0/x", []),
