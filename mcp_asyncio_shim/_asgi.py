@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from mcp_core import ConnectionClosed, http
 from mcp_core.drivers import shows_keywords, type_on_first_use
@@ -41,6 +41,8 @@ __all__ = ["AsgiApp", "asgi"]
 
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
+
+_CANCELLED_GRACE: Final = 1.0  # seconds for cancelled handlers to end before their streams do
 
 
 @shows_keywords(http.ServeOptions)
@@ -131,6 +133,11 @@ class AsgiApp(AsgiApplication):
         # Kept: the loop has only a weak reference to a task. `asyncio.run` cancels it at the end.
         self._lifespan_task = asyncio.create_task(function())
 
+    async def _shut_down(self) -> None:
+        """Answer what runs and end all streams, before the server closes its connections."""
+        if self._driver is not None:
+            await self._driver.shutdown()
+
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[_AsgiDriver]:
         async with (
@@ -155,6 +162,7 @@ class _AsgiDriver(ConnectionDriver):
         self._served = served
         # Services of conversations that have ended while handlers run. A timer reports them.
         self._ending: dict[Service, asyncio.TimerHandle] = {}
+        self._is_shut_down = False
 
     def new_event(self) -> asyncio.Event:
         """Create an event."""
@@ -206,8 +214,12 @@ class _AsgiDriver(ConnectionDriver):
             if not task.cancelled():
                 task.result()
 
-    async def aclose(self) -> None:
-        """Reject new requests, wait 5 s for handlers, cancel the rest, and close everything."""
+    async def shutdown(self) -> None:
+        """Reject new requests, give handlers 5 s, then cancel them and end all streams.
+
+        A handler that ignores its cancellation delays this by 1 s only.
+        """
+        self._is_shut_down = True
         self.router.shutdown()
         self.pump()
         # Each step runs even if the lifespan is cancelled during the one before.
@@ -217,17 +229,25 @@ class _AsgiDriver(ConnectionDriver):
             try:
                 for task in self.tasks:
                     task.cancel()
-                await self.wait_until(lambda: not self.tasks, LAST_GRACE)
+                await self.wait_until(lambda: not self.tasks, _CANCELLED_GRACE)
+            finally:
+                self.router.close()
+                self.pump()
+
+    async def aclose(self) -> None:
+        """Shut down unless that was done, wait for all handlers, and close everything."""
+        try:
+            if not self._is_shut_down:
+                await self.shutdown()
+        finally:
+            try:
+                await self.wait_until(lambda: not self.tasks, LAST_GRACE - _CANCELLED_GRACE)
                 if self.tasks:
-                    self.router.close()
-                    self.pump()  # their conversations are ending now
                     for service, timer in self._ending.items():
                         timer.cancel()
                         service.warn_of_running()
                     await self.wait_until(lambda: not self.tasks)
             finally:
-                self.router.close()
-                self.pump()
                 self.stop_timer()
 
     def _on_event(self, conversation: http.Conversation, event: Event) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import uvicorn
@@ -34,6 +35,7 @@ __all__ = ["CannotServe", "serve_http"]
 _STARTUP_FAILURE: Final = 3  # uvicorn's exit status
 # As for `serve_http` of mcp_trio: more than one process serves well. Each costs a descriptor.
 _MAX_CONNECTIONS: Final = 2_000
+_LAST_OUTPUT: Final = 1  # seconds for clients to read the last output
 
 
 class CannotServe(Exception):
@@ -56,7 +58,7 @@ def serve_http(server: Server, http: HttpRunOptions, recording: Recording | None
         server_header=False,
         proxy_headers=False,  # it would trust a header from any process of this machine
         limit_concurrency=_MAX_CONNECTIONS,
-        timeout_graceful_shutdown=int(SHUTDOWN_GRACE),
+        timeout_graceful_shutdown=2 * _LAST_OUTPUT,
         lifespan="on",
     )
     with ExitStack() as opened:
@@ -70,7 +72,8 @@ def serve_http(server: Server, http: HttpRunOptions, recording: Recording | None
         deadline = opened.enter_context(LastDeadline(server.info.name))
         # uvicorn raises the signal again when it has ended.
         opened.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _exit))
-        running = _UvicornServer(config, lambda: _greet(server.info.name, http, sockets), deadline)
+        greet = partial(_greet, server.info.name, http, sockets)
+        running = _UvicornServer(config, app, greet, deadline)
         try:
             asyncio.run(running.serve(sockets))
         except SystemExit as exc:
@@ -111,12 +114,21 @@ def _say(text: str) -> None:
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn's server. `on_started` is called once it accepts connections."""
+    """uvicorn's server. `on_started` is called once it accepts connections.
+
+    uvicorn tells an application of the end after its connections have ended, and a stream that a
+    client keeps open doesn't end. So the application shuts down first, as on trio.
+    """
 
     def __init__(
-        self, config: uvicorn.Config, on_started: Callable[[], None], deadline: LastDeadline
+        self,
+        config: uvicorn.Config,
+        app: AsgiApp,
+        on_started: Callable[[], None],
+        deadline: LastDeadline,
     ) -> None:
         super().__init__(config)
+        self._app = app
         self._on_started = on_started
         self._deadline = deadline
 
@@ -124,10 +136,28 @@ class _UvicornServer(uvicorn.Server):
         await super().startup(sockets)
         self._on_started()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._app._shut_down()
+        # Otherwise uvicorn cancels such a request, and writes its traceback to the log.
+        slow = asyncio.get_running_loop().call_later(_LAST_OUTPUT, self._disconnect)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            slow.cancel()
+
+    def _disconnect(self) -> None:
+        """Disconnect clients that don't read their response, or don't complete their request."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # uvicorn waits for its connections, then the application for its handlers.
+        if self.should_exit:  # the second kills, as on trio
+            signal.signal(sig, signal.SIG_DFL)
+            signal.raise_signal(sig)
         cause = signal.Signals(sig).name
-        self._deadline.begin(2 * SHUTDOWN_GRACE + LAST_GRACE, cause, 128 + sig)
+        self._deadline.begin(SHUTDOWN_GRACE + LAST_GRACE, cause, 128 + sig)
         super().handle_exit(sig, frame)
 
 

@@ -91,6 +91,48 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(
     run(main())
 
 
+def test_asgi_application_shuts_down_before_its_lifespan_ends() -> None:
+    """A call that runs gets 5 s and then an error, streams end, and new requests are refused."""
+
+    async def main() -> None:
+        lived = Lived()
+        neutral = Neutral(lifespan=lived)
+
+        @neutral.server.tool
+        async def slow() -> str:
+            """Take a minute."""
+            neutral.started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                neutral.log.append("cancelled")
+            return "never"
+
+        app = asgi(neutral.server)
+        await app._shut_down()  # it hasn't begun
+        async with serve_app(app) as host:
+            session = await host.session()
+            stream = session.get()
+            await stream.until(lambda: stream.raw)
+            call = session.calling(1, "slow")
+            await neutral.started.wait()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await app._shut_down()
+            assert loop.time() - began == pytest.approx(5)
+            await call.end()
+            await stream.end()
+            assert call.answer["error"]["message"] == "the server is being shut down"
+            late = session.calling(2, "slow")
+            await late.end()
+            assert late.status in (404, 503)
+            assert lived.seen == ["in"]
+        assert lived.seen == ["in", "out"]
+        assert neutral.log == ["cancelled"]
+
+    run(main())
+
+
 def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> None:
     """The 5 s timer that would drop the service is cancelled once the handler's cleanup ends."""
 

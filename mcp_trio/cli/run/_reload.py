@@ -23,7 +23,7 @@ import trio
 
 from mcp_core.adapters import listening_sockets
 from mcp_core.processes import ReloadRelay
-from mcp_core.runtime import READ_SIZE
+from mcp_core.runtime import READ_SIZE, SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen
@@ -44,8 +44,9 @@ _INTERVAL: Final = 0.5  # seconds between two checks of the files
 _SETTLE_TIME: Final = 0.05
 _CLOCK_STEP: Final = 10_000_000  # nanoseconds by which file systems round modification times
 _GRACE: Final = Grace(stdin=1.0, terminate=2.0)  # the user waits for the new server
-# `_reload_child.py` begins an orderly end when stdin is closed. Long exchanges are cut off.
-_HTTP_GRACE: Final = Grace(stdin=3.0, terminate=1.0)
+# `_reload_child.py` begins an orderly end when stdin is closed. Handlers get the usual time, and
+# after it cancelled ones, the last output and the server's lifespan get a second each.
+_HTTP_GRACE: Final = Grace(stdin=SHUTDOWN_GRACE + 3.0, terminate=1.0)
 # Seconds for the last responses, after the client has closed stdin: as long as a server takes.
 _LAST_RESPONSES: Final = 2.0
 

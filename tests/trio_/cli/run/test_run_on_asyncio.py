@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -17,9 +20,11 @@ import mcp_trio
 from mcp_asyncio_shim.__main__ import main as shim_main
 from mcp_core import ConnectionLost, PeerError
 from tests.harness.world.command import COMMAND, run, served
+from tests.harness.world.waiting import PATIENCE
 from tests.trio_.cli.run.test_run_http import INITIALIZE, ask
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mcp_core.types import CallToolResult
@@ -228,6 +233,103 @@ async def test_signal_lets_running_call_on_asyncio_finish(
         site.end(None)
     assert "Traceback" not in "".join(site.log)
     assert site.process.returncode == 128 + number
+
+
+LIFE = """
+import contextlib
+import sys
+
+from mcp_core.registry import Server
+
+
+@contextlib.asynccontextmanager
+async def life(server):
+    try:
+        yield
+    finally:
+        print("lifespan ended", file=sys.stderr, flush=True)
+
+
+server = Server("life", lifespan=life)
+"""
+
+
+@contextmanager
+def open_stream(url: str) -> Iterator[http.client.HTTPResponse]:
+    """Open the GET stream of a new session, which a client keeps open as long as it lives."""
+    session = ask(url, INITIALIZE).headers["mcp-session-id"]
+    headers = {"accept": "text/event-stream", "mcp-session-id": session}
+    headers["mcp-protocol-version"] = "2025-11-25"
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE)) as connection:
+        connection.request("GET", urlsplit(url).path, headers=headers)
+        yield connection.getresponse()
+
+
+@pytest.mark.parametrize("option", [(), ("--asyncio",)])
+def test_end_over_http_ends_streams_and_the_lifespan(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    """The stream of a session ends complete, and a request that never does is disconnected."""
+    (tmp_path / "life.py").write_text(LIFE)
+    with served(tmp_path / "life.py", *option) as site, open_stream(site.url) as stream:
+        address = site.url.split("/")[2].split(":")
+        with socket.create_connection((address[0], int(address[1]))) as incomplete:
+            incomplete.sendall(
+                b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+                b"content-length: 9\r\n\r\n{"
+            )
+            assert stream.status == 200
+            site.end()
+        stream.read()  # raises if it was cut off
+    assert "lifespan ended" in site.log
+    assert "Traceback" not in "".join(site.log)
+    assert site.process.returncode == 143
+
+
+@pytest.mark.parametrize("option", [(), ("--asyncio",)])
+def test_reload_with_an_open_stream_ends_the_lifespan(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    """Before the server starts again: connections and files of the lifespan are closed."""
+    file = tmp_path / "life.py"
+    file.write_text(LIFE)
+    with served(file, "--reload", *option) as site, open_stream(site.url) as stream:
+        file.write_text(LIFE + "\n")
+        stream.read()
+        site.wait_for("lifespan ended")
+        site.wait_for("mcp-trio: life.py has changed, starting again")
+
+
+def test_second_signal_ends_server_on_asyncio_at_once(file: Path) -> None:
+    """As on trio: a call that takes a minute isn't waited for."""
+    with served(file, "--asyncio") as site, socket.socket() as client:
+        session = ask(site.url, INITIALIZE).headers["mcp-session-id"]
+        address = urlsplit(site.url)
+        assert address.hostname is not None
+        client.connect((address.hostname, address.port))
+        body = json.dumps(
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call"}
+            | {"params": {"name": "wait", "arguments": {"seconds": 60}}}
+        )
+        client.sendall(
+            f"POST /mcp HTTP/1.1\r\nhost: {address.netloc}\r\nmcp-session-id: {session}\r\n"
+            "content-type: application/json\r\naccept: application/json, text/event-stream\r\n"
+            f"content-length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        site.wait_for("waiting")
+        site.process.send_signal(signal.SIGTERM)
+        while _accepts(address.hostname, address.port):
+            pass
+        site.end()
+    assert site.process.returncode == -signal.SIGTERM
+
+
+def _accepts(host: str, port: int | None) -> bool:
+    """Return False once the server has begun its end, and closed its socket."""
+    assert port is not None
+    with suppress(OSError), socket.create_connection((host, port)):
+        return True
+    return False
 
 
 def test_http_on_asyncio_without_uvicorn_names_it(
