@@ -6,6 +6,7 @@ OPENAPI=petstore.json API_TOKEN=... mcp-trio run examples/openapi.py
 import json
 import os
 import re
+import sys
 from functools import partial, reduce
 from operator import getitem
 from pathlib import Path
@@ -61,7 +62,7 @@ def definitions(part: Any, schemas: dict[str, Any], found: dict[str, Any]) -> di
     return found
 
 
-def add_operation(server: Server, document: Any, path: str, method: str) -> None:
+def add_operation(server: Server, document: Any, base: str, path: str, method: str) -> None:
     def resolve(part: Any) -> Any:
         keys = part["$ref"].removeprefix("#/").split("/") if "$ref" in part else ()
         return reduce(getitem, keys, document) if keys else part
@@ -72,14 +73,16 @@ def add_operation(server: Server, document: Any, path: str, method: str) -> None
     properties = {name: each.get("schema", {}) for name, each in parameters.items()}
     required = [name for name, each in parameters.items() if each.get("required")]
     if body := resolve(operation.get("requestBody", {})):
+        if "application/json" not in body["content"]:
+            print(f"left out {method} {path}: its body isn't JSON", file=sys.stderr)
+            return
         properties["body"] = body["content"]["application/json"].get("schema", {})
         required += ["body"] if body.get("required") else []
     schema: Any = {"type": "object", "properties": properties, "required": required}
     schema["$defs"] = definitions(schema, document.get("components", {}).get("schemas", {}), {})
-    places = {name: each["in"] for name, each in parameters.items()}
     name = operation.get("operationId", f"{method}{path}")
     server.add_tool(
-        partial(call, document["servers"][0]["url"].rstrip("/"), path, method, places),
+        partial(call, base, path, method, {name: each["in"] for name, each in parameters.items()}),
         name=re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("_"),
         description=operation.get("description") or operation.get("summary"),
         input_schema=schema | {"additionalProperties": False},
@@ -89,10 +92,13 @@ def add_operation(server: Server, document: Any, path: str, method: str) -> None
 
 
 def make_server(document: Any) -> Server:
+    url = next((each["url"] for each in document.get("servers", ())), "")
+    if not re.match("https?://[^{]+$", url):
+        raise ValueError(f"the document's first server is {url!r}: write its whole http(s) URL")
     server = Server(document["info"]["title"], document["info"]["version"])
-    for path, item in document["paths"].items():
+    for path, item in document.get("paths", {}).items():
         for method in sorted(item.keys() & {"get", "put", "post", "patch", "delete"}):
-            add_operation(server, document, path, method)
+            add_operation(server, document, url.rstrip("/"), path, method)
     return server
 
 

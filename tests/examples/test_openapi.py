@@ -184,6 +184,42 @@ def test_openapi_example_refuses_what_it_cannot_check(
         EXAMPLE.make_server(EXAMPLE.read(str(tmp_path / "teas.json")))
 
 
+@pytest.mark.parametrize(
+    "servers",
+    [
+        None,
+        [],
+        [{"url": "/api/v3"}],
+        [{"url": "file:///etc"}],
+        [{"url": "https://{region}.example.com"}],
+        [{"url": "//a.example"}],
+    ],
+)
+def test_openapi_example_refuses_a_server_without_a_whole_url(servers: Any) -> None:
+    """Where it is declared: such a URL would fail at each call, or read files."""
+    document = document_for("http://127.0.0.1:1") | {"servers": servers}
+    if servers is None:
+        del document["servers"]
+    with pytest.raises(ValueError, match=r"first server is '.*': write its whole http\(s\) URL"):
+        EXAMPLE.make_server(document)
+
+
+async def test_openapi_example_leaves_out_bodies_that_are_not_json(
+    document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files and forms; the other operations are served."""
+    read = EXAMPLE.read(str(document))
+    for path, media_type in ("/photo", "multipart/form-data"), ("/raw", "application/octet-stream"):
+        body = {"content": {media_type: {"schema": {"type": "object"}}}}
+        read["paths"][path] = {"post": {"summary": "Upload.", "requestBody": body}}
+    async with mcp_trio.connect(EXAMPLE.make_server(read)) as client:
+        names = {tool.name for tool in await client.list_tools()}
+    assert names == {"get_teas_tea-id", "remove_tea", "order", "away"}
+    assert capsys.readouterr().err == (
+        "left out post /photo: its body isn't JSON\nleft out post /raw: its body isn't JSON\n"
+    )
+
+
 @pytest.mark.process
 def test_openapi_example_is_served_by_the_command(document: Path) -> None:
     """As its first lines say, with the document in a variable."""
