@@ -124,8 +124,8 @@ class DirectoryReader:
         uri = str(context.params.uri)
         with self._opened(path) as place:
             if stat.S_ISDIR(place.info.st_mode):
-                text = json_text(self._list(place, path))
-                return ResourceContents(uri=uri, mime_type=_LISTING, text=text)
+                listing = json_text(self._list(place, path))
+                return ResourceContents(uri=uri, mime_type=_LISTING, text=listing)
             data = self._read_file(place, context)
         mime_type = self._mime_type(place.real)
         text = self._text_of(data)
