@@ -10,9 +10,11 @@ and `y-z`, or as `x-y` and `z`?
    no pattern is built from a peer's input, so nothing can backtrack.
 3. **One variable is one path segment, on any system.** Refused is a value that decodes to a text
    with a separator (`/` or `\`), with a control character, with a drive letter (`C:`) at its start,
-   or to `..`. Only `{+x}` and `{/x*}` match several segments, none of them such, and `{+x}` no
-   separator at its start. `{#x}` may be an absolute path. Values are checked after they are
-   percent-decoded, which is done once. The values of `unchecked` variables aren't checked.
+   or to `..`. Only `{+x}` and `{/x*}` match several segments, none of them such. `{+x}` has no
+   separator at its start, and no backslash beside another separator: split at one of the two, it
+   would leave a part that is an absolute path on Windows. `{#x}` may be an absolute path. Values
+   are checked after they are percent-decoded, which is done once. The values of `unchecked`
+   variables aren't checked.
 
 A value doesn't tell what it leads to: a symbolic link, for example, isn't visible in a URI.
 """
