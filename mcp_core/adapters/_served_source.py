@@ -17,6 +17,7 @@ import pkgutil
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -26,7 +27,7 @@ from mcp_core import registry
 from mcp_core.registry import DeclarationError, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
