@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from mcp_core._errors import McpTrioError
-from mcp_core._text import escape_text
+from mcp_core._text import escape_text, shorten_text
 from mcp_core.protocol.jsonrpc._codec import InvalidPayload, encode, reader
 from mcp_core.protocol.jsonrpc._excerpt import Excerpt, show_bytes
 from mcp_core.protocol.jsonrpc._framing import LineBuffer
@@ -50,6 +50,7 @@ FORMAT_VERSION: Final = 1
 MAX_TRACE_LINE: Final = 16 * 1024 * 1024
 # The time of a line that has no member `t`, as in files of other programs.
 UNTIMED: Final = -1.0
+_MAX_REASON: Final = 300  # characters
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -265,7 +266,7 @@ def read_header(data: bytes) -> TraceHeader:
     try:
         header = _decode_header(data)
     except InvalidPayload as exc:
-        raise InvalidTrace(f"the header of the trace is invalid: {exc}") from None
+        raise InvalidTrace(f"the header of the trace is invalid: {_reason(exc)}") from None
     if header.format_version != FORMAT_VERSION:
         raise InvalidTrace(
             f"the trace has version {header.format_version} of the format, and this program reads "
@@ -283,7 +284,12 @@ def read_line(data: bytes) -> TraceLine:
     try:
         return _decode_any_line(data)
     except InvalidPayload as exc:
-        raise InvalidTrace(str(exc)) from None
+        raise InvalidTrace(_reason(exc)) from None
+
+
+def _reason(exc: InvalidPayload) -> str:
+    """Return an error's text, which may quote a value of the file."""
+    return escape_text(shorten_text(str(exc), _MAX_REASON))
 
 
 def _decode_any_line(data: bytes) -> TraceLine:
@@ -356,7 +362,7 @@ class TraceReader:
         try:
             return _decode_any_line(line)
         except InvalidPayload as exc:
-            return self._damaged(line, str(exc))
+            return self._damaged(line, _reason(exc))
 
     def _damaged(self, line: bytes, reason: str) -> DamagedLine:
         if self.header is None:

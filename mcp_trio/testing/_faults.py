@@ -164,7 +164,8 @@ def _describe_silence(session: TargetSession) -> str:
         error = request.answer.get("error") if request.answer is not None else None
         if isinstance(error, dict):
             text = escape_text(str(error.get("message", ""))[:_SHOWN])
-            return f"it answers {request.method} with the error {error.get('code')!r}: {text}"
+            code = escape_text(repr(error.get("code"))[:_SHOWN])
+            return f"it answers {request.method} with the error {code}: {text}"
     reason = "" if session.ended == RECONNECTED else session.ended
     return f"{reason or 'it did not respond'}{session.describe()}"
 

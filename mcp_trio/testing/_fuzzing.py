@@ -130,7 +130,8 @@ async def fuzz_server(
         (directory / "test_findings.py").unlink()
         raise FuzzFindings(failures, directory)
     if campaign.is_lost or campaign.is_away:
-        raise ConnectFailed(f"the conversation with the server ended: {'; '.join(campaign.notes)}")
+        notes = escape_text("; ".join(campaign.notes), "\n")
+        raise ConnectFailed(f"the conversation with the server ended: {notes}")
     if campaign.unjudged:
         raise NothingJudged(f"nothing was judged: {campaign.unjudged}")
 
@@ -156,7 +157,7 @@ def _warn_of_accepted(campaign: Campaign, limits: CampaignOptions, name: str) ->
     """Warn of what the user has accepted in vain."""
     difference = limits.baseline.find_difference(campaign.side, name)
     if difference:
-        warnings.warn(f"the baseline: {difference}", stacklevel=3)
+        warnings.warn(f"the baseline: {escape_text(difference)}", stacklevel=3)
     for entry, count in campaign.found.ignored.items():
         if not count:
             warnings.warn(f"no finding is ignored by {entry}", stacklevel=3)

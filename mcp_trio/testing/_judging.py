@@ -101,7 +101,8 @@ def judge_trace(path: str | os.PathLike[str], *, level: FindingsLevel = "should"
     Raises:
         FoundFaults: a message certainly breaks a rule.
         InvalidTrace: the file isn't a trace.
-        NothingJudged: there is no message in it that can be judged.
+        NothingJudged: there is no message in it that can be judged, or it is a fuzzer's trace, of
+            which one side isn't judged.
         OSError: it cannot be read.
     """
     findings = list(_findings(Path(path), level))
@@ -128,6 +129,11 @@ def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
             is_found = is_found or bool(found)
             yield from _selected(found, level)
         yield from _selected(judge.close(), level)
+    if judge.unjudged is not None and not is_found:
+        raise NothingJudged(
+            f"the {judge.unjudged} was not judged: the header of {path} names it as a fuzzer, which"
+            " breaks rules on purpose; `mcp-trio check` judges the other side"
+        )
     if not judge.messages and not is_found:
         raise NothingJudged(
             f"nothing was judged: no message is in {path}{damage}; let the client send a request"

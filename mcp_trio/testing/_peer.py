@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, Self
 import trio
 import trio.testing
 
-from mcp_core import DIALECTS, LATEST
+from mcp_core import DIALECTS, LATEST, escape_text
 from mcp_trio._nursery import open_quiet_nursery
 
 __all__ = ["Message", "ScriptedPeer"]
@@ -440,13 +440,15 @@ class ScriptedPeer:
     def _failure(self, what: str) -> AssertionError:
         """Return the error of rule 3."""
         lines = [
-            f"  {'->' if direction == 'sent' else '<-'} {_cut(line.decode(errors='replace'))}"
+            f"  {'->' if direction == 'sent' else '<-'} {_show(line)}"
             for direction, line in self.transcript[-_SHOWN_MESSAGES:]
         ]
         if len(self.transcript) > _SHOWN_MESSAGES:
             lines.insert(0, f"  ... {len(self.transcript) - _SHOWN_MESSAGES} more before")
         return AssertionError(
-            "\n".join([what, "so far (-> sent, <- received):", *(lines or ["  nothing"])])
+            "\n".join(
+                [escape_text(what), "so far (-> sent, <- received):", *(lines or ["  nothing"])]
+            )
         )
 
 
@@ -458,6 +460,11 @@ def _line(message: Message | list[Any] | str | bytes) -> bytes:
 
 def _text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _show(line: bytes) -> str:
+    # Escaped: the message of an exception is often printed to a terminal.
+    return escape_text(_cut(line.decode(errors="replace")))
 
 
 def _cut(text: str) -> str:

@@ -1,25 +1,32 @@
 """The judge of a fuzzer's traces: those of its findings, and recordings of whole runs.
 
 1. The fuzzer's own breaches aren't reported. What the other side did after the first one may follow
-   from it, so it isn't reported from there on, but for the row of the finding.
+   from it, so it is neither reported nor counted from there on, but for the row of the finding.
 2. The fuzzer knows more than a trace shows, such as for how long it waited. If the messages don't
    prove its finding, the header's word for it is reported.
+3. A fuzzer records its traces itself. If the observer is another side, the header isn't believed:
+   one word of it would silence the judge.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import UNSET
 
 from ._finding import Finding
 from ._revisions import REVISIONS
+from ._sides import other_side
 from .rows import CHECKED_LEVELS, ROWS
 
 if TYPE_CHECKING:
-    from mcp_core.trace._format import RecordedFinding
+    from collections.abc import Collection
+
+    from mcp_core.trace._format import RecordedFinding, TraceHeader
 
     from ._sides import Side
 
-__all__ = ["FuzzEvidence", "FuzzRecording"]
+__all__ = ["Evidence", "FuzzEvidence", "FuzzRecording", "find_evidence"]
 
 _LEVELS: Final = CHECKED_LEVELS["should"]
 
@@ -29,10 +36,19 @@ _MAX_BREACHED: Final = 1_000
 
 
 class FuzzRecording:
-    """The findings about a recording of a fuzzer's run. `fuzzer` is the fuzzer's side."""
+    """The findings about a recording of a fuzzer's run.
+
+    Args:
+        fuzzer: the fuzzer's side.
+
+    Attributes:
+        fuzzer: the same as the argument.
+        left_out: the rows of findings about the other side that aren't reported.
+    """
 
     def __init__(self, fuzzer: Side) -> None:
-        self._fuzzer = fuzzer
+        self.fuzzer: Side = fuzzer
+        self.left_out: set[str] = set()
         self._breached: dict[int, None] = {}  # conversations in which it has broken a rule
         self._earlier = 0  # up to this one, all count as breached
 
@@ -42,15 +58,24 @@ class FuzzRecording:
 
     def _is_reported(self, found: Finding) -> bool:
         number = found.conversation
-        if found.side != self._fuzzer:
-            return number > self._earlier and number not in self._breached
-        if _is_breach(found):
+        if found.side != self.fuzzer:
+            if not self._is_breached(number):
+                return True
+            self.left_out.add(found.row)
+        elif _is_breach(found):
             self._breached[number] = None
             if len(self._breached) > _MAX_BREACHED:
                 oldest = next(iter(self._breached))
                 del self._breached[oldest]
                 self._earlier = max(self._earlier, oldest)
         return False
+
+    def counted_rows(self, conversation: int) -> Collection[str] | None:
+        """Return the rows that are judged in a conversation from now on; None for all."""
+        return () if self._is_breached(conversation) else None
+
+    def _is_breached(self, conversation: int) -> bool:
+        return conversation <= self._earlier or conversation in self._breached
 
     def close(self, revision: str) -> list[Finding]:
         """Return no further findings: this header has none."""
@@ -63,9 +88,18 @@ def _is_breach(found: Finding) -> bool:
 
 
 class FuzzEvidence:
-    """The findings about one trace of a fuzzer. `finding` is the one in the trace's header."""
+    """The findings about one trace of a fuzzer.
+
+    Args:
+        finding: the one in the trace's header.
+
+    Attributes:
+        fuzzer, left_out: as of `FuzzRecording`.
+    """
 
     def __init__(self, finding: RecordedFinding) -> None:
+        self.fuzzer: Side = other_side(finding.side)
+        self.left_out: set[str] = set()
         self._finding = finding
         self._is_breached = False  # the fuzzer has broken a rule
         self._is_proved = False  # the messages show the finding
@@ -81,11 +115,17 @@ class FuzzEvidence:
             self._is_breached = self._is_breached or _is_breach(found)
             return False
         if found.row != self._finding.row:
+            if self._is_breached:
+                self.left_out.add(found.row)
             return not self._is_breached
         if not self._lines:
             self._lines, self._conversation = found.lines, found.conversation
         self._is_proved = self._is_proved or found.is_certain
         return found.is_certain
+
+    def counted_rows(self, conversation: int) -> Collection[str] | None:
+        """Return the rows that are judged from now on; None for all."""
+        return (self._finding.row,) if self._is_breached else None
 
     def close(self, revision: str) -> list[Finding]:
         """Return the header's finding, unless the messages have shown it.
@@ -109,3 +149,18 @@ class FuzzEvidence:
                 is_certain=finding.verdict == "fail",
             )
         ]
+
+
+Evidence: TypeAlias = FuzzRecording | FuzzEvidence
+
+
+def find_evidence(header: TraceHeader | None) -> Evidence | None:
+    """Return how a fuzzer's trace is judged; None for other traces."""
+    if header is None:
+        return None
+    evidence: Evidence | None = None
+    if header.finding is not UNSET:
+        evidence = FuzzEvidence(header.finding)
+    elif header.fuzzer is not UNSET:
+        evidence = FuzzRecording(header.fuzzer)
+    return evidence if evidence is not None and evidence.fuzzer == header.observer else None

@@ -11,23 +11,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
-
 from mcp_core.trace._format import DamagedLine, TraceHeader, TraceLine
 from mcp_core.trace._ids import GivenTexts
 
 from ._conversation_table import ConversationTable
-from ._evidence import FuzzEvidence, FuzzRecording
+from ._evidence import find_evidence
 from ._exchange_judge import ExchangeJudge
 from ._finding import Finding
 from ._message_judge import MessageJudge
 from ._report import JudgeReport
 from ._revisions import FACTS
-from ._sides import CLIENT, SERVER, Side, other_side
+from ._sides import CLIENT, SERVER, Side
 from .rules import rules_for
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Set as AbstractSet
 
     from .conversation._conversation import ConversationState
 
@@ -51,13 +50,16 @@ class Judge:
             even before the trace, as in a test that starts both. Only then is it certain that the
             client has made up a `requestState` that isn't in the trace.
         unjudged: a side that isn't judged: a fuzzer, which breaks rules on purpose. By default both
-            are judged, unless the header names a fuzzer: then the other side is judged until the
-            fuzzer's first breach in a conversation. If the header has a fuzzer's finding, its side
-            is judged by the row of the finding from there on.
+            are judged, unless the header names the observer as a fuzzer: then the other side is
+            judged until the fuzzer's first breach in a conversation. If the header has a fuzzer's
+            finding, its side is judged by the row of the finding from there on.
 
     Attributes:
         opportunities: how often each row was judged, findings included. If a row is missing, its
-            case didn't occur in the trace. Rows of the unjudged side aren't counted.
+            case didn't occur in the trace. Rows of the unjudged side aren't counted, and neither
+            is what may follow from a fuzzer's breach.
+        left_out: the rows of findings that aren't reported, because they may follow from a fuzzer's
+            breach.
         messages_from: how many messages of each side were judged.
         unjudged: the side that isn't judged; None if both are.
     """
@@ -74,15 +76,11 @@ class Judge:
         versions = header.server_versions if header is not None else ()
         is_stdio = header is not None and header.transport in _LINES
         self._server_versions = FACTS.keys() & set(versions or ())
-        finding = header.finding if header is not None else UNSET
-        fuzzer = header.fuzzer if header is not None else UNSET
-        self._evidence: FuzzEvidence | FuzzRecording | None = None
-        if finding is not UNSET:
-            self._evidence = FuzzEvidence(finding)
-            unjudged, from_start = other_side(finding.side), True
-        elif fuzzer is not UNSET:
-            self._evidence = FuzzRecording(fuzzer)
-            unjudged, from_start = fuzzer, True
+        self._evidence = find_evidence(header)
+        self.left_out: AbstractSet[str] = frozenset()
+        if self._evidence is not None:
+            unjudged, from_start = self._evidence.fuzzer, True
+            self.left_out = self._evidence.left_out
         self.unjudged: Side | None = unjudged
         self._revision = ""  # the one that was selected last
         self._report = JudgeReport(unjudged)
@@ -144,6 +142,7 @@ class Judge:
         """Judge the ends of all conversations, and return the findings."""
         while (state := self._conversations.pop()) is not None:
             self._revision = state.negotiation.selected or self._revision
+            self._count_rows(state)
             self._judge_close(state)
         found = self._take()
         return found if self._evidence is None else found + self._evidence.close(self._revision)
@@ -157,10 +156,16 @@ class Judge:
             return self._evidence.select(found)
         return [each for each in found if each.side != self.unjudged]
 
+    def _count_rows(self, state: ConversationState) -> None:
+        """Count only what is judged of a conversation from now on."""
+        if self._evidence is not None:
+            self._report.counted = self._evidence.counted_rows(state.number)
+
     def _judge_line(self, line: TraceLine) -> None:
         if line.http is None and line.raw is None and line.data is None and line.sse is None:
             return
         state = self._conversations.find(line.conversation)
+        self._count_rows(state)
         if line.t < 0:
             state.is_untimed = True
         if line.truncated is not None:

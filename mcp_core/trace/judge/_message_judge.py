@@ -154,12 +154,12 @@ class MessageJudge:
             exchange.add(message)
             if self._observer != CLIENT and _is_alone(message, exchange, state):
                 state.lose("the requests of a client cannot be told from those of another one")
-        is_counted = message.sender != report.unjudged
+        is_counted, counted = message.sender != report.unjudged, report.counted
         for rule, row in _rules_for(message):
             outcome = rule.judge(message, state)
             if outcome is None:
                 continue
-            if is_counted:
+            if is_counted and (counted is None or row.id in counted):
                 report.opportunities[row.id] += 1
             if outcome is not True:
                 hidden = message.redacted or (message.request and message.request.is_redacted)

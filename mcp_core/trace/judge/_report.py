@@ -11,6 +11,8 @@ from .rows import ROWS
 from .rules import RuleFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ._sides import Side
     from .conversation._conversation import ConversationState
     from .rows import Requirement
@@ -29,12 +31,14 @@ class JudgeReport:
 
     Attributes:
         opportunities: how often each row was judged, findings included.
+        counted: the rows that are counted from now on; None for all.
         line: the number of the line that is judged.
     """
 
     def __init__(self, unjudged: Side | None = None) -> None:
         self.unjudged = unjudged
         self.opportunities: Counter[str] = Counter()
+        self.counted: Collection[str] | None = None
         self.line = 1
         self._found: list[Finding] = []
         self._inconclusive: set[tuple[int, str, str]] = set()
@@ -46,7 +50,7 @@ class JudgeReport:
 
     def count(self, row: str, side: Side) -> None:
         """Count a row that was judged in what `side` has sent."""
-        if side != self.unjudged:
+        if side != self.unjudged and (self.counted is None or row in self.counted):
             self.opportunities[row] += 1
 
     def failed(

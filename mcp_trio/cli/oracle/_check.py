@@ -34,6 +34,7 @@ from ._junit_file import write_junit
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
     from mcp_core.trace import Finding
@@ -176,6 +177,8 @@ class CheckReport:
         unread: why the trace wasn't read; empty if it was.
         source: the reader of the file; None if messages come from a conversation.
         fuzzer: the side that has broken rules on purpose, and isn't judged. None in other traces.
+        after_breach: the rows that the other side broke only after a breach of the fuzzer. They are
+            neither failed nor passed.
     """
 
     def __init__(
@@ -191,6 +194,7 @@ class CheckReport:
         self.messages_from: Mapping[Literal["client", "server"], int] = {}
         self.unread = ""
         self.fuzzer: Literal["client", "server"] | None = None
+        self.after_breach: AbstractSet[str] = frozenset()
         self.source: LogReader | None = None
         self._first_damage = ""
         self.opportunities: Counter[str] | dict[str, int] = {}
@@ -238,6 +242,7 @@ class CheckReport:
         self.messages_from = judge.messages_from
         self.opportunities = judge.opportunities
         self.fuzzer = judge.unjudged
+        self.after_breach = judge.left_out - self._verdicts.keys()
 
     @property
     def unjudged(self) -> str:
@@ -247,6 +252,11 @@ class CheckReport:
         sides: tuple[Literal["client", "server"], ...] = ("client", "server")
         if self._side != "both":
             sides = (self._side,)
+        if self.fuzzer == self._side:
+            other = "server" if self.fuzzer == "client" else "client"
+            return f"{self.fuzzer_text}; judge the other side with --side {other}"
+        if self.fuzzer is not None and not self._verdicts and not self.opportunities:
+            return f"{self.fuzzer_text}; nothing that can be judged came before it"
         silent = [each for each in sides if not self.messages_from.get(each)]
         if not silent:
             return ""
@@ -263,7 +273,8 @@ class CheckReport:
     @property
     def passed(self) -> list[str]:
         """The rows that had an opportunity and no finding."""
-        return [row for row in ROWS if self.opportunities.get(row) and row not in self._verdicts]
+        other = self._verdicts.keys() | self.after_breach
+        return [row for row in ROWS if self.opportunities.get(row) and row not in other]
 
     def document(self) -> dict[str, Any]:
         """Return the report as one JSON document, which is also a baseline."""
@@ -275,6 +286,8 @@ class CheckReport:
             "known": self.known,
             "damaged": self.damaged,
             "unjudged": self.unjudged,
+            "fuzzer": self.fuzzer,
+            "after_breach": sorted(self.after_breach),
             "source": self._source_document(),
             "findings": [
                 {
@@ -325,18 +338,30 @@ class CheckReport:
             parts.append(f"{_count(source.skipped, where)} without a message skipped")
         return "; ".join(parts)
 
+    @property
+    def fuzzer_text(self) -> str:
+        """What the header says about a fuzzer, as one line; empty for other traces."""
+        header = self.source.header if self.source is not None else None
+        has_finding = header is not None and header.finding is not UNSET
+        if self.fuzzer is None:
+            if header is None or (header.fuzzer is UNSET and not has_finding):
+                return ""
+            return (
+                "the header speaks of a fuzzer that is not the observer, and is not believed: both"
+                " sides are judged"
+            )
+        other = "server" if self.fuzzer == "client" else "client"
+        after = (
+            f"after its first breach the {other} is judged only by the row of this finding"
+            if has_finding
+            else f"after its first breach in a conversation the {other} is not judged either"
+        )
+        return f"the {self.fuzzer} is a fuzzer, and is not judged; {after}"
+
     def show(self, screen: Screen, *, every_row: bool) -> None:
         """Print the findings and a summary."""
-        if self.fuzzer is not None:
-            other = "server" if self.fuzzer == "client" else "client"
-            header = self.source.header if self.source is not None else None
-            has_finding = header is not None and header.finding is not UNSET
-            after = (
-                f"after its first breach the {other} is judged only by the row of this finding"
-                if has_finding
-                else f"after its first breach in a conversation the {other} is not judged either"
-            )
-            screen.write_line(f"the {self.fuzzer} is a fuzzer, and is not judged; {after}")
+        if self.fuzzer_text:
+            screen.write_line(self.fuzzer_text)
         if self.source_text:
             screen.write_line(self.source_text)
         self.show_findings(screen)
@@ -350,9 +375,11 @@ class CheckReport:
         known = f", {self.known} known" if self.known else ""
         lines = "line is" if self.damaged == 1 else "lines are"
         damaged = f". {self.damaged} {lines} damaged" if self.damaged else ""
+        count = len(self.after_breach)
+        after = f", {count} broken only after a breach of the fuzzer" if count else ""
         return (
             f"{_count(self.messages, 'message')}: {self.failed} failed, {self.inconclusive}"
-            f" inconclusive{known}{damaged}. {_count(len(self.passed), 'row')} passed;"
+            f" inconclusive{known}{damaged}. {_count(len(self.passed), 'row')} passed{after};"
             f" {len(ROWS) - len(JUDGED_ROWS)} of "
             f"{len(ROWS)} rows are not judged from a trace"
         )
@@ -372,6 +399,8 @@ class CheckReport:
                 verdict = "not judged"
             elif id in self._verdicts:
                 verdict = self._verdicts[id]
+            elif id in self.after_breach:
+                verdict = "not judged"
             else:
                 verdict = "pass" if self.opportunities.get(id) else "no opportunity"
             if row.role != self.fuzzer:
@@ -384,6 +413,7 @@ class CheckReport:
         cases = "".join(self._cases())
         failed = len({each.row for each in self.findings if each.is_certain})
         total = len(self.passed) + len({each.row for each in self.findings})
+        total += len(self.after_breach) + (self.fuzzer is not None)
         name = f"mcp-trio check {self.path}"
         return junit_suite(name, cases, total, failed, self.unjudged, wanted="something was judged")
 
@@ -399,6 +429,14 @@ class CheckReport:
                 for each in found
             )
             yield junit_case(row_name(row), faults)
+        for row in sorted(self.after_breach):
+            yield junit_case(row_name(row), _skipped("it was broken after a breach of the fuzzer"))
+        if self.fuzzer is not None:
+            yield junit_case(f"the {self.fuzzer} was judged", _skipped(self.fuzzer_text))
+
+
+def _skipped(reason: str) -> str:
+    return f"<skipped message={attribute(reason)}/>"
 
 
 def show_finding(screen: Screen, finding: Finding) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from mcp_core import escape_text
 from mcp_core.trace import ROWS, row_family
 
 from ._cause import Cause
@@ -211,7 +212,7 @@ def _cause(value: Any, where: str) -> Cause:
     family = _text(value, "family", where)
     if family not in _FAMILIES:
         raise ValueError(
-            f"it was edited: {where}.family is {family[:40]}, and there is no such row"
+            f"it was edited: {where}.family is {escape_text(family[:40])}, and there is no such row"
         )
     return Cause(family, _text(value, "shape", where), _text(value, "scope", where))
 

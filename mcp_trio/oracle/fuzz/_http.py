@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import h11
 import trio
 
-from mcp_core import ConnectFailed
+from mcp_core import ConnectFailed, escape_text
 from mcp_core.drivers import launch_secrets
 from mcp_core.http import Body, End, Head, RequestHead, message_headers, param_headers
 from mcp_core.trace import ConversationNumbers, HttpChannel, Redactor, TraceLine
@@ -633,8 +633,8 @@ class HttpSession(TargetSession):
     def describe(self) -> str:
         """Return what is known about a server that doesn't speak MCP."""
         if self._error:
-            return f" ({self._error})"
-        where = self._location.decode("latin-1")[:200]
+            return f" ({escape_text(self._error)})"
+        where = escape_text(self._location.decode("latin-1")[:200])
         if 300 <= self.last_status < 400:
             return f" (HTTP status {self.last_status}: it redirects to {where}; use that URL)"
         if self.last_status in (401, 403):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mcp_core.trace import TraceHeader, TraceLine, encode_header, encode_line
+from mcp_core.trace import RecordedFinding, TraceHeader, TraceLine, encode_header, encode_line
 from mcp_trio.cli import main
 from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
 
@@ -25,9 +25,11 @@ SHOULD = [
 ]
 
 
-def written(path: Path, said: list[Sent]) -> str:
+def written(path: Path, said: list[Sent], **fields: Any) -> str:
     file = path / "a.mcp.jsonl"
-    header = TraceHeader(format_version=1, observer="client", transport="stdio")
+    header = TraceHeader(
+        **{"format_version": 1, "observer": "client", "transport": "stdio"} | fields
+    )
     lines = [
         encode_line(TraceLine(t=0.0, sender=each.sender, raw=json.dumps(each.message)))
         for each in said
@@ -243,3 +245,98 @@ def test_check_of_a_log_in_which_no_message_can_be_told_is_not_clean(
     captured = capsys.readouterr()
     assert "1 message left out, which could be of either side" in captured.out
     assert "nothing was judged" in captured.err
+
+
+# -- Traces of a fuzzer that is the client ---------------------------------------------------------
+
+BREACH = C({"jsonrpc": "1.0", "method": "x"})
+FUZZED = [*CLEAN, BREACH, C(ask(2, "tools/list")), S(result(2, tools="nope")), S(result(1))]
+WRONG_LIST = RecordedFinding(row="LIFE-10", side="server", sentence="seen live")
+
+
+def junit_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the numbers of a report, and what each of its cases is but passed."""
+    suite = ET.parse(path).getroot()[0]
+    cases = {
+        str(each.get("name")).rpartition(" ")[2].strip("[]"): each[0].tag
+        for each in suite
+        if len(each)
+    }
+    assert int(suite.get("tests", "")) == len(suite)
+    return dict(suite.attrib), cases
+
+
+@pytest.mark.parametrize("fields", [{"fuzzer": "client"}, {"finding": WRONG_LIST}])
+@pytest.mark.parametrize("side", ["both", "server"])
+def test_check_row_broken_only_after_a_breach_of_the_fuzzer_has_not_passed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: Any, side: str
+) -> None:
+    """TOOL-2 and RPC-7 are broken after it, which nobody can tell from its consequences."""
+    trace, report = written(tmp_path, FUZZED, **fields), tmp_path / "report.xml"
+    options = ["--side", side, "--junit", str(report), trace]
+    status = int("finding" in fields)
+    assert main(["check", "--rows", *options]) == status
+    *lines, summary = capsys.readouterr().out.splitlines()
+    rows = {line.split("[")[-1].strip("]"): line[:15].strip() for line in lines}
+    assert {rows["TOOL-2"], rows["RPC-7"]} == {"not judged"}
+    assert rows["RPC-16"] == "pass"
+    assert "passed, 2 broken only after a breach of the fuzzer; " in summary
+    _, cases = junit_of(report)
+    assert cases["TOOL-2"] == cases["RPC-7"] == cases["judged"] == "skipped"
+    assert main(["check", "--json", *options]) == status
+    document = json.loads(capsys.readouterr().out)
+    assert document["fuzzer"] == "client"
+    assert document["after_breach"] == ["RPC-7", "TOOL-2"]
+    assert "TOOL-2" not in document["opportunities"]
+
+
+@pytest.mark.parametrize(
+    ("said", "side", "says"),
+    [
+        (CLEAN, "client", "judge the other side with --side server"),
+        ([BREACH, *CLEAN], "both", "nothing that can be judged came before it"),
+        ([BREACH, *CLEAN], "server", "nothing that can be judged came before it"),
+    ],
+)
+def test_check_of_a_fuzzers_trace_without_anything_judged_is_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: list[Sent], side: str, says: str
+) -> None:
+    """The fuzzer's own side was wanted, or its first message was a breach."""
+    trace, report = written(tmp_path, said, fuzzer="client"), tmp_path / "report.xml"
+    options = ["--side", side, "--junit", str(report), trace]
+    assert main(["check", *options]) == 4
+    assert says in capsys.readouterr().err
+    assert junit_of(report)[0]["errors"] == "1"
+    assert main(["check", "--json", *options]) == 4
+    assert says in json.loads(capsys.readouterr().out)["unjudged"]
+
+
+@pytest.mark.parametrize("fields", [{"fuzzer": "server"}, {"fuzzer": "client"}, {"finding": None}])
+@pytest.mark.parametrize("observer", ["client", "server", "between"])
+def test_check_header_cannot_silence_the_judge_of_another_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: Any, observer: str
+) -> None:
+    """Only the observer can be the fuzzer. Any other header is ignored, and said to be."""
+    if "finding" in fields:
+        fields = {"finding": RecordedFinding(row="x", side="client", verdict="inconclusive")}
+    fuzzer = fields.get("fuzzer", "server")
+    faults = [C(ask(1, "ping")), *[S(result(1))] * 2]  # a MUST of either side
+    said = [*WRONG, *faults] if fuzzer == "client" else [*CLEAN, *faults]
+    trace = written(tmp_path, said, observer=observer, **fields)
+    report = tmp_path / "report.xml"
+    sides = {"client", "server"} - ({fuzzer} if fuzzer == observer else set())
+    main(["check", "--json", trace])
+    document = json.loads(capsys.readouterr().out)
+    assert {each["side"] for each in document["findings"] if each["row"] != "x"} == sides
+    assert document["fuzzer"] == (fuzzer if fuzzer == observer else None)
+    for side in ("client", "server"):
+        status = main(["check", "--side", side, "--junit", str(report), trace])
+        out = capsys.readouterr().out
+        assert ("is not believed" in out) == (fuzzer != observer)
+        numbers, _ = junit_of(report)
+        if side in sides:
+            assert status == 1
+            assert numbers["failures"] != "0"
+        else:
+            assert status == 4
+            assert numbers["errors"] == "1"

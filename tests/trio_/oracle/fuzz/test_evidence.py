@@ -147,7 +147,9 @@ def test_other_rows_are_judged_until_the_first_breach_of_the_fuzzer(
 
 def test_finding_of_a_client_is_about_the_client() -> None:
     finding = RecordedFinding(row="PING-2", side="client", sentence="a ping was not answered")
-    judge = Judge(TraceHeader(format_version=1, transport="stdio", finding=finding))
+    judge = Judge(
+        TraceHeader(format_version=1, observer="server", transport="stdio", finding=finding)
+    )
     found = judge.receive(line("server", {"id": None, "method": "ping"})) + judge.close()
     assert [(each.row, each.side, each.sentence, each.lines) for each in found] == [
         ("PING-2", "client", "a ping was not answered", (1,))
@@ -185,7 +187,7 @@ def test_written_trace_is_read_by_its_format(tmp_path: Path) -> None:
 
 def judged(*lines: TraceLine, fuzzer: Any = "client") -> list[str]:
     """Return what the judge finds in a recording of a run: side and row of each finding."""
-    judge = Judge(TraceHeader(format_version=1, transport="stdio", fuzzer=fuzzer))
+    judge = Judge(TraceHeader(format_version=1, observer=fuzzer, transport="stdio", fuzzer=fuzzer))
     found = [each for line in lines for each in judge.receive(line)]
     return [f"{each.side} {each.row}" for each in (*found, *judge.close()) if each.is_certain]
 
@@ -229,3 +231,42 @@ def test_recorded_run_forgets_no_breach_of_many_conversations(
     late = [sent("client", PING, 1), *[sent("server", PONG, 1)] * 2]
     new = [sent("client", PING, 9), *[sent("server", PONG, 9)] * 2]
     assert judged(*lines, *late, *new) == ["server RPC-7"]
+
+
+# -- What is counted -------------------------------------------------------------------------------
+
+# Of a fuzzer that is the client: how its trace begins, and which rows are counted after a breach.
+HEADERS: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "a run": ({"fuzzer": "client"}, set()),
+    "a finding": ({"finding": RecordedFinding(row="RPC-16", side="server")}, {"RPC-16"}),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_rows_are_counted_until_the_first_breach_and_dropped_findings_named(name: str) -> None:
+    """The second response to the ping breaks RPC-7 after the breach; RPC-16 holds throughout."""
+    fields, counted = HEADERS[name]
+    judge = Judge(TraceHeader(format_version=1, transport="stdio", **fields))
+    for each in (sent("client", PING), sent("server", PONG)):
+        assert judge.receive(each) == []
+    before = +judge.opportunities
+    assert {"RPC-7", "RPC-16"} <= before.keys()
+    assert judge.left_out == set()
+    judge.receive(sent("client", BREACH))
+    assert judge.receive(sent("server", PONG)) == []
+    judge.close()
+    assert (judge.opportunities - before).keys() == counted
+    assert judge.left_out == {"RPC-7"}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("observer", ["server", "between"])
+def test_header_of_another_observer_silences_nothing(name: str, observer: Any) -> None:
+    """A fuzzer records its own traces, so what such a header says isn't believed."""
+    judge = Judge(
+        TraceHeader(format_version=1, observer=observer, transport="stdio", **HEADERS[name][0])
+    )
+    assert judge.unjudged is None
+    found = judge.receive(sent("client", BREACH))
+    assert [each.row for each in found if each.is_certain] == ["RPC-1"]
+    assert {each.side for each in judge.close()} <= {"client"}
