@@ -115,10 +115,11 @@ def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
     """Yield the findings of a level.
 
     Raises:
-        NothingJudged: there were none of any level, and no message.
+        NothingJudged: there were none of any level, and no message; or none of this level, and one
+            side is a fuzzer.
     """
     damage = ""
-    is_found = False
+    is_found = is_faulty = False
     with path.open("rb") as file:
         header, lines = read_trace(iter(lambda: file.read(_CHUNK), b""))
         judge = Judge(header, from_start=True)
@@ -127,9 +128,12 @@ def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
                 damage = damage or f": line {number} cannot be read: {line.reason}"
             found = judge.receive(line, number)
             is_found = is_found or bool(found)
-            yield from _selected(found, level)
-        yield from _selected(judge.close(), level)
-    if judge.unjudged is not None and not is_found:
+            selected = _selected(found, level)
+            is_faulty = is_faulty or bool(selected)
+            yield from selected
+        selected = _selected(judge.close(), level)
+        yield from selected
+    if judge.unjudged is not None and not is_faulty and not selected:
         raise NothingJudged(
             f"the {judge.unjudged} was not judged: the header of {path} names it as a fuzzer, which"
             " breaks rules on purpose; `mcp-trio check` judges the other side"
@@ -140,10 +144,12 @@ def _findings(path: Path, level: FindingsLevel) -> Iterable[Finding]:
         )
 
 
-def _selected(findings: Iterable[Finding], level: FindingsLevel) -> Iterable[Finding]:
-    for each in findings:
-        if each.is_certain and (level == "all" or each.level in CHECKED_LEVELS[level]):
-            yield each
+def _selected(findings: Iterable[Finding], level: FindingsLevel) -> list[Finding]:
+    return [
+        each
+        for each in findings
+        if each.is_certain and (level == "all" or each.level in CHECKED_LEVELS[level])
+    ]
 
 
 def _messages(path: Path, wanted: set[int]) -> dict[int, str]:

@@ -447,7 +447,11 @@ class ScriptedPeer:
             lines.insert(0, f"  ... {len(self.transcript) - _SHOWN_MESSAGES} more before")
         return AssertionError(
             "\n".join(
-                [escape_text(what), "so far (-> sent, <- received):", *(lines or ["  nothing"])]
+                [
+                    escape_text(what, "\n"),
+                    "so far (-> sent, <- received):",
+                    *(lines or ["  nothing"]),
+                ]
             )
         )
 

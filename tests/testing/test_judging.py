@@ -152,6 +152,22 @@ def test_trace_without_messages_is_a_failure(tmp_path: Path, lines: str, says: s
         judge_trace(path)
 
 
+@pytest.mark.parametrize("said", [(), (PING, PONG)])
+@pytest.mark.parametrize(
+    "fields",
+    [{"fuzzer": "client"}, {"finding": {"row": "crash", "side": "server", "verdict": "fail"}}],
+)
+def test_trace_of_a_fuzzer_is_never_a_success(tmp_path: Path, fields: Any, said: Any) -> None:
+    """Both sides are to be judged, and its client isn't. The finding of the header is a fault."""
+    path = trace(tmp_path / "a", *said)
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(header) | fields), *lines, ""]))
+    with pytest.raises(NothingJudged if "fuzzer" in fields else FoundFaults) as failure:
+        judge_trace(path, level="all")
+    if "fuzzer" in fields:
+        assert "the client was not judged: the header of" in str(failure.value)
+
+
 def test_trace_with_nothing_but_faults_is_judged(tmp_path: Path) -> None:
     """Neither line is a message, but there is something to report."""
     path = tmp_path / "a"

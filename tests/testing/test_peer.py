@@ -268,6 +268,34 @@ async def test_peer_unexpected_message_fails_with_both(
         await expect(peer)
 
 
+TITLE = "\x1b]0;x\x07\u202e\x9b"  # sets a terminal's title, and turns the text around
+
+
+@pytest.mark.parametrize(
+    ("comes", "expect"),
+    [
+        (request(7, TITLE), lambda peer: peer.expect("ping")),
+        (notification(TITLE), lambda peer: peer.expect("ping")),
+        (an_error(7, -1, TITLE), lambda peer: peer.expect_result(ASKED)),
+        (request(7, "ping", {"name": TITLE}), lambda peer: peer.expect("ping", {"a": 1})),
+        (result(1, {"protocolVersion": TITLE}), lambda peer: peer.open_as_client()),
+        (TITLE.encode(), lambda peer: peer.expect("ping")),
+        (ASKED | {"method": TITLE}, lambda peer: peer.expect_silence()),
+    ],
+)
+async def test_peer_failure_escapes_what_came(
+    comes: Any, expect: Callable[[ScriptedPeer], Awaitable[object]]
+) -> None:
+    """In the sentence and in the transcript: pytest prints both to a terminal."""
+    peer, other = pair()
+    await other.send_all(comes + b"\n" if isinstance(comes, bytes) else line(comes))
+    with pytest.raises(AssertionError) as failure:
+        await expect(peer)
+    text = str(failure.value)
+    assert text.replace("\n", "").isprintable(), text
+    assert "x" in text
+
+
 EXPECTATIONS: list[tuple[Callable[[ScriptedPeer], Awaitable[object]], str]] = [
     (lambda peer: peer.expect("ping"), "ping"),
     (lambda peer: peer.expect_result(ASKED), "the result for the request tools/call (7)"),

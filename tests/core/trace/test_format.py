@@ -113,6 +113,24 @@ def test_file_that_is_no_trace_is_refused(data: bytes, problem: str) -> None:
         read_trace([data])
 
 
+@pytest.mark.parametrize("value", ["\x1b]0;x\x07", "\u202e", "x" * 100_000])
+def test_value_of_the_file_in_an_error_is_escaped_and_cut(value: str) -> None:
+    for header in ({"observer": value}, {"finding": {"row": "x", "side": value}}):
+        with pytest.raises(InvalidTrace) as failure:
+            read_header(json.dumps({"mcp-trace": 1} | header, ensure_ascii=False).encode())
+        assert str(failure.value).isprintable()
+        assert len(str(failure.value)) < 400
+    line = json.dumps({"t": 1, "from": value}, ensure_ascii=False).encode()
+    with pytest.raises(InvalidTrace) as failure:
+        read_line(line)
+    _, lines = read_trace([b'{"mcp-trace":1}\n', line + b"\n"])
+    damaged = next(lines)[1]
+    assert isinstance(damaged, DamagedLine)
+    assert damaged.reason == str(failure.value)
+    assert damaged.reason.isprintable()
+    assert len(damaged.reason) < 400
+
+
 def test_first_line_without_end_is_refused_early() -> None:
     reader = TraceReader(max_line=10)
     reader.feed(b"x" * 12)

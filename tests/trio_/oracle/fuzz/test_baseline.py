@@ -89,6 +89,10 @@ def test_baseline_that_is_no_report_says_what_it_is(data: bytes, says: str) -> N
         ({"findings": [{"cause": {**CAUSE, "scope": 5}}]}, r"findings\[0\].cause has no text"),
         ({"findings": [{"cause": {**CAUSE, "shape": ""}}]}, "no text 'shape'"),
         ({"findings": [{"cause": {**CAUSE, "family": "RPC-999"}}]}, "cause.family is RPC-999"),
+        (
+            {"findings": [{"cause": {**CAUSE, "family": "\x1b[2J"}}]},
+            r"cause.family is \\u001b\[2J, ",
+        ),
         ({"findings": [{"cause": CAUSE, "also_causes": 1}]}, "also_causes is not a list"),
         ({"known": 1}, "it was edited: known is not a list"),
         ({"known": [[]]}, r"known\[0\] has no text"),
