@@ -340,7 +340,7 @@ class CheckReport:
 
     @property
     def fuzzer_text(self) -> str:
-        """What the header says about a fuzzer, as one line; empty for other traces."""
+        """The side that is a fuzzer, and how the other one is judged; empty for other traces."""
         header = self.source.header if self.source is not None else None
         has_finding = header is not None and header.finding is not UNSET
         if self.fuzzer is None:

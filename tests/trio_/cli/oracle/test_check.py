@@ -27,9 +27,8 @@ SHOULD = [
 
 def written(path: Path, said: list[Sent], **fields: Any) -> str:
     file = path / "a.mcp.jsonl"
-    header = TraceHeader(
-        **{"format_version": 1, "observer": "client", "transport": "stdio"} | fields
-    )
+    members: dict[str, Any] = {"observer": "client", "transport": "stdio"} | fields
+    header = TraceHeader(format_version=1, **members)
     lines = [
         encode_line(TraceLine(t=0.0, sender=each.sender, raw=json.dumps(each.message)))
         for each in said
@@ -271,7 +270,7 @@ def junit_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
 def test_check_row_broken_only_after_a_breach_of_the_fuzzer_has_not_passed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: Any, side: str
 ) -> None:
-    """TOOL-2 and RPC-7 are broken after it, which nobody can tell from its consequences."""
+    """TOOL-2 and RPC-7 are broken after it, and perhaps because of it."""
     trace, report = written(tmp_path, FUZZED, **fields), tmp_path / "report.xml"
     options = ["--side", side, "--junit", str(report), trace]
     status = int("finding" in fields)
