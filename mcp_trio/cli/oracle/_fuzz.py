@@ -489,6 +489,8 @@ async def _run_campaign(
             await run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
+    if stop.caught:
+        mark_interrupted(campaign, options)
     write(options, campaign, offers, stdout, stderr)
     if stop.caught:
         return stop.exit_code
@@ -643,6 +645,14 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
             await campaign.run(read_cases(folder))
         except Exception as exc:  # noqa: BLE001 - raised by `status_of`, once the files are written
             campaign.failure = exc
+
+
+def mark_interrupted(campaign: Campaign, options: FuzzOptions) -> None:
+    """Say in a run's reports that a signal has ended it, and when."""
+    spent = f"after {campaign.drawing_seconds:.0f}"
+    whole = "" if options.seconds is None else f" of {options.seconds:g}"
+    examining = " s, while what was seen was examined" if campaign.is_drawn else " s"
+    campaign.interrupted = f"it was interrupted {spent}{whole}{examining}"
 
 
 def _read_baseline(path: Path | None) -> Baseline:

@@ -150,5 +150,7 @@ async def _run_campaign(
             await servers.run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
+    if stop.caught:
+        servers.mark_interrupted(campaign, options)
     servers.write(options, campaign, offers, stdout, stderr)
     return stop.exit_code if stop.caught else servers.status_of(campaign, options)

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._case import Case
-    from ._findings import Findings, HeldFinding
+    from ._cause import Cause
+    from ._findings import FaultKey, Findings, HeldFinding
     from ._session import TargetFault
 
 __all__ = ["Agenda", "Sighting"]
 
-MAX_TRIES: Final = 10  # cases of a fault that are examined
-MAX_WAITING: Final = 10  # cases of a fault that wait; more are counted
+MAX_TRIES: Final = 10  # cases of a fault, and of one tool, that are examined
+MAX_WAITING: Final = 10  # cases of a fault with one likely cause that wait; more are counted
 
 
 class Sighting(Struct, kw_only=True, eq=False):
@@ -36,6 +37,8 @@ class Sighting(Struct, kw_only=True, eq=False):
         before: the cases that its session has played before it, the last ones of them.
         earlier: how many that were.
         times: how many cases it stands for.
+        likely: its likely cause. The agenda sets it, and `key`.
+        key: what examinations are counted for: the fault, and the tool that shows it.
     """
 
     fault: TargetFault
@@ -43,6 +46,8 @@ class Sighting(Struct, kw_only=True, eq=False):
     before: list[Case]
     earlier: int
     times: int = 1
+    likely: Cause | None = None
+    key: FaultKey | None = None
 
 
 class Agenda:
@@ -56,7 +61,7 @@ class Agenda:
         self._findings = findings
         self._waiting: list[Sighting] = []
         self._unshrunk: list[HeldFinding] = []
-        self._tries: Counter[tuple[str, str, str]] = Counter()
+        self._tries: Counter[FaultKey | None] = Counter()
         self._busy_rows: set[str] = set()
 
     def __len__(self) -> int:
@@ -65,7 +70,9 @@ class Agenda:
 
     def add(self, sighting: Sighting) -> None:
         """Add a fault."""
-        same = [each for each in self._waiting if each.fault.key == sighting.fault.key]
+        sighting.likely, sighting.key = self._findings.likely_cause(sighting.fault, sighting.case)
+        key = sighting.fault.key, sighting.likely
+        same = [each for each in self._waiting if (each.fault.key, each.likely) == key]
         if len(same) >= MAX_WAITING:
             same[-1].times += 1
         else:
@@ -99,33 +106,34 @@ class Agenda:
             fault = sighting.fault
             if fault.row in self._busy_rows or findings.holds_row(fault.row):
                 continue
-            if self._rank(fault) != rank:
+            if self._rank(sighting) != rank:
                 continue
             self._waiting.remove(sighting)
             wanted = [findings.wants(fault, sighting.case) for _ in range(sighting.times)]
-            if wanted[0] and self._tries[fault.key] < MAX_TRIES:
-                self._tries[fault.key] += 1
+            if wanted[0] and self._tries[sighting.key] < MAX_TRIES:
+                self._tries[sighting.key] += 1
                 self._busy_rows.add(fault.row)
                 return sighting
         return None
 
-    def _rank(self, fault: TargetFault) -> int:
-        if self._tries[fault.key]:
+    def _rank(self, sighting: Sighting) -> int:
+        if self._tries[sighting.key]:
             return 2
-        return 1 if self._findings.has_row(fault.row) else 0
+        return 1 if self._findings.has_row(sighting.fault.row) else 0
 
     def release(self, sighting: Sighting, *, is_done: bool) -> None:
         """End the examination of a fault. If it isn't done, the fault waits again."""
         self._busy_rows.discard(sighting.fault.row)
         if not is_done:
-            self._tries[sighting.fault.key] -= 1
+            self._tries[sighting.key] -= 1
             self._waiting.insert(0, sighting)
 
     def take_untried(self) -> Iterator[Sighting]:
         """Remove and yield the faults that were never examined, one of each."""
         while self._waiting:
             sighting = self._waiting.pop(0)
-            key = sighting.fault.key
-            if not self._tries[key] and self._findings.wants(sighting.fault, sighting.case):
-                self._tries[key] += 1
+            if not self._tries[sighting.key] and self._findings.wants(
+                sighting.fault, sighting.case
+            ):
+                self._tries[sighting.key] += 1
                 yield sighting

@@ -102,7 +102,9 @@ class IgnoredRow(Struct, frozen=True, kw_only=True):
             family = "hang"
         if row_family(self.row) != family:
             return False
-        return self.scope in ("", fault.method) or set(scopes) == {self.scope}
+        # The method of a hang is that of the probe after the case, not of what hangs.
+        own = "" if fault.kind == "hang" else fault.method
+        return self.scope in ("", own) or set(scopes) == {self.scope}
 
 
 def parse_ignored_row(text: str) -> IgnoredRow:
@@ -201,9 +203,14 @@ def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
     """Yield the causes of the findings, and those that the run's own baseline held."""
     for place, each in enumerate(findings):
         where = f"findings[{place}]"
-        yield _cause(each.get("cause") if isinstance(each, dict) else each, f"{where}.cause")
-        for at, cause in enumerate(_list(each, "also_causes", where)):
-            yield _cause(cause, f"{where}.also_causes[{at}]")
+        cause = _cause(each.get("cause") if isinstance(each, dict) else each, f"{where}.cause")
+        if each.get("cause_is_unclear") is not True:
+            yield cause
+        for at, other in enumerate(_list(each, "also_causes", where)):
+            found = _cause(other, f"{where}.also_causes[{at}]")
+            # No play has confirmed it: it isn't known of a tool, nor of what ends a process.
+            if not found.is_of_tool and found.family not in ("crash", "hang"):
+                yield found
     for place, each in enumerate(_list(document, "known")):
         yield _cause(each, f"known[{place}]")
 

@@ -145,6 +145,7 @@ class Campaign:
         is_away: the run ended because the server at the URL stopped answering.
         is_lost: the run ended because the target could no longer be started.
         failure: an error of the fuzzer itself that has ended the run, or None.
+        interrupted: how a signal has ended the run, as a clause, or "".
     """
 
     side: Literal["client", "server"] = "server"
@@ -173,6 +174,7 @@ class Campaign:
         self.messages = 0
         self.calls = 0
         self.failure: Exception | None = None
+        self.interrupted = ""
         self.notes: list[str] = []
         self.slow: Counter[str] = Counter()
         self.is_lost = False
@@ -533,7 +535,7 @@ class Campaign:
         finally:
             self._agenda.release(sighting, is_done=is_done)
             self._wake()
-        former = self._found.find_flaky(fault)
+        former = self._found.find_flaky(fault, sighting.case)
         if finding is not None:
             if former is None or finding.hits > former.hits:
                 self._agenda.hold(HeldFinding(finding, former))
@@ -553,7 +555,7 @@ class Campaign:
         async with self._habit_lock:
             if self._habits.explains(fault, case):
                 return True
-            if self._found.find_flaky(fault) is not None:
+            if self._found.find_flaky(fault, case) is not None:
                 return False
             shown = await self._habits.examine(fault, case)
         if shown is not None and shown.seen == 1:  # else it is named already
@@ -676,6 +678,8 @@ class Campaign:
         """Why this run is incomplete, empty if it isn't."""
         if self.failure is not None:
             return f"an internal error of the fuzzer: {type(self.failure).__name__}"
+        if self.interrupted:
+            return self.interrupted
         if self.is_lost or self.is_away:
             return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
         return self.unjudged

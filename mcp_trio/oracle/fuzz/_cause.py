@@ -5,6 +5,8 @@
 2. The requirement is its row's family, because a fault breaks another row in another revision.
 3. A fault and its smallest case have one cause. A case that is as it was drawn has several possible
    ones: if a known one is among them, the fault isn't examined again.
+4. A cause is never wider than what plays have shown: if the smallest case has several messages, all
+   of them are in the cause. A baseline with it doesn't hide what one of them shows alone.
 """
 
 from __future__ import annotations
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY",
     "Cause",
+    "case_without",
     "cases_elsewhere",
     "cases_of_other_types",
-    "plain_case",
+    "has_several_messages",
+    "plain_cases",
     "possible_causes",
+    "smallest_cause",
 ]
 
 ANY: Final = "*"
@@ -48,12 +53,17 @@ _UNKNOWN_METHOD: Final = "acme/none"
 _KNOWN_METHODS: Final = frozenset(
     name for dialect in DIALECTS.values() for role in Role for name in dialect.receives[role]
 )
+_METHOD_SCOPES: Final = _KNOWN_METHODS | {ANY, _UNKNOWN}
 _OF_CLIENTS: Final = frozenset(
     name for dialect in DIALECTS.values() for name in dialect.receives[Role.SERVER]
 )
 # An error without an id answers a notification, or it seems to.
 _SAME_FAMILY: Final = {"RPC-8": "RPC-14"}
 _CALL: Final = "tools/call"
+_MALFORMED: Final = " after malformed "
+_CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
+_BURST: Final = "burst of "
+_MAX_BESIDE: Final = 4  # further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
 # What a request lacks, by the last word of its step.
 _META_DEFECTS: Final = {
@@ -70,8 +80,11 @@ class Cause(Struct, frozen=True, order=True):
         family: the requirement: a row's family, `crash` or `hang`.
         shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
             it, such as `request params:string`. For a crash how the process ended and the last
-            message, such as `exit status 1 after request`.
-        scope: the name of the tool that is called, or else the method; `*` for any method.
+            message, such as `exit status 1 after request`. For a crash that is known of an SDK the
+            link that explains it, in place of the message. If the smallest case has several
+            messages, the others follow `, beside `.
+        scope: the name of the tool that a well-formed call names, or else the method; `*` for any
+            method. A tool with the name of a method is written `tools/call:NAME`.
     """
 
     family: str
@@ -79,9 +92,24 @@ class Cause(Struct, frozen=True, order=True):
     scope: str
 
     @property
+    def is_of_tool(self) -> bool:
+        """True if the scope is a tool that the server lists."""
+        return self.scope not in _METHOD_SCOPES
+
+    @property
+    def is_known_crash(self) -> bool:
+        """True if the shape names a known crash of an SDK, which tells it from any other crash."""
+        return self.family == "crash" and "://" in self.shape
+
+    @property
     def anywhere(self) -> Cause:
         """The same cause for any method."""
         return Cause(self.family, self.shape, ANY)
+
+    @property
+    def single(self) -> Cause:
+        """The same cause for one request in place of a burst."""
+        return Cause(self.family, self.shape.removeprefix(_BURST), self.scope)
 
     @property
     def of_any_params(self) -> Cause:
@@ -97,8 +125,21 @@ class Cause(Struct, frozen=True, order=True):
         params if other types show it.
         """
         shapes = dict.fromkeys((self.shape, _any_params(self.shape), _plain_shape(self.shape)))
-        scopes = dict.fromkeys((self.scope, ANY))
-        return [Cause(self.family, shape, scope) for shape in shapes for scope in scopes]
+        return [
+            Cause(self.family, shape, scope)
+            for shape in shapes
+            for scope in dict.fromkeys((self.scope, ANY))
+            if scope == self.scope or self._may_be_anywhere(shape)
+        ]
+
+    def _may_be_anywhere(self, shape: str) -> bool:
+        """Return False if a message of this shape runs code of the server's author.
+
+        A tool's call does; and by any valid message, a process can end or hang because of it.
+        """
+        if self.is_of_tool:
+            return False
+        return self.family not in ("crash", "hang") or _MALFORMED in shape or ":" in shape
 
 
 class _Sent(Struct, frozen=True):
@@ -128,14 +169,62 @@ def possible_causes(fault: TargetFault, case: Case, tools: Collection[str] = ())
     return [_cause(fault, each) for each in _candidates(fault, case, tools)]
 
 
+def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Cause:
+    """Return the cause of a fault whose smallest case is `case`.
+
+    If it has several messages, the earlier and later ones are in its shape: it isn't known which of
+    them shows the fault. None of its possible causes is the same then.
+    """
+    cause = possible_causes(fault, case, tools)[-1]
+    others = _other_messages(fault, case, tools)
+    if not others or cause.is_known_crash:
+        return cause
+    names = list(
+        dict.fromkeys(f"{each.tool or each.method} {each.shape}".strip() for each in others)
+    )
+    more = len(names) - _MAX_BESIDE
+    beside = " and ".join(names[:_MAX_BESIDE]) + (f" and {more} more" if more > 0 else "")
+    return Cause(cause.family, f"{cause.shape}, beside {beside}", cause.scope)
+
+
+def has_several_messages(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> bool:
+    """Return True if a case sends more, after its opening, than the message of the likely cause.
+
+    Then a further play with another message in its place says nothing about that message.
+    """
+    return bool(_other_messages(fault, case, tools))
+
+
+def case_without(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Case:
+    """Return a case without the step of the likely cause, or `case` itself if that is no step."""
+    place = _candidates(fault, case, tools)[-1].place
+    return case if place < 0 else [*case[:place], *case[place + 1 :]]
+
+
+def _other_messages(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
+    """Return what a case sends beside its openings and the message of the likely cause."""
+    found = _candidates(fault, case, tools)[-1]
+    others = [
+        each
+        for each in _sent_in(case, tools)
+        if each.place != found.place and not each.shape.startswith("opening")
+    ]
+    if fault.row.startswith(_CANCELLATION):  # these faults are about a request and its cancellation
+        others = [each for each in others if each.method != "notifications/cancelled"]
+    return others
+
+
 def cases_elsewhere(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
     """Return cases that send a message of the same shape with another method, two at most.
 
     If one of them shows the fault, then it isn't about the method. None is returned for a call of a
-    tool, whose code can be the cause, and for a step that has no method to change.
+    tool, whose code can be the cause, and for a step that has no method to change; nor for a crash
+    or a hang by a valid message, whose code can be any.
     """
     sent = _candidates(fault, case, tools)[-1]
     if sent.tool or sent.place < 0 or not sent.method:
+        return []
+    if fault.kind != "row" and ":" not in sent.shape:
         return []
     revision = _revision_at(case, sent.place)
     found: list[Case] = []
@@ -151,24 +240,40 @@ def cases_elsewhere(fault: TargetFault, case: Case, tools: Collection[str] = ())
     return found
 
 
-def plain_case(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Case | None:
-    """Return a case with a valid message in place of the one that shows the fault.
+def plain_cases(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
+    """Return cases with a valid and usual message in place of the one that shows the fault.
 
-    None if that is valid, or if no params are known that make it so: those of a tool's call aren't.
+    The most usual one is first. None are returned if it is that already, or if no params are known
+    that make it so: those of a tool's call aren't, only what a call may have beside them.
     """
     sent = _candidates(fault, case, tools)[-1]
     kind = _plain_shape(sent.shape)
     is_wrong = kind != sent.shape and sent.place >= 0
-    if not is_wrong or sent.method not in _OF_CLIENTS or sent.method in ("initialize", _CALL):
-        return None
-    step: Step = ("request", sent.method, {}, "int")
-    if kind == "notification":
-        step = ("notify", sent.method, {})
-    elif kind != "request":
-        return None
-    simple = [*case[: sent.place], step, *case[sent.place + 1 :]]
-    shape = _candidates(fault, simple, tools)[-1].shape
-    return simple if shape == kind else None
+    if not is_wrong or sent.method not in _OF_CLIENTS or sent.method == "initialize":
+        return []
+    if sent.method == _CALL:
+        steps = [] if ":" in sent.shape else _calls_with_less(case[sent.place])
+    elif kind == "notification":
+        steps = [("notify", sent.method, {})]
+    else:
+        steps = [("request", sent.method, {}, "int")] if kind == "request" else []
+    found = []
+    for step in steps:
+        simple = [*case[: sent.place], step, *case[sent.place + 1 :]]
+        if sent.method == _CALL or _candidates(fault, simple, tools)[-1].shape == kind:
+            found.append(simple)
+    return found
+
+
+def _calls_with_less(step: Step) -> list[Step]:
+    """Return a step's call without its progress token, its task and its other kind of id.
+
+    Then, if it has several of them, with one of them.
+    """
+    if step[0] != "call" or not step[3:] or not step[3]:
+        return []
+    less = [(), *((each,) for each in step[3] if len(step[3]) > 1)]
+    return [("call", step[1], step[2], each) for each in less]
 
 
 def cases_of_other_types(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
@@ -199,8 +304,10 @@ def _any_params(shape: str) -> str:
 def _plain_shape(shape: str) -> str:
     """Return a shape without what is wrong or unusual in the message."""
     if ", " in shape or " after " in shape:
-        return shape.replace(" after malformed ", " after ")
-    return shape.removeprefix("burst of ").partition(" ")[0]
+        return shape.replace(_MALFORMED, " after ")
+    if "://" in shape:
+        return shape  # of a known crash
+    return shape.removeprefix(_BURST).partition(" ")[0]
 
 
 def _family(fault: TargetFault) -> str:
@@ -212,12 +319,16 @@ def _family(fault: TargetFault) -> str:
 def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     shape = sent.shape
     if fault.kind == "crash":
+        status, _, known = fault.detail.partition(" ")
+        if known:
+            return Cause(_family(fault), f"{_end(status)}: {known}", ANY)
         # Only whether the message was malformed: what the server reads first decides what is wrong.
         kind = shape.replace(":", " ").split()[0]
         shape = f"{_end(fault.detail)} after {'malformed ' if ':' in shape else ''}{kind}"
     if fault.detail.endswith(_CANCELLED):
         shape += ", after a cancelled call"
-    return Cause(_family(fault), shape, sent.tool or _scope(sent.method or fault.method))
+    other = "" if fault.kind == "hang" else fault.method
+    return Cause(_family(fault), shape, sent.tool or _scope(sent.method or other))
 
 
 def _end(detail: str) -> str:
@@ -238,13 +349,15 @@ def _scope(method: str) -> str:
 def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
     """Return what can have shown the fault, the most likely one last; at least one."""
     sent = list(_sent_in(case, tools))
+    others = [each for each in sent if not each.shape.startswith("opening")]
+    if fault.kind == "hang":  # its method is that of the probe, which isn't answered any more
+        return others or sent or [_Sent("conversation")]
     own = [each for each in sent if each.method and each.method == fault.method]
     if own:
         return own
     is_of_clients = bool(case) and case[0][0] == "serve"
     if fault.method in _OF_CLIENTS and not is_of_clients:
         return [_Sent("request", fault.method)]  # the player's own: after each case it sends a ping
-    others = [each for each in sent if not each.shape.startswith("opening")]
     return others or sent or [_Sent("conversation")]
 
 
@@ -282,15 +395,16 @@ def _sent_by(  # noqa: C901 - one case for each step
             return _request(revision, tools, *words)
         case "burst":
             found = _request(revision, tools, *words[1:])
-            many = "burst of " if words[0] > 1 else ""
+            many = _BURST if words[0] > 1 else ""
             return _Sent(f"{many}{found.shape}", found.method, found.tool)
         case "head":
             found = _request(revision, tools, *words[1:])
-            return _Sent(f"request header:{words[0]}", found.method, found.tool)
+            return _Sent(f"request header:{words[0]}", found.method)
         case "call":
-            more = sorted(map(str, words[2])) if len(words) > 2 else []
-            tool = str(words[0])
-            return _Sent(" ".join(["request", *more]), _CALL, tool if tool in tools else "")
+            params = {"name": words[0], "arguments": words[1]}
+            found = _request(revision, tools, _CALL, params)
+            more = sorted(map(str, words[2])) if len(words) > 2 and found.shape == "request" else []
+            return _Sent(" ".join([found.shape, *more]), _CALL, found.tool)
         case "notify":
             return _notification(revision, *words)
         case "cancel":
@@ -337,7 +451,7 @@ def _request(
     shape = message_outline(revision, message)
     if shape == "request" and not dialect_of(revision).stateful and meta in _META_DEFECTS:
         shape = f"request {_META_DEFECTS[meta]}"
-    return _Sent(shape, str(method), _tool_of(message, tools))
+    return _Sent(shape, str(method), _tool_of(message, shape, tools))
 
 
 def _whole_params(params: Any, revision: str) -> Any:
@@ -362,16 +476,22 @@ def _bytes(data: str | bytes, revision: str, tools: Collection[str]) -> _Sent:
     shape = message_outline(revision, message)
     if shape == "request" and read_plain_request(raw.strip(b"\n")) is None:
         shape = "bytes"  # some servers read another message
-    tool = _tool_of(message, tools) if isinstance(message, dict) else ""
+    tool = _tool_of(message, shape, tools) if isinstance(message, dict) else ""
     return _Sent(shape, method if isinstance(method, str) else "", tool)
 
 
-def _tool_of(message: dict[str, Any], tools: Collection[str]) -> str:
+def _tool_of(message: dict[str, Any], shape: str, tools: Collection[str]) -> str:
+    """Return the scope of the listed tool that a message calls, "" for none.
+
+    A call that is malformed is about calls, not about the tool that it names.
+    """
     params = message.get("params")
-    if message.get("method") != _CALL or not isinstance(params, dict):
+    if message.get("method") != _CALL or ":" in shape or not isinstance(params, dict):
         return ""
     name = params.get("name")
-    return name if isinstance(name, str) and name in tools else ""
+    if not isinstance(name, str) or name not in tools:
+        return ""
+    return f"{_CALL}:{name}" if name in _METHOD_SCOPES else name
 
 
 def _with_params(step: Step, params: Any) -> Step | None:

@@ -10,7 +10,14 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ._case import AFTER_CANCEL
-from ._cause import cases_elsewhere, cases_of_other_types, plain_case, possible_causes
+from ._cause import (
+    case_without,
+    cases_elsewhere,
+    cases_of_other_types,
+    has_several_messages,
+    plain_cases,
+    smallest_cause,
+)
 from ._findings import FuzzFinding
 from ._play import PROBE_METHODS, play_case
 from ._shrink import ShrinkBudget, shrink
@@ -193,29 +200,42 @@ class Examiner:
 
         A play shows whether it is about what is wrong in the message: if it isn't, the finding
         takes the case with a valid one. Two more show whether it is about the method, and two
-        whether it is about the type of params that aren't an object.
+        whether it is about the type of params that aren't an object. They say something only if
+        the case has no other message, and doesn't show the fault without this one.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
+        tools = self._tools
         may_play = self._budget is not None and finding.is_solid
-        simple = plain_case(finding.fault, finding.case, self._tools) if may_play else None
-        if simple is not None and await self._shows_once(simple, finding.fault):
-            hits, last = await self._confirm(simple, finding.fault)
-            if hits == CONFIRMATIONS and last is not None:
-                finding.case = simple
-                finding.take_play(last)
+        may_play = may_play and not has_several_messages(finding.fault, finding.case, tools)
+        further = may_play and await self._depends_on_step(finding)
+        for simple in plain_cases(finding.fault, finding.case, tools) if further else ():
+            if await self._shows_once(simple, finding.fault):
+                hits, last = await self._confirm(simple, finding.fault)
+                if hits == CONFIRMATIONS and last is not None:
+                    finding.case = simple
+                    finding.take_play(last)
+                    break
         fault, case = finding.fault, finding.case
-        cause = possible_causes(fault, case, self._tools)[-1]
-        if not may_play:
+        cause = smallest_cause(fault, case, tools)
+        if not further:
             return cause
-        types = cases_of_other_types(fault, case, self._tools)
+        types = cases_of_other_types(fault, case, tools)
         if types and all([await self._shows_once(each, fault) for each in types]):
             cause = cause.of_any_params
-        for other in cases_elsewhere(fault, case, self._tools):
+        for other in cases_elsewhere(fault, case, tools):
             if await self._shows_once(other, fault):
                 return cause.anywhere
         return cause
+
+    async def _depends_on_step(self, finding: FuzzFinding) -> bool:
+        """Return True if a case doesn't show its fault without the step that seems to show it."""
+        fault, case, tools = finding.fault, finding.case, self._tools
+        cases = (plain_cases, cases_elsewhere, cases_of_other_types)
+        if not any(each(fault, case, tools) for each in cases):
+            return False  # nothing can be played further
+        return not await self._shows_once(case_without(fault, case, tools), fault)
 
     async def _shows_once(self, case: Case, fault: TargetFault) -> bool:
         """Return True if a play of a case shows a fault."""

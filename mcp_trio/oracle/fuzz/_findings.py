@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from ._baseline import NO_BASELINE
-from ._cause import possible_causes
+from ._cause import has_several_messages, possible_causes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from ._cause import Cause
     from ._session import TargetFault
 
+    FaultKey: TypeAlias = tuple[str, str, str, str]  # a fault's key, and the tool or ""
+
 __all__ = ["MAX_FINDINGS", "Findings", "FuzzFinding", "HeldFinding"]
 
 MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
 MAX_FINDINGS: Final = 50
-MAX_PER_METHOD: Final = 3  # faults of a row and method that are examined, one for each shape
+MAX_PER_METHOD: Final = 3  # findings of a row and method, or tool: one for each shape
 MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
 
 
@@ -39,8 +41,13 @@ class FuzzFinding(Struct, kw_only=True):
         steps_before: the steps of the case that found it.
         shrink_plays: how many plays the shrinking took.
         cause: what a later run finds again; None before the examination's end.
-        methods: other methods that show a fault of the same row.
-        also: the causes of their faults, as far as a case shows them that wasn't made smaller.
+        likely: the causes that can be the fault's, the most likely one last. A case that wasn't
+            made small can have several ones.
+        is_unclear: True if its case wasn't made small, so that `cause` can be another one's. Such a
+            finding is in no baseline.
+        methods: other methods and tools that show a fault of the same row.
+        also: the causes of their faults, as far as a case shows them that wasn't made smaller. The
+            faults of tools aren't among them: what no play has confirmed is in no baseline.
         seen: how many cases have shown it.
         header, lines: the trace of one play.
     """
@@ -53,6 +60,8 @@ class FuzzFinding(Struct, kw_only=True):
     steps_before: int = 0
     shrink_plays: int = 0
     cause: Cause | None = None
+    likely: list[Cause] = field(default_factory=list)
+    is_unclear: bool = False
     methods: list[str] = field(default_factory=list)
     also: list[Cause] = field(default_factory=list)
     seen: int = 1
@@ -128,7 +137,7 @@ class Findings:
         self.ignored: Counter[IgnoredRow] = Counter(dict.fromkeys(ignored, 0))
         self.left_out: dict[str, str] = {}
         self._tools = tools
-        self._examined: Counter[tuple[str, str, str]] = Counter()
+        self._examined: Counter[FaultKey] = Counter()
 
     def wants(self, fault: TargetFault, case: Case) -> bool:
         """Return True if a fault that a case has shown is worth an examination.
@@ -138,24 +147,49 @@ class Findings:
         possible = possible_causes(fault, case, self._tools)
         explained = {each for cause in possible for each in cause.wider}
         for each in self.items:
-            if each.cause in explained:
+            if each.cause in explained or self._is_beside(each, explained):
                 each.seen += 1
                 return not each.is_solid and each.seen <= MAX_SEEN
             if not explained.isdisjoint(each.also):
                 each.seen += 1
                 return False
-        former = self.find_flaky(fault)
+        former = self.find_flaky(fault, case)
         if former is not None:
             former.seen += 1
             return former.seen <= MAX_SEEN
         same = [each for each in self.items if each.fault.row == fault.row]
-        is_much = self._examined[fault.key] >= MAX_PER_METHOD
+        is_much = self._examined[self.likely_cause(fault, case)[1]] >= MAX_PER_METHOD
         if is_much or (len(same) >= MAX_PER_ROW and fault.kind == "row"):
             if same:
-                same[0].add_method(fault.method)
-                same[0].also.append(possible[-1])
+                self._name_beside(same[0], fault, possible[-1])
             return False
         return True
+
+    def _is_beside(self, finding: FuzzFinding, explained: set[Cause]) -> bool:
+        """Return True if a finding whose case has several messages explains a fault.
+
+        Not if it is a crash, a hang or a tool's: what one of the messages shows alone is another
+        finding.
+        """
+        if finding.fault.kind != "row" or any(each.is_of_tool for each in finding.likely):
+            return False
+        return not explained.isdisjoint(finding.likely)
+
+    def _name_beside(self, finding: FuzzFinding, fault: TargetFault, cause: Cause) -> None:
+        """Name a fault of a finding's row that isn't examined."""
+        finding.add_method(cause.scope if cause.is_of_tool else fault.method)
+        if fault.kind == "row" and not cause.is_of_tool:
+            finding.also.append(cause)
+
+    def likely_cause(self, fault: TargetFault, case: Case) -> tuple[Cause, FaultKey]:
+        """Return the likely cause of a fault, and what its examinations are counted for.
+
+        What many plays have shown of one tool says nothing about another one, and a hang has the
+        same method for all causes.
+        """
+        cause = possible_causes(fault, case, self._tools)[-1]
+        scope = cause.scope if cause.is_of_tool or fault.kind == "hang" else ""
+        return cause, (*fault.key, scope)
 
     def leaves_out(self, fault: TargetFault, case: Case) -> bool:
         """Return True if the user has accepted a fault that a case has shown, and count it."""
@@ -182,11 +216,13 @@ class Findings:
                     return True
         return False
 
-    def find_flaky(self, fault: TargetFault) -> FuzzFinding | None:
+    def find_flaky(self, fault: TargetFault, case: Case) -> FuzzFinding | None:
         """Return the flaky finding of a fault, which a solid one replaces, or None."""
-        return next(
-            (each for each in self.items if each.fault.key == fault.key and not each.is_solid), None
-        )
+        key = self.likely_cause(fault, case)[1]
+        for each in self.items:
+            if not each.is_solid and self.likely_cause(each.fault, each.case)[1] == key:
+                return each
+        return None
 
     def drop(self, held: HeldFinding) -> None:
         """Hold a finding no longer."""
@@ -211,17 +247,21 @@ class Findings:
         It is none if its smallest case shows that it is left out, or another finding. That one
         counts it then.
         """
-        self._examined[finding.fault.key] += 1
+        fault = finding.fault
+        possible = possible_causes(fault, finding.case, self._tools)
         if finding.cause is None:
-            finding.cause = possible_causes(finding.fault, finding.case, self._tools)[-1]
-        if self._is_left_out(finding.fault, [finding.cause]):
+            self._set_unshrunk_cause(finding, list(dict.fromkeys(possible)))
+        else:
+            finding.likely = possible[-1:]
+        if not finding.is_unclear and self._is_left_out(fault, [finding.cause or possible[-1]]):
             return False
+        self._examined[self.likely_cause(fault, finding.case)[1]] += 1
         if former is None:
-            wider = finding.cause.wider
-            same = next((each for each in self.items if each.cause in wider), None)
+            same = self._find_same(finding)
             if same is not None and (same.is_solid or finding.hits <= same.hits):
                 same.seen += 1
-                same.add_method(finding.fault.method)
+                self._narrow(same, finding)
+                same.add_method(fault.method)
                 return False
             former = same
         if former is not None:
@@ -232,3 +272,36 @@ class Findings:
             self.items.append(finding)
             finding.number = len(self.items)
         return True
+
+    def _set_unshrunk_cause(self, finding: FuzzFinding, possible: list[Cause]) -> None:
+        """Give a finding whose case wasn't made small its cause, which can be another one's.
+
+        It is the fault's if the case has one message, or if a row of a method, not of a tool, has
+        one possible cause. One request can be enough for what a burst shows.
+        """
+        fault = finding.fault
+        finding.likely, finding.cause = possible, possible[-1]
+        if not has_several_messages(fault, finding.case, self._tools):
+            return
+        is_of_method = fault.kind == "row" and finding.cause.scope == fault.method
+        finding.is_unclear = not is_of_method or len({each.single for each in possible}) > 1
+        if not finding.is_unclear:
+            finding.cause = finding.cause.single
+
+    def _find_same(self, finding: FuzzFinding) -> FuzzFinding | None:
+        """Return the finding that has a cause in common with a further one, or None."""
+        assert finding.cause is not None
+        wider = finding.cause.wider
+        likely = {each for cause in finding.likely for each in cause.wider}
+        for each in self.items:
+            if each.cause in wider:
+                return each
+            if (each.is_unclear or finding.is_unclear) and not likely.isdisjoint(each.likely):
+                return each
+        return None
+
+    def _narrow(self, finding: FuzzFinding, further: FuzzFinding) -> None:
+        """Take the causes that two findings have in common."""
+        common = [each for each in finding.likely if each in further.likely]
+        if finding.is_unclear and common:
+            finding.likely, finding.cause = common, common[-1]

@@ -394,7 +394,8 @@ class Player:
             TargetFault(
                 kind="crash",
                 row="STDIO-6" if unread and session.transport == "stdio" else "crash",
-                detail=detail,
+                # A known crash is another fault than one of the author's with this status.
+                detail=f"{detail} {known.rpartition(': ')[2]}".strip(),
                 method=session.last_sent,
                 level="reading" if unread else "MUST",
                 sentence=f"{shown}{after}{last}",

@@ -206,6 +206,7 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "cases": campaign.cases,
         "seconds": round(campaign.seconds, 1),
         "drawing_seconds": round(campaign.drawing_seconds, 1),
+        "interrupted": campaign.interrupted,
         "messages": campaign.messages,
         "unconfirmed": dict(campaign.unconfirmed),
         "missing": campaign.missing,
@@ -254,6 +255,7 @@ def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
         "side": side,
         "method": fault.method,
         "cause": cause_document(cause),
+        "cause_is_unclear": finding.is_unclear,
         "also": finding.methods,
         "also_causes": [cause_document(each) for each in finding.also],
         "detail": fault.detail,
@@ -439,8 +441,8 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
 
     Advice, flaky findings and habits of the SDK are skipped tests; with `strict` they are failures.
     So is a row that a case has shown to be broken, and no further play of it, or that the user has
-    accepted: but never a failure. If a run played nothing, or lost its target, the report has a
-    test with an error.
+    accepted: but never a failure. If a run played nothing, was interrupted, or lost its target, the
+    report has a test with an error.
     """
     hide = _redactor_for(campaign.target).hide_known  # before `<` becomes `&lt;`
     cases = []

@@ -112,7 +112,8 @@ class TargetFault(Struct, frozen=True, kw_only=True):
             that no longer responds.
         row: the requirement's id, or "crash".
         method: the method of the message that shows it; empty without a message.
-        detail: a text that tells crashes apart, such as the exit status.
+        detail: a text that tells crashes apart: the exit status, and after a space the link that
+            explains a crash that is known of an SDK.
         sentence: the fault, in one sentence.
         level: the requirement's level.
         link: the URL of the requirement's text, or "".

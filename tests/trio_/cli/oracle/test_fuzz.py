@@ -646,8 +646,14 @@ def test_interrupt_at_any_start_writes_what_was_found(fuzz: Fuzz, start: int) ->
     fuzz.target = MemoryTarget(interrupts)
     case = [PING[0], NOISE, NOISE, PING[1], NOISE]
     fuzz.store(case)
-    run = fuzz()
+    run = fuzz("--junit", str(fuzz.folder / "junit.xml"))
     assert run.status == 130
+    junit = ET.parse(fuzz.folder / "junit.xml").getroot()
+    assert [each.get("errors") for each in junit.iter("testsuite")] == ["1"]
+    if start >= PROBES:
+        (error,) = junit.iter("error")
+        assert "it was interrupted after 0" in str(error.get("message"))
+        assert fuzz.report["interrupted"] in str(error.get("message"))
     assert fuzz.target.open_sessions == set()
     assert "Traceback" not in run.err
     rows = [each["row"] for each in fuzz.report["findings"] if "row" in each]

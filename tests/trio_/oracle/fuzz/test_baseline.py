@@ -46,6 +46,24 @@ def test_baseline_has_the_findings_and_what_the_baseline_of_its_run_held() -> No
     assert found.methods == {("RPC-7", "ping")}
 
 
+@pytest.mark.parametrize(
+    ("family", "scope", "is_known"),
+    [("RPC-17", "ping", True), ("RPC-17", "search", False), ("crash", "ping", False),
+     ("hang", "ping", False)],
+)  # fmt: skip
+def test_baseline_holds_nothing_that_was_only_counted_for_a_tool_or_an_end(
+    family: str, scope: str, is_known: bool
+) -> None:
+    other = {**CAUSE, "family": family, "scope": scope}
+    found = read(findings=[{"row": "RPC-17", "cause": CAUSE, "also_causes": [other]}], known=[])
+    assert (Cause(family, "request params:string", scope) in found.causes) is is_known
+
+
+def test_baseline_holds_no_cause_of_a_case_that_was_not_made_small() -> None:
+    unclear = {"row": "RPC-17", "cause": CAUSE, "cause_is_unclear": True}
+    assert read(findings=[unclear], known=[]).causes == frozenset()
+
+
 def test_baseline_without_a_version_is_of_version_1_with_its_old_meaning() -> None:
     findings = [{"row": "RPC-7", "method": "ping", "also": ["tools/list"]}, {"row": "crash"}]
     found = read(version=..., known=..., known_methods=..., findings=findings)

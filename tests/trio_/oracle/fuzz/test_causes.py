@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
-from mcp_trio.oracle.fuzz._cause import Cause
+from mcp_trio.oracle.fuzz._cause import Cause, smallest_cause
+from mcp_trio.oracle.fuzz._findings import Findings, FuzzFinding
+from mcp_trio.oracle.fuzz._session import TargetFault
 
-from .memory_target import OLD, MemoryTarget, answers, played, same_each_time
+from .memory_target import (
+    OLD,
+    MemoryTarget,
+    answers,
+    answers_ping_twice,
+    played,
+    same_each_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -187,3 +196,172 @@ def test_ignored_tool_is_left_out_and_no_other_one() -> None:
     run = played(MemoryTarget(broken("tools/call")), *cases, tools=("nap", "run"), ignored=(entry,))
     assert [each.cause and each.cause.scope for each in run.findings] == ["run"]
     assert run.found.ignored[entry] == 1
+
+
+# -- A cause is no wider than what was shown -------------------------------------------------------
+
+
+def triggered(is_trigger: Callable[[Mapping[str, Any]], bool]) -> Any:
+    """Return the answers of a server that responds twice to all after a message."""
+    spoilt: set[int] = set()
+
+    def respond(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if start in spoilt and message.get("method") != "initialize":
+            yield from answers(message)
+        if is_trigger(message):
+            spoilt.add(start)
+
+    return respond
+
+
+def test_fault_that_an_earlier_message_causes_is_not_one_of_any_method() -> None:
+    """Any method shows it after that message. A baseline hides nothing without the message."""
+    trigger = ("request", "prompts/get", {"name": "p"}, "int", "whole")
+    shown: Case = [OPEN, trigger, ("request", "tools/list", {}, "int", "whole")]
+    run = played(MemoryTarget(triggered(lambda message: message["method"] == "prompts/get")), shown)
+    (finding,) = run.findings
+    assert finding.cause is not None
+    assert "beside" in finding.cause.shape
+    assert finding.cause.scope != "*"
+    known = baseline(finding.cause)
+    again = played(MemoryTarget(triggered(lambda each: each["method"] == "prompts/get")), shown,
+                   baseline=known)  # fmt: skip
+    assert again.findings == []
+    assert again.found.known[finding.cause] > 0
+    call: Case = [OPEN, ("call", "nap", {}, ())]
+    for new in (case("tools/list"), call, [OPEN, trigger, call[1]]):
+        other = MemoryTarget(doubling(lambda message: message["method"].startswith("tools/")))
+        assert len(played(other, new, tools=("nap",), baseline=known).findings) == 1
+
+
+def test_fault_that_the_opening_shows_too_is_not_widened() -> None:
+    """Without its step, the case shows the fault as well: nothing is known of the step."""
+    fault = same_each_time(answers_ping_twice)
+    run = played(MemoryTarget(fault), [OPEN, ("request", "ping", 5, "int", "whole")])
+    assert causes_of(run) == [PING_CAUSE]
+
+
+@pytest.mark.parametrize("extras", [("task",), ("progress",), ("progress", "task", "text")])
+def test_fault_of_a_call_is_one_cause_with_and_without_a_task(extras: tuple[str, ...]) -> None:
+    call: Case = [OPEN, ("call", "nap", {}, extras)]
+    run = played(MemoryTarget(broken("tools/call")), call, tools=("nap",))
+    assert causes_of(run) == [Cause("RPC-7", "request", "nap")]
+
+
+def hanging(is_last: Callable[[Mapping[str, Any]], bool]) -> Any:
+    """Return the answers of a server that answers nothing any more from a message on."""
+    hung: set[int] = set()
+
+    def respond(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if start in hung or is_last(message):
+            hung.add(start)
+            return
+        yield from answers(message)
+
+    return respond
+
+
+CHANGED: Case = [OPEN, ("notify", "notifications/roots/list_changed", "absent")]
+ACME: Case = [OPEN, ("notify", "notifications/acme", "absent")]
+
+
+def test_two_hangs_are_two_findings_and_a_baseline_of_one_shows_the_other() -> None:
+    methods = ("notifications/roots/list_changed", "notifications/acme")
+
+    def run(**options: Any) -> list[Cause | None]:
+        target = MemoryTarget(hanging(lambda message: message["method"] in methods))
+        return causes_of(played(target, CHANGED, ACME, **options))
+
+    hangs = [Cause("hang", "notification", each) for each in (methods[0], "unknown method")]
+    assert run() == hangs
+    for known, new in (hangs, reversed(hangs)):
+        assert run(baseline=baseline(known)) == [new]
+
+
+@pytest.mark.parametrize(
+    ("scope", "found"), [("", 0), ("notifications/roots/list_changed", 0), ("ping", 1)]
+)
+def test_ignored_hang_is_that_of_its_message_and_not_of_the_ping_after_it(
+    scope: str, found: int
+) -> None:
+    target = MemoryTarget(hanging(lambda each: str(each["method"]).endswith("list_changed")))
+    run = played(target, CHANGED, ignored=(IgnoredRow(row="hang", scope=scope),))
+    assert len(run.findings) == found
+
+
+def test_faults_of_tools_beyond_the_limit_of_a_row_are_named_and_not_known() -> None:
+    """No play has confirmed them: the next run, with this one as its baseline, finds them."""
+    tools = ("t0", "t1", "t2", "t3", "t4")
+    cases: list[Case] = [[OPEN, ("call", each, {}, ())] for each in tools]
+    run = played(MemoryTarget(broken("tools/call")), *cases, tools=tools)
+    assert [each.cause and each.cause.scope for each in run.findings] == ["t0", "t1", "t2"]
+    assert run.findings[0].methods == ["t3", "t4"]
+    assert run.findings[0].also == []
+    known = baseline(*(each.cause for each in run.findings if each.cause))
+    again = played(MemoryTarget(broken("tools/call")), *cases, tools=tools, baseline=known)
+    assert [each.cause and each.cause.scope for each in again.findings] == ["t3", "t4"]
+
+
+def fault_of(kind: Any, method: str = "tools/call") -> TargetFault:
+    row = {"crash": "crash", "hang": "RPC-35", "row": "SAMP-2"}[kind]
+    return TargetFault(kind=kind, row=row, detail="1" if kind == "crash" else "", method=method)
+
+
+def found(fault: TargetFault, case: Case, cause: Cause | None = None, hits: int = 3) -> FuzzFinding:
+    return FuzzFinding(fault=fault, case=case, hits=hits, plays=3, cause=cause)
+
+
+def calls(*tools: str) -> Case:
+    return [OPEN, *(("call", each, {}, ()) for each in tools)]
+
+
+@pytest.mark.parametrize("kind", ["crash", "hang"])
+def test_each_tool_that_ends_or_hangs_a_server_is_a_finding(kind: str) -> None:
+    tools = [f"t{number}" for number in range(7)]
+    findings = Findings(tools=tools)
+    for each in tools:
+        assert findings.wants(fault_of(kind), calls(each))
+        assert findings.add(found(fault_of(kind), calls(each)))
+    assert [each.cause and each.cause.scope for each in findings.items] == tools
+
+
+def test_faults_that_turn_out_to_be_known_use_up_no_examination_of_others() -> None:
+    known = Cause("crash", "exit status 1 after request", "foo")
+    findings = Findings(baseline(known), tools=("foo", "bar"))
+    for _ in range(5):
+        assert not findings.add(found(fault_of("crash"), calls("foo"), known))
+        assert findings.wants(fault_of("crash"), calls("bar"))
+
+
+def test_flaky_crash_of_one_tool_is_not_replaced_by_that_of_another() -> None:
+    findings = Findings(tools=("foo", "bar"))
+    fault = fault_of("crash")
+    assert findings.add(found(fault, calls("foo"), hits=1))
+    assert findings.find_flaky(fault, calls("foo")) is findings.items[0]
+    assert findings.find_flaky(fault, calls("bar")) is None
+
+
+@pytest.mark.parametrize("kind", ["row", "crash", "hang"])
+def test_finding_whose_case_was_not_made_small_is_in_no_baseline(kind: str) -> None:
+    """Another of its row is joined to it if they have a possible cause in common."""
+    tools = ("foo", "bar", "baz")
+    fault = fault_of(kind, "sampling/createMessage" if kind == "row" else "tools/call")
+    findings = Findings(tools=tools)
+    assert findings.add(found(fault, calls("foo", "bar")))
+    assert not findings.add(found(fault, calls("foo", "baz")))
+    (finding,) = findings.items
+    assert [each.scope for each in finding.likely] == ["foo"]
+    assert finding.is_unclear
+    assert findings.add(found(fault, calls("baz"), smallest_cause(fault, calls("baz"), tools)))
+
+
+def test_case_of_one_method_that_was_not_made_small_has_that_cause() -> None:
+    """A burst of a request can be one request. The next seed may send it alone."""
+    fault = TargetFault(kind="row", row="PRM-4", method="prompts/get")
+    drawn: Case = [OPEN, ("call", "t", {}, ()), ("burst", 3, "prompts/get", {"name": "p"})]
+    findings = Findings()
+    finding = found(fault, drawn)
+    assert findings.add(finding)
+    assert finding.cause == Cause("PRM-4", "request", "prompts/get")
+    assert not finding.is_unclear

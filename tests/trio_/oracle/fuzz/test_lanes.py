@@ -291,6 +291,31 @@ def test_cases_of_a_fault_that_wait_are_limited_and_counted() -> None:
     assert not len(agenda)
 
 
+def test_further_case_with_another_likely_cause_waits_beside_many_of_one() -> None:
+    agenda = Agenda(Findings())
+    for _ in range(MAX_WAITING + 5):
+        agenda.add(sighting())
+    agenda.add(sighting(case=[OPEN, ("request", "ping", 5, "int")]))
+    assert len(agenda) == MAX_WAITING + 1
+
+
+def test_crash_of_a_tool_is_tried_after_many_vain_tries_with_another_tool() -> None:
+    agenda = Agenda(Findings(tools=("foo", "bar")))
+    crash = TargetFault(kind="crash", row="crash", detail="1", method="tools/call")
+
+    def add(tool: str) -> None:
+        case: Case = [OPEN, ("call", tool, {}, ())]
+        agenda.add(Sighting(fault=crash, case=case, before=[], earlier=0))
+
+    for _ in range(MAX_TRIES):
+        add("foo")
+        agenda.release(taken(agenda), is_done=True)
+    add("foo")
+    add("bar")
+    assert taken(agenda).case[1][1] == "bar"
+    assert agenda.take() is None
+
+
 async def test_examination_is_alone_and_cases_are_not() -> None:
     """An examination waits for all cases that have begun, and lets no other one begin."""
     turns = Turns()
