@@ -63,7 +63,7 @@ _CALL: Final = "tools/call"
 _MALFORMED: Final = " after malformed "
 _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _BURST: Final = "burst of "
-_MAX_BESIDE: Final = 4  # further messages that a cause names
+_MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
 # What a request lacks, by the last word of its step.
 _META_DEFECTS: Final = {
@@ -169,11 +169,12 @@ def possible_causes(fault: TargetFault, case: Case, tools: Collection[str] = ())
     return [_cause(fault, each) for each in _candidates(fault, case, tools)]
 
 
-def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Cause:
+def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> Cause | None:
     """Return the cause of a fault whose smallest case is `case`.
 
     If it has several messages, the earlier and later ones are in its shape: it isn't known which of
-    them shows the fault. None of its possible causes is the same then.
+    them shows the fault. None of its possible causes is the same then. None is returned if there
+    are so many that the case can hardly be the smallest one.
     """
     cause = possible_causes(fault, case, tools)[-1]
     others = _other_messages(fault, case, tools)
@@ -182,9 +183,9 @@ def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) 
     names = list(
         dict.fromkeys(f"{each.tool or each.method} {each.shape}".strip() for each in others)
     )
-    more = len(names) - _MAX_BESIDE
-    beside = " and ".join(names[:_MAX_BESIDE]) + (f" and {more} more" if more > 0 else "")
-    return Cause(cause.family, f"{cause.shape}, beside {beside}", cause.scope)
+    if len(names) > _MAX_BESIDE:
+        return None
+    return Cause(cause.family, f"{cause.shape}, beside {' and '.join(names)}", cause.scope)
 
 
 def has_several_messages(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> bool:

@@ -195,8 +195,8 @@ class Examiner:
             if not smaller or (confirmed is not None and confirmed[0] == 1):
                 break
 
-    async def find_cause(self, finding: FuzzFinding) -> Cause:
-        """Return a finding's cause.
+    async def find_cause(self, finding: FuzzFinding) -> Cause | None:
+        """Return a finding's cause, None if its case is too long or too rare to show it.
 
         A play shows whether it is about what is wrong in the message: if it isn't, the finding
         takes the case with a valid one. Two more show whether it is about the method, and two
@@ -208,7 +208,8 @@ class Examiner:
         """
         tools = self._tools
         may_play = self._budget is not None and finding.is_solid
-        may_play = may_play and not has_several_messages(finding.fault, finding.case, tools)
+        if has_several_messages(finding.fault, finding.case, tools):
+            return smallest_cause(finding.fault, finding.case, tools) if may_play else None
         further = may_play and await self._depends_on_step(finding)
         for simple in plain_cases(finding.fault, finding.case, tools) if further else ():
             if await self._shows_once(simple, finding.fault):
@@ -219,7 +220,7 @@ class Examiner:
                     break
         fault, case = finding.fault, finding.case
         cause = smallest_cause(fault, case, tools)
-        if not further:
+        if not further or cause is None:
             return cause
         types = cases_of_other_types(fault, case, tools)
         if types and all([await self._shows_once(each, fault) for each in types]):

@@ -423,9 +423,18 @@ def test_cause_of_a_case_with_several_messages_names_them_all(
     """It isn't known which one shows the fault, so that no one alone may be hidden by it."""
     case: Case = [OPEN, *steps]
     found = smallest_cause(fault, case, TOOLS)
+    assert found is not None
     assert found.shape == shape
     wider = [wide for each in possible_causes(fault, case, TOOLS) for wide in each.wider]
     assert (found in wider) is ("beside" not in shape)
+
+
+def test_case_with_messages_of_many_kinds_is_not_the_smallest_one() -> None:
+    others: Case = [("request", method, {}, "int") for method in
+              ("ping", "prompts/list", "resources/list", "resources/templates/list")]  # fmt: skip
+    assert smallest_cause(crash(method="tools/call"), [OPEN, *others, *others, CALL], TOOLS)
+    case: Case = [OPEN, *others, LIST, CALL]
+    assert smallest_cause(crash(method="tools/call"), case, TOOLS) is None
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,23 @@ def test_fault_that_the_opening_shows_too_is_not_widened() -> None:
     assert causes_of(run) == [PING_CAUSE]
 
 
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_flaky_or_long_case_has_no_cause_that_a_baseline_could_hold(*, shrinks: bool) -> None:
+    """Without shrinking, and of a flaky fault, the other messages are there by chance."""
+    starts = {0, 1} if shrinks else set(range(99))
+
+    def respond(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        if start in starts and message.get("params", {}).get("name") == "bar":
+            yield from answers(message)
+
+    drawn = calls("foo", "bar")
+    run = played(MemoryTarget(respond), drawn, tools=("foo", "bar"), shrinks=shrinks)
+    (finding,) = run.findings
+    assert finding.is_solid is not shrinks
+    assert finding.is_unclear
+
+
 @pytest.mark.parametrize("extras", [("task",), ("progress",), ("progress", "task", "text")])
 def test_fault_of_a_call_is_one_cause_with_and_without_a_task(extras: tuple[str, ...]) -> None:
     call: Case = [OPEN, ("call", "nap", {}, extras)]
@@ -354,6 +371,16 @@ def test_finding_whose_case_was_not_made_small_is_in_no_baseline(kind: str) -> N
     assert [each.scope for each in finding.likely] == ["foo"]
     assert finding.is_unclear
     assert findings.add(found(fault, calls("baz"), smallest_cause(fault, calls("baz"), tools)))
+
+
+def test_known_crash_of_an_sdk_is_clear_in_any_case() -> None:
+    fault = TargetFault(kind="crash", row="crash", detail="1 https://a/1", method="tools/call")
+    findings = Findings(tools=("foo", "bar"))
+    finding = found(fault, calls("foo", "bar"))
+    assert findings.add(finding)
+    assert finding.cause == Cause("crash", "exit status 1: https://a/1", "*")
+    assert not finding.is_unclear
+    assert findings.wants(fault_of("crash"), calls("bar")), "another crash is another finding"
 
 
 def test_case_of_one_method_that_was_not_made_small_has_that_cause() -> None:
