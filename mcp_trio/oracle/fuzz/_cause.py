@@ -42,11 +42,16 @@ __all__ = [
 ]
 
 ANY: Final = "*"
-_PARAMS: Final = "params:"
-_PARAMS_TYPE: Final = re.compile(r"\bparams:\w+")
-_NO_OBJECT: Final = "params:no-object"  # of a shape that two further types of params show, too
-# Params that aren't an object, one of each type.
-_OTHER_PARAMS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
+# The parts whose types are joined, and what two further types make of the shape.
+_TYPE: Final = re.compile(r"\b(params(?:/_meta(?:/progressToken)?)?):(?!absent)[\w-]+")
+_JOINED: Final = {
+    "params": "no-object",
+    "params/_meta": "no-object",
+    "params/_meta/progressToken": "no-token",
+}
+# Values of which none is an object, and then some of which none is a token, one of each type.
+_NO_OBJECTS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
+_NO_TOKENS: Final[tuple[Any, ...]] = ([], {}, True, None)
 _UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
 # Methods that the further plays of a case send: one that every server has, and one that none has.
 _UNKNOWN_METHOD: Final = "acme/none"
@@ -113,7 +118,7 @@ class Cause(Struct, frozen=True, order=True):
 
     @property
     def of_any_params(self) -> Cause:
-        """The same cause for params of any type but object."""
+        """The same cause for params, or their `_meta` or progress token, of any wrong type."""
         return Cause(self.family, _any_params(self.shape), self.scope)
 
     @property
@@ -280,15 +285,21 @@ def _calls_with_less(step: Step) -> list[Step]:
 def cases_of_other_types(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> list[Case]:
     """Return cases whose message has params of two further types; none if they are an object.
 
-    If both show the fault, then it isn't about the type.
+    So it is with their `_meta`, and with the progress token in it. If both cases show the fault,
+    then it isn't about the type.
     """
     sent = _candidates(fault, case, tools)[-1]
-    if sent.place < 0 or _PARAMS not in sent.shape:
+    wrong = _TYPE.search(sent.shape)
+    if sent.place < 0 or wrong is None:
         return []
-    kind = sent.shape.partition(_PARAMS)[0] + _PARAMS
+    part = wrong[1]
+    kind = f"{sent.shape[: wrong.start()]}{part}:"
     revision = _revision_at(case, sent.place)
     found: list[Case] = []
-    for params in _OTHER_PARAMS:
+    for value in _NO_TOKENS if part.endswith("Token") else _NO_OBJECTS:
+        params = value
+        for name in reversed(part.split("/")[1:]):
+            params = {name: params}
         step = _with_params(case[sent.place], params)
         other = None if step is None else _sent_by(step, revision, tools)
         if step is None or other is None or other.shape == sent.shape:
@@ -299,7 +310,7 @@ def cases_of_other_types(fault: TargetFault, case: Case, tools: Collection[str] 
 
 
 def _any_params(shape: str) -> str:
-    return _PARAMS_TYPE.sub(_NO_OBJECT, shape)
+    return _TYPE.sub(lambda found: f"{found[1]}:{_JOINED[found[1]]}", shape)
 
 
 def _plain_shape(shape: str) -> str:

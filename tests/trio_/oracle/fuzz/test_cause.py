@@ -302,7 +302,11 @@ def test_plain_case_has_a_valid_message_of_the_same_method(
         (("burst", 2, "tools/list", []), [("burst", 2, "tools/list", 82),
                                           ("burst", 2, "tools/list", "x")]),
         (("request", "tools/list", {"cursor": 5}, "int"), []),
-        (("request", "tools/list", {"_meta": 5}, "int"), []),
+        (("request", "x", {"_meta": 5, "a": 1}, "int"),
+         [("request", "x", {"_meta": "x"}, "int"), ("request", "x", {"_meta": []}, "int")]),
+        (("request", "x", {"_meta": {"progressToken": []}}, "int"),
+         [("request", "x", {"_meta": {"progressToken": {}}}, "int"),
+          ("request", "x", {"_meta": {"progressToken": True}}, "int")]),
         (("damage", b"\xff"), []),
     ],
 )  # fmt: skip
@@ -323,6 +327,24 @@ def test_cause_for_any_type_of_params_explains_each_type_and_no_other_member() -
     other = Cause("RPC-17", "request params/cursor:number", "tools/list")
     assert cause not in other.wider
     assert other.of_any_params == other
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "joined"),
+    [
+        ("_meta", (0, "", []), "params/_meta:no-object"),
+        ("progressToken", ([], {}, None), "params/_meta/progressToken:no-token"),
+    ],
+)
+def test_cause_for_any_type_of_meta_explains_each_type(part: str, values: Any, joined: str) -> None:
+    cause = Cause("RPC-17", f"request {joined}", ANY)
+    for value in values:
+        params = {"_meta": value if part == "_meta" else {part: value}}
+        (found,) = possible_causes(row("RPC-17"), [OPEN, ("request", "tools/list", params, "int")])
+        assert cause in found.wider
+        assert found.of_any_params.anywhere == cause
+    absent = Cause("META-8", "request params/_meta:absent", "tools/list")
+    assert absent.of_any_params == absent
 
 
 def test_mutated_message_is_sent_elsewhere_with_another_method() -> None:

@@ -101,6 +101,18 @@ def test_faults_of_one_cause_are_one_finding_that_counts_the_others() -> None:
     assert target.starts - alone.starts == 2, "the other two cases are played once"
 
 
+def test_types_of_a_wrong_meta_are_one_cause() -> None:
+    def is_wrong(message: Mapping[str, Any]) -> bool:
+        params = message.get("params", {})
+        return not isinstance(params, dict) or not isinstance(params.get("_meta", {}), dict)
+
+    values: list[Any] = [0, "", []]
+    shown = [case("tools/list", {"_meta": each}) for each in values]
+    for each in shown:
+        run = played(MemoryTarget(silent(is_wrong)), each)
+        assert causes_of(run) == [Cause("RPC-17", "request params/_meta:no-object", "*")]
+
+
 def test_fault_of_a_valid_message_is_one_finding_for_malformed_ones_too() -> None:
     """The malformed one is played first, and its finding takes the case with the valid one."""
     run = played(MemoryTarget(broken("ping")), [OPEN, ("burst", 2, "ping", {})], PING)
