@@ -63,6 +63,8 @@ class Agenda:
         self._unshrunk: list[HeldFinding] = []
         self._tries: Counter[FaultKey | None] = Counter()
         self._busy_rows: set[str] = set()
+        self._tried: set[Cause | None] = set()
+        self._dropped: dict[Cause | None, Sighting] = {}  # crashes and hangs
 
     def __len__(self) -> int:
         """Return how many faults and findings wait."""
@@ -112,8 +114,11 @@ class Agenda:
             wanted = [findings.wants(fault, sighting.case) for _ in range(sighting.times)]
             if wanted[0] and self._tries[sighting.key] < MAX_TRIES:
                 self._tries[sighting.key] += 1
+                self._tried.add(sighting.likely)
                 self._busy_rows.add(fault.row)
                 return sighting
+            if wanted[0] and fault.kind != "row":
+                self._dropped.setdefault(sighting.likely, sighting)
         return None
 
     def _rank(self, sighting: Sighting) -> int:
@@ -129,7 +134,14 @@ class Agenda:
             self._waiting.insert(0, sighting)
 
     def take_untried(self) -> Iterator[Sighting]:
-        """Remove and yield the faults that were never examined, one of each."""
+        """Remove and yield the faults that were never examined, one of each.
+
+        So are crashes and hangs with another likely cause than those that were tried too often.
+        """
+        for likely, sighting in self._dropped.items():
+            if likely not in self._tried and self._findings.wants(sighting.fault, sighting.case):
+                yield sighting
+        self._dropped.clear()
         while self._waiting:
             sighting = self._waiting.pop(0)
             if not self._tries[sighting.key] and self._findings.wants(

@@ -316,6 +316,22 @@ def test_crash_of_a_tool_is_tried_after_many_vain_tries_with_another_tool() -> N
     assert agenda.take() is None
 
 
+def test_crash_with_another_likely_cause_is_not_dropped_without_a_word() -> None:
+    """Many tries of one message were in vain, and there is no time for another one's."""
+    agenda = Agenda(Findings())
+    crash = TargetFault(kind="crash", row="crash", detail="1", method="tools/list")
+    values: list[Any] = [{}, 5]
+    cases: list[Case] = [[OPEN, ("request", "tools/list", each, "int")] for each in values]
+    for number in range(MAX_TRIES + 1):
+        agenda.add(Sighting(fault=crash, case=cases[number == MAX_TRIES], before=[], earlier=0))
+        if number < MAX_TRIES:
+            agenda.release(taken(agenda), is_done=True)
+    agenda.add(Sighting(fault=crash, case=cases[0], before=[], earlier=0))
+    assert agenda.take() is None
+    assert [each.case for each in agenda.take_untried()] == [cases[1]]
+    assert not list(agenda.take_untried())
+
+
 async def test_examination_is_alone_and_cases_are_not() -> None:
     """An examination waits for all cases that have begun, and lets no other one begin."""
     turns = Turns()
