@@ -58,6 +58,10 @@ class Bucket:
         rate = self._rate
         return f"<Bucket of {rate.per_second:g}/s, {int(self._tokens)} of {rate.burst} left>"
 
+    def restart(self, now: float) -> None:
+        """Count from the time `now` on, also if it is before the last call."""
+        self._refilled_at = now
+
     def take(self, now: float) -> float:
         """Take one token at the time `now`, in seconds.
 

@@ -93,8 +93,12 @@ PROTECTIVE: Final = {
 }
 # Of these the value alone does nothing, or another test plays it, which is named.
 ELSEWHERE: Final = {
+    "mcp_core.adapters.HttpRunOptions: hosts": "passed on to ServeOptions, which has a row",
+    "mcp_core.adapters.HttpRunOptions: origins": "passed on to ServeOptions, which has a row",
     "mcp_core.host.ToolRule: lifetime": "test_approvals.py::test_rule_keeps_its_form_when_stored",
     "mcp_core.registry.Context.url_elicitation: lifetime": "seconds, another meaning",
+    "mcp_core.registry.Server.answer: host": "what serves a request, another meaning",
+    "mcp_core.registry.Server.as_declared: host": "what serves a request, another meaning",
     "mcp_trio.LoginConfig: tls": (
         "test_attacks_cleartext.py::test_untrusted_authorization_server_names_the_option"
     ),

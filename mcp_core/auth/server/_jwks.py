@@ -121,6 +121,8 @@ class RemoteKeys:
                 fetch them again for an unknown key.
         """
         fetches = self._fetches
+        if self._fetched_at is not None and now < self._fetched_at:
+            self._bucket.restart(now)  # the clock was set back
         if self._fetched_at is None or not 0 <= now - self._fetched_at < _MAX_AGE:
             yield from self._refresh(now)
         key = _select_key(self._trusted_keys(now), jws)
