@@ -218,7 +218,7 @@ def assert_closed(
 ) -> None:
     event = only_event(events, ConnectionClosed)
     assert event.lost == list(lost)
-    assert type(event.error) is (error or type(None)), event
+    assert isinstance(event.error, error or type(None)), event
     assert text in str(event.error)
 
 

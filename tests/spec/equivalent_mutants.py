@@ -41,7 +41,7 @@ _AFTER_FAILED_START = """\
         await child.aclose()
         cause, _, _ = str(exc).partition('\\n')
         cause, _, _ = cause.partition(' (exit status ')
-        raise ConnectFailed(f'{cause}{child.describe_start()}') from exc
+        raise type(exc)(f'{cause}{child.describe_start()}') from exc
     options['versions'] = versions
     ended_by_probe = True
     continue"""
