@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -90,6 +91,8 @@ class Consent:
         self._store: ApprovalStore = given or default or MemoryApprovals()
         self._own: ApprovalStore | None = MemoryApprovals() if given is None else None
         self._approvals = Approvals()
+        self._change_numbers = count(1)
+        self._last_change = 0  # the number of the change that `_approvals` is from
         self._session_rules: dict[str, tuple[ToolRule, ...]] = {}
 
     async def load(self) -> None:
@@ -109,12 +112,18 @@ class Consent:
     async def _change(
         self, source: ServerSource, function: Callable[[ServerApproval], ServerApproval]
     ) -> None:
+        number = 0
+
         def change(approvals: Approvals) -> Approvals:
+            nonlocal number
+            number = next(self._change_numbers)  # the store makes one change at a time
             return approvals.with_change(source.file, source.name, function)
 
         own = None if source.file else self._own
         if own is None:
-            self._approvals = await self._in_thread(lambda: self._store.change(change))
+            approvals = await self._in_thread(lambda: self._store.change(change))
+            if number > self._last_change:  # another thread may have ended first
+                self._approvals, self._last_change = approvals, number
         else:
             own.change(change)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_core import ConnectFailed
 from mcp_core.host import (
@@ -57,7 +58,12 @@ class HostConsent:
 
     async def _in_thread(self, function: Callable[[], Approvals]) -> Approvals:
         await trio.lowlevel.checkpoint()
-        return function()
+        found = function()
+        await self.after_thread()
+        return found
+
+    async def after_thread(self) -> None:
+        """Wait until a thread that has ended is noticed."""
 
     async def call(self, name: str = "find") -> AllowedCall:
         return await self.consent.check_call(self.source, self.catalog, name, dict(GIVEN))
@@ -787,3 +793,23 @@ async def test_host_connects_after_its_approval(autojump_clock: trio.testing.Moc
         assert (await host.call("mcp__a__greet")).text == "hello"
     async with opened([source], approvals=store) as (host, _):  # all of it was stored
         assert (await host.call("mcp__a__greet")).text == "hello"
+
+
+async def test_change_that_is_noticed_late_takes_no_later_one_back() -> None:
+    """Servers that start together are approved at once, each in a thread of its own."""
+    host = HostConsent(on_approve_server=answers(True))
+    other = FakeSource("b", file=FILE)
+    first_is_noticed = trio.Event()
+    waits = iter([first_is_noticed.wait, trio.lowlevel.checkpoint])
+
+    async def after_thread() -> None:
+        await next(waits)()
+
+    host.after_thread = after_thread  # type: ignore[method-assign]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(host.consent.ask_about_server, host.source, LAUNCH)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await host.consent.ask_about_server(other, LAUNCH)
+        first_is_noticed.set()
+    assert host.consent.launch_state(host.source, LAUNCH) == "approved"
+    assert host.consent.launch_state(other, LAUNCH) == "approved"
