@@ -9,6 +9,7 @@ from mcp_core._on_first_use import names_on_first_use
 if TYPE_CHECKING:
     from ._child_environment import child_environment as child_environment
     from ._child_environment import withheld_text as withheld_text
+    from ._command_line import split_command_line as split_command_line
     from ._command_words import command_hint as command_hint
     from ._command_words import list_form as list_form
     from ._command_words import member_form as member_form
@@ -32,6 +33,7 @@ __all__ = [
     "list_form",
     "member_form",
     "program_text",
+    "split_command_line",
     "start_problem",
     "target_text",
     "windows_command",
@@ -41,6 +43,7 @@ __all__ = [
 
 _MODULES = {
     "._child_environment": ("child_environment", "withheld_text"),
+    "._command_line": ("split_command_line",),
     "._command_words": (
         "command_hint",
         "list_form",

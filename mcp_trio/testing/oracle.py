@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -53,6 +52,7 @@ import pytest
 
 from mcp_core import LATEST
 from mcp_core.adapters import Recording
+from mcp_core.processes import split_command_line
 from mcp_core.registry import Server
 from mcp_core.trace import NotRecorded
 from mcp_core.urls import url_transport
@@ -140,7 +140,7 @@ def mcp_target(request: pytest.FixtureRequest) -> McpTarget:
         )
     if url_transport(target) is not None:
         return str(target)
-    return shlex.split(target)
+    return split_command_line(target, windows=os.name == "nt")
 
 
 @pytest.fixture
