@@ -32,12 +32,12 @@ HERE: Final = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from mcp_core import ALL  # noqa: E402
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions  # noqa: E402
 from mcp_trio.oracle.fuzz._http import UrlTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._probe import probe  # noqa: E402
 from mcp_trio.oracle.fuzz._session import dialect_of  # noqa: E402
 from mcp_trio.oracle.fuzz._stdio import CommandTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource  # noqa: E402
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions  # noqa: E402
 
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._play import TargetLike

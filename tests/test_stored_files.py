@@ -144,8 +144,8 @@ def test_stored_contract_is_kept_by_the_same_server() -> None:
 
 def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
-    from mcp_trio.oracle.fuzz._baseline import read_baseline
     from mcp_trio.oracle.fuzz._report import read_cases
+    from mcp_trio.oracle.fuzz.causes._baseline import read_baseline
 
     first = read_baseline((STORED / "fuzz.json").read_bytes())
     assert first.form == 1

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import trio
 
     from mcp_core.registry import Server
-    from mcp_trio.oracle.fuzz._baseline import Baseline
-    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
-    from mcp_trio.oracle.fuzz._findings import FuzzFinding
     from mcp_trio.oracle.fuzz._probe import Offers
+    from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
+    from mcp_trio.oracle.fuzz.causes._baseline import Baseline
 
 __all__ = ["FuzzFindings", "fuzz_server"]
 
@@ -94,12 +94,12 @@ async def fuzz_server(
         ValueError: the server has no tool of a name in `allow`, or is on another machine; the
             baseline isn't a whole report of the fuzzer; or there is no such row to ignore.
     """
-    from mcp_trio.oracle.fuzz._baseline import parse_ignored_row
-    from mcp_trio.oracle.fuzz._campaign import DEFAULT_LANES, Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._report import report_document, write_findings
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
+    from mcp_trio.oracle.fuzz.campaign._campaign import DEFAULT_LANES, Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row
 
     if isinstance(ignore, str):
         raise TypeError("ignore is a list of rows, not one text")
@@ -143,7 +143,7 @@ def _read_baseline(path: str | os.PathLike[str] | None) -> Baseline:
         OSError: it cannot be read.
         ValueError: it isn't a whole report of the fuzzer.
     """
-    from mcp_trio.oracle.fuzz._baseline import NO_BASELINE, read_baseline
+    from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE, read_baseline
 
     if path is None:
         return NO_BASELINE

@@ -13,7 +13,7 @@ import trio
 
 from mcp_core import ALL, ConnectFailed
 from mcp_trio.cli import main
-from mcp_trio.oracle.fuzz._campaign import CampaignOptions
+from mcp_trio.oracle.fuzz.campaign._campaign import CampaignOptions
 from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
 from mcp_trio.oracle.fuzz.client._client_target import ClientTarget
 from mcp_trio.oracle.fuzz.client._source import ScriptChoices, ScriptSource, probe_client

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import pytest
 import trio
 
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
-from mcp_trio.oracle.fuzz._habits import HABITS
 from mcp_trio.oracle.fuzz._probe import probe
-from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz._steps import CaseChoices
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.habits._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT
+from mcp_trio.oracle.fuzz.habits._table import HABITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

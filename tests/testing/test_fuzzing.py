@@ -10,9 +10,10 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_trio.oracle.fuzz import _campaign, _echo, _probe
+from mcp_trio.oracle.fuzz import _echo, _probe
 from mcp_trio.oracle.fuzz._http import HttpSession, UrlTarget
 from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz.campaign import _campaign
 from mcp_trio.testing import _faults
 from mcp_trio.testing._fuzzing import fuzz_server
 

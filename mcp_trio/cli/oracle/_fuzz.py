@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mcp_trio.cli.configured._launch import ConfiguredLaunch
-    from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
-    from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
-    from mcp_trio.oracle.fuzz._findings import FuzzFinding
-    from mcp_trio.oracle.fuzz._habit_watch import ShownHabit
     from mcp_trio.oracle.fuzz._probe import Offers
+    from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
+    from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
+    from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["FuzzOptions", "fuzz", "parse"]
@@ -440,10 +440,10 @@ async def _run_campaign(
     target: Target, options: FuzzOptions, scope: trio.CancelScope, stop: StopSignal
 ) -> int:
     # Imported on first use: they need hypothesis.
-    from mcp_trio.oracle.fuzz._campaign import Campaign
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
+    from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
 
     if stop.caught:
         return stop.exit_code
@@ -569,7 +569,7 @@ def campaign_options(options: FuzzOptions, *, is_command: bool) -> CampaignOptio
     Raises:
         CliError: the baseline or the ignored rows cannot be read.
     """
-    from mcp_trio.oracle.fuzz._campaign import DEFAULT_LANES, CampaignOptions
+    from mcp_trio.oracle.fuzz.campaign._campaign import DEFAULT_LANES, CampaignOptions
 
     return CampaignOptions(
         seconds=options.seconds,
@@ -661,7 +661,7 @@ def _read_baseline(path: Path | None) -> Baseline:
     Raises:
         CliError: it cannot be read.
     """
-    from mcp_trio.oracle.fuzz._baseline import NO_BASELINE, read_baseline
+    from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE, read_baseline
 
     if path is None:
         return NO_BASELINE
@@ -677,7 +677,7 @@ def _read_ignored(options: FuzzOptions) -> tuple[IgnoredRow, ...]:
     Raises:
         CliError: one of them isn't a row, or the file cannot be read.
     """
-    from mcp_trio.oracle.fuzz._baseline import parse_ignored_row, read_ignored_rows
+    from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row, read_ignored_rows
 
     try:
         found = [parse_ignored_row(each) for each in options.ignored]

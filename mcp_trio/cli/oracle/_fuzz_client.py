@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_core.adapters import Recording
-    from mcp_trio.oracle.fuzz._campaign import Campaign
+    from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["parse"]

@@ -10,13 +10,14 @@ How the parts join, from the bottom up:
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
-- `_feed`: draws them in a worker thread, for lanes that play them side by side.
-- `_campaign`: plays them in lanes, and has the faults that they show examined.
-- `_agenda`: which fault is examined next.
-- `_examination`: confirms a fault of a case on a fresh target, and shrinks the case (`_shrink`).
-- `_habits`: the table of what servers do because of their SDK, which `_sdk_marks` recognizes.
-  `_habit_watch` tells these habits from the faults of the author.
-- `_findings`: what was found, and whether a fault is worth an examination.
+- `_known_crashes`: crashes of SDKs that their later versions don't have.
+- `causes`: what a fault is about, by which two runs are compared (`_cause`), and what the user has
+  accepted (`_baseline`).
+- `habits`: what servers do because of their SDK (`_table`), by what an SDK is recognized
+  (`_sdk_marks`), and how its habits are told from the author's faults (`_watch`).
+- `campaign`: a run. `_campaign` plays the cases in lanes, for which `_feed` draws them in a worker
+  thread. `_agenda` says which fault is examined next, and `_examination` confirms it on a fresh
+  target and shrinks its case (`_shrink`). `_findings` has what was found.
 - `_report`: writes traces, a pytest file and the reports.
 
 To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.

@@ -23,8 +23,8 @@ from mcp_core.trace import Redactor
 from ._answers import altered_state, client_result, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
 from ._case import Outcome
-from ._habits import find_known_crash
 from ._http_steps import HTTP_STEPS
+from ._known_crashes import find_known_crash
 from ._session import (
     LOST,
     UNANSWERED,

@@ -21,18 +21,18 @@ from mcp_core.trace import ROWS, RecordedFinding, Redactor, TraceEncoder, TraceL
 from mcp_trio._files import read_regular_file, replace_output
 from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
-from ._baseline import REPORT_FORMAT, cause_document
 from ._case import Case, decode_case, encode_case, shown_case
-from ._cause import possible_causes
+from .causes._baseline import REPORT_FORMAT, cause_document
+from .causes._cause import possible_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ._campaign import Campaign
-    from ._findings import FuzzFinding
-    from ._habit_watch import ShownHabit
     from ._play import TargetLike
     from ._probe import Offers
+    from .campaign._campaign import Campaign
+    from .campaign._findings import FuzzFinding
+    from .habits._watch import ShownHabit
 
 __all__ = [
     "REPORT",

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_core.trace import ROWS
-from mcp_trio.oracle.fuzz._campaign import Campaign
-from mcp_trio.oracle.fuzz._examination import Examiner
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
+from mcp_trio.oracle.fuzz.campaign._examination import Examiner
 
 from ._client_play import HANG, ClientPlayer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from mcp_trio.oracle.fuzz._campaign import CampaignOptions
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._findings import FuzzFinding, HeldFinding
     from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz.campaign._campaign import CampaignOptions
+    from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding, HeldFinding
 
     from ._source import ScriptSource
 

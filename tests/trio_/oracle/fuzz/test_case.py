@@ -11,7 +11,12 @@ import trio
 
 from mcp_core import LATEST
 from mcp_trio.oracle.fuzz._case import avoided_name, decode_case, encode_case, shown_case
-from mcp_trio.oracle.fuzz._shrink import ShrinkBudget, _simpler_steps, shrink, simpler_values
+from mcp_trio.oracle.fuzz.campaign._shrink import (
+    ShrinkBudget,
+    _simpler_steps,
+    shrink,
+    simpler_values,
+)
 
 CASE: list[tuple[Any, ...]] = [
     ("open", "2025-11-25", "whole", "all"),

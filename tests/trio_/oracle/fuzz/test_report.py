@@ -14,8 +14,6 @@ import pytest
 from mcp_core.trace import Redactor
 from mcp_trio.cli import main
 from mcp_trio.oracle._junit import row_name
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
-from mcp_trio.oracle.fuzz._findings import FuzzFinding
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
@@ -26,6 +24,8 @@ from mcp_trio.oracle.fuzz._report import (
 )
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._steps import CaseChoices
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
 from tests.testing.hostile.threads import in_thread
 
 from .memory_target import (

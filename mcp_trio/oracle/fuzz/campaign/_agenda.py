@@ -17,10 +17,11 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ._case import Case
-    from ._cause import Cause
+    from mcp_trio.oracle.fuzz._case import Case
+    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz.causes._cause import Cause
+
     from ._findings import FaultKey, Findings, HeldFinding
-    from ._session import TargetFault
 
 __all__ = ["Agenda", "Sighting"]
 

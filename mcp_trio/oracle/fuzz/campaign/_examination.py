@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ._case import AFTER_CANCEL
-from ._cause import (
+from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
+from mcp_trio.oracle.fuzz._play import PROBE_METHODS, play_case
+from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
     cases_of_other_types,
@@ -18,18 +19,18 @@ from ._cause import (
     plain_cases,
     smallest_cause,
 )
+
 from ._findings import FuzzFinding
-from ._play import PROBE_METHODS, play_case
 from ._shrink import ShrinkBudget, shrink
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ._case import Case, Outcome, Step
-    from ._cause import Cause
-    from ._play import TargetLike
-    from ._session import TargetFault
-    from ._steps import CaseChoices
+    from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
+    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz.causes._cause import Cause
 
 __all__ = ["MAX_HISTORY", "Examiner", "PlayerFactory", "joined"]
 

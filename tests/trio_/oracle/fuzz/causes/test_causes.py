@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz._baseline import Baseline, IgnoredRow
-from mcp_trio.oracle.fuzz._cause import Cause, smallest_cause
-from mcp_trio.oracle.fuzz._findings import Findings, FuzzFinding
 from mcp_trio.oracle.fuzz._session import TargetFault
-
-from .memory_target import (
+from mcp_trio.oracle.fuzz.campaign._findings import Findings, FuzzFinding
+from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
+from mcp_trio.oracle.fuzz.causes._cause import Cause, smallest_cause
+from tests.trio_.oracle.fuzz.memory_target import (
     OLD,
     MemoryTarget,
     answers,
@@ -23,8 +22,8 @@ from .memory_target import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from mcp_trio.oracle.fuzz._campaign import Campaign
     from mcp_trio.oracle.fuzz._case import Case
+    from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
 
 OPEN = ("open", OLD, "whole", "all")
 

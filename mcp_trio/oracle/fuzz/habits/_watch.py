@@ -19,20 +19,22 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
-from ._habits import HABITS, MessageExchange, decoded, read_exchange, sent_by
-from ._play import play_case
+from mcp_trio.oracle.fuzz._play import play_case
+from mcp_trio.oracle.fuzz._session import dialect_of
+
 from ._sdk_marks import find_marks, list_method, mark_steps
-from ._session import dialect_of
+from ._table import HABITS, MessageExchange, decoded, read_exchange, sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ._case import Case, Step
-    from ._examination import PlayerFactory
-    from ._habits import Habit
-    from ._play import TargetLike
-    from ._session import TargetFault
-    from ._steps import CaseChoices
+    from mcp_trio.oracle.fuzz._case import Case, Step
+    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz.campaign._examination import PlayerFactory
+
+    from ._table import Habit
 
 __all__ = ["HabitWatch", "ShownHabit"]
 

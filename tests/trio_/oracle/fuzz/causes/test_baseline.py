@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz._baseline import (
+from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz.causes._baseline import (
     Baseline,
     IgnoredRow,
     parse_ignored_row,
     read_baseline,
     read_ignored_rows,
 )
-from mcp_trio.oracle.fuzz._cause import Cause
-from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz.causes._cause import Cause
 
 CAUSE = {"family": "RPC-17", "shape": "request params:string", "scope": "*"}
 OTHER = {"family": "crash", "shape": "exit status 1 after request", "scope": "search"}

@@ -21,7 +21,7 @@ from ._cause import Cause
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from ._session import TargetFault
+    from mcp_trio.oracle.fuzz._session import TargetFault
 
 __all__ = [
     "NO_BASELINE",

@@ -12,27 +12,41 @@ import trio
 
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
-from mcp_trio.oracle.fuzz._baseline import IgnoredRow
-from mcp_trio.oracle.fuzz._campaign import Campaign, CampaignOptions
-from mcp_trio.oracle.fuzz._habit_watch import HabitWatch
-from mcp_trio.oracle.fuzz._habits import (
-    HABITS,
-    MessageExchange,
-    find_known_crash,
-    read_exchange,
-    sent_by,
-)
+from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
-from mcp_trio.oracle.fuzz._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, find_marks, zod_issues
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz._steps import CaseChoices
-
-from .memory_target import OLD, played
-from .sdk_servers import ISSUES, LOG, SDKS, Raw, ReadingTarget, python_1, python_2, typescript
-from .targets import BROKEN
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.causes._baseline import IgnoredRow
+from mcp_trio.oracle.fuzz.habits._sdk_marks import (
+    PYTHON_1,
+    PYTHON_2,
+    TYPESCRIPT,
+    find_marks,
+    zod_issues,
+)
+from mcp_trio.oracle.fuzz.habits._table import (
+    HABITS,
+    MessageExchange,
+    read_exchange,
+    sent_by,
+)
+from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
+from tests.trio_.oracle.fuzz.memory_target import OLD, played
+from tests.trio_.oracle.fuzz.sdk_servers import (
+    ISSUES,
+    LOG,
+    SDKS,
+    Raw,
+    ReadingTarget,
+    python_1,
+    python_2,
+    typescript,
+)
+from tests.trio_.oracle.fuzz.targets import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

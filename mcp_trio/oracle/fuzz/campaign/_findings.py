@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from ._baseline import NO_BASELINE
-from ._cause import has_several_messages, possible_causes
+from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
+from mcp_trio.oracle.fuzz.causes._cause import has_several_messages, possible_causes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from mcp_core.trace import TraceHeader, TraceLine
-
-    from ._baseline import Baseline, IgnoredRow
-    from ._case import Case, Outcome
-    from ._cause import Cause
-    from ._session import TargetFault
+    from mcp_trio.oracle.fuzz._case import Case, Outcome
+    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
+    from mcp_trio.oracle.fuzz.causes._cause import Cause
 
     FaultKey: TypeAlias = tuple[str, str, str, str]  # a fault's key, and the tool or ""
 

@@ -1,9 +1,8 @@
 """Known habits of SDKs: what servers do because of the SDK they were built with.
 
 1. A habit is a row of `HABITS`: data, with a predicate on the message that was sent.
-2. It pardons a fault only where the server shows it: see `_habit_watch`. Crashes, hangs, and what a
+2. It pardons a fault only where the server shows it: see `_watch`. Crashes, hangs, and what a
    valid call of a tool brings are never pardoned: no predicate holds for such a call.
-3. A crash that is known of an SDK stays a failure: `find_known_crash` names the version to use.
 """
 
 from __future__ import annotations
@@ -11,22 +10,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mcp_trio.oracle.fuzz._session import UNANSWERED_MALFORMED, find_defect
+
 from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
-from ._session import UNANSWERED_MALFORMED, find_defect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mcp_core.trace import TraceLine
-
-    from ._case import Step
+    from mcp_trio.oracle.fuzz._case import Step
 
 __all__ = [
     "HABITS",
     "Habit",
     "MessageExchange",
     "decoded",
-    "find_known_crash",
     "read_exchange",
     "sent_by",
 ]
@@ -378,71 +376,3 @@ def decoded(text: str | bytes) -> Any:
 
 def _refuse(name: str) -> Any:
     raise ValueError(name)
-
-
-# -- Crashes ---------------------------------------------------------------------------------------
-
-
-class _KnownCrash(NamedTuple):
-    """A crash of an SDK that a later version doesn't have.
-
-    Attributes:
-        stderr: parts of its traceback, in this order, with `/` in paths.
-        sdk: the SDK.
-        mended: the first version without it.
-        link: where it is explained.
-        needs_cancellation: a request was cancelled before.
-    """
-
-    stderr: Sequence[bytes]
-    sdk: str
-    mended: str
-    link: str
-    needs_cancellation: bool = False
-
-
-_KNOWN_CRASHES: Final = (
-    _KnownCrash(
-        (b"mcp/server/stdio.py", b"UnicodeDecodeError: 'utf-8'"),
-        PYTHON_1,
-        "mcp 1.27.0",
-        "https://github.com/modelcontextprotocol/python-sdk/pull/2302",
-    ),
-    _KnownCrash(
-        (b"mcp/server/stdio.py", b" in stdin_reader", b"BrokenResource"),
-        PYTHON_1,
-        "mcp 2.0.0",
-        "https://github.com/modelcontextprotocol/python-sdk/pull/2149",
-        needs_cancellation=True,
-    ),
-    _KnownCrash(
-        (b"mcp/shared/session.py", b": Request already responded to"),
-        PYTHON_1,
-        "mcp 2.0.0",
-        "https://github.com/modelcontextprotocol/python-sdk/issues/2416",
-        needs_cancellation=True,
-    ),
-)
-
-
-def find_known_crash(stderr: bytes, *, has_cancelled: bool) -> str:
-    """Return what is known of the crash that stderr shows, as a clause, or "".
-
-    `has_cancelled` is True if the conversation has cancelled a request.
-    """
-    text = stderr.replace(b"\\", b"/")
-    for each in _KNOWN_CRASHES:
-        is_possible = has_cancelled or not each.needs_cancellation
-        if is_possible and _has_in_order(text, each.stderr):
-            return f"known of {each.sdk}, and mended in {each.mended}: {each.link}"
-    return ""
-
-
-def _has_in_order(text: bytes, parts: Sequence[bytes]) -> bool:
-    # A regular expression for it takes minutes for a text of many tracebacks.
-    place = 0
-    for part in parts:
-        place = text.find(part, place) + len(part)
-        if place < len(part):
-            return False
-    return True

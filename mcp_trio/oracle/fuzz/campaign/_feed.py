@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 from msgspec import Struct, field
 
-from ._case import avoided_name
+from mcp_trio.oracle.fuzz._case import avoided_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ._case import Case
-    from ._session import TargetFault
+    from mcp_trio.oracle.fuzz._case import Case
+    from mcp_trio.oracle.fuzz._session import TargetFault
 
 __all__ = ["CaseFeed", "FedCase", "GuiltySteps", "SourceLike"]
 

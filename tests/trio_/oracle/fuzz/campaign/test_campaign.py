@@ -10,12 +10,11 @@ import trio
 import trio.testing
 
 from mcp_core.trace import TraceLine
-from mcp_trio.oracle.fuzz import _campaign
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._session import SentRequest
 from mcp_trio.oracle.fuzz._steps import CaseChoices
-
-from .memory_target import (
+from mcp_trio.oracle.fuzz.campaign import _campaign
+from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
     OLD,
     MemorySession,

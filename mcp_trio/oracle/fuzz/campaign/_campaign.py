@@ -24,17 +24,17 @@ from msgspec.structs import replace
 
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.oracle.fuzz._call_guard import CallGuard
+from mcp_trio.oracle.fuzz._play import CALL_TIMEOUT, Player, play_case
+from mcp_trio.oracle.fuzz._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
+from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
+from mcp_trio.oracle.fuzz.habits._table import HABITS
+from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
 
 from ._agenda import Agenda, Sighting
-from ._baseline import NO_BASELINE
-from ._call_guard import CallGuard
 from ._examination import MAX_HISTORY, Examiner, joined
 from ._feed import CaseFeed
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding, HeldFinding
-from ._habit_watch import HabitWatch
-from ._habits import HABITS
-from ._play import CALL_TIMEOUT, Player, play_case
-from ._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 from ._shrink import MAX_SECONDS, ShrinkBudget
 
 if TYPE_CHECKING:
@@ -47,15 +47,16 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from ._baseline import Baseline, IgnoredRow
-    from ._case import Case, Outcome
-    from ._echo import Echo
+    from mcp_trio.oracle.fuzz._case import Case, Outcome
+    from mcp_trio.oracle.fuzz._echo import Echo
+    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._session import TargetFault, TargetSession
+    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
+    from mcp_trio.oracle.fuzz.habits._table import Habit
+    from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
+
     from ._feed import SourceLike
-    from ._habit_watch import ShownHabit
-    from ._habits import Habit
-    from ._play import TargetLike
-    from ._session import TargetFault, TargetSession
-    from ._steps import CaseChoices
 
 __all__ = ["DEFAULT_LANES", "Campaign", "CampaignOptions"]
 

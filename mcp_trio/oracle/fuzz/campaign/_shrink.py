@@ -18,7 +18,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from ._case import Case, Step
+    from mcp_trio.oracle.fuzz._case import Case, Step
 
 __all__ = ["ShrinkBudget", "shrink"]
 

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_trio.oracle.fuzz._cause import (
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
+from mcp_trio.oracle.fuzz.causes._cause import (
     ANY,
     Cause,
     case_without,
@@ -19,12 +22,8 @@ from mcp_trio.oracle.fuzz._cause import (
     possible_causes,
     smallest_cause,
 )
-from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import TargetFault
-from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
 from tests.levels import fewer_examples
-
-from .memory_target import NEW, OLD
+from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mcp_core.trace import TraceLine
-
-    from ._case import Step
+    from mcp_trio.oracle.fuzz._case import Step
 
 __all__ = [
     "PYTHON_1",

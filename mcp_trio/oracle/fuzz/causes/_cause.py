@@ -19,15 +19,14 @@ from msgspec import Struct
 
 from mcp_core import DIALECTS, Role
 from mcp_core.trace import ROWS, message_outline, row_family
-
-from ._case import AFTER_CANCEL
-from ._session import META, dialect_of, read_plain_request
+from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
+from mcp_trio.oracle.fuzz._session import META, dialect_of, read_plain_request
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from ._case import Case, Step
-    from ._session import TargetFault
+    from mcp_trio.oracle.fuzz._case import Case, Step
+    from mcp_trio.oracle.fuzz._session import TargetFault
 
 __all__ = [
     "ANY",
