@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     from .replay._http_client import ReplayRequest as ReplayRequest
     from .replay._http_server import ReplayExchange as ReplayExchange
     from .replay._http_server import ReplayHttpServer as ReplayHttpServer
+    from .replay._load import CallCopy as CallCopy
+    from .replay._load import LeftOut as LeftOut
+    from .replay._load import RecordedCall as RecordedCall
+    from .replay._load import RecordedLoad as RecordedLoad
+    from .replay._load import recorded_load as recorded_load
     from .replay._offers import RecordedOffers as RecordedOffers
     from .replay._offers import recorded_offers as recorded_offers
     from .replay._recorded import MAX_TRACE_BYTES as MAX_TRACE_BYTES
@@ -82,6 +87,7 @@ __all__ = [
     "RESPONSE_TIMEOUT",
     "ROWS",
     "UNTIMED",
+    "CallCopy",
     "ChangedValue",
     "ChildChannel",
     "ConversationNumbers",
@@ -92,10 +98,13 @@ __all__ = [
     "HttpHead",
     "InvalidTrace",
     "Judge",
+    "LeftOut",
     "LogReader",
     "MessageSplitter",
     "NotRecorded",
+    "RecordedCall",
     "RecordedFinding",
+    "RecordedLoad",
     "RecordedMessage",
     "RecordedOffers",
     "RecordedSession",
@@ -132,6 +141,7 @@ __all__ = [
     "read_header",
     "read_line",
     "read_trace",
+    "recorded_load",
     "recorded_offers",
     "row_family",
 ]
@@ -198,6 +208,13 @@ _MODULES = {
     ".replay._http_server": (
         "ReplayExchange",
         "ReplayHttpServer",
+    ),
+    ".replay._load": (
+        "CallCopy",
+        "LeftOut",
+        "RecordedCall",
+        "RecordedLoad",
+        "recorded_load",
     ),
     ".replay._offers": (
         "RecordedOffers",

@@ -29,7 +29,7 @@ from ._recorded import (
     describe_request,
     encode_message,
 )
-from ._turns import LONG_LIVED, ServerMessage, Turn, turns_of
+from ._turns import LONG_LIVED, ServerMessage, Turn, seconds_to_repeat, turns_of
 
 __all__ = ["RESPONSE_TIMEOUT", "ReplayClient"]
 
@@ -46,8 +46,6 @@ _CHANGES: Final = frozenset(
     """.split()
 )
 _METHOD_NOT_FOUND: Final = -32601
-_POLL: Final = 0.2  # seconds; the shortest time between two requests about a task
-_MAX_POLL: Final = 5.0
 _MAX_HIDDEN: Final = 10
 
 
@@ -254,30 +252,15 @@ class ReplayClient:
             return
         self.answered += 1
         self._silent = 0
-        if self._is_early(turn, message):
-            delay = lookup(message, "result", "pollIntervalMs") or lookup(
-                message, "result", "pollInterval"
-            )
-            is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
-            seconds = min(max(delay / 1000, _POLL), _MAX_POLL) if is_number else _POLL
+        seconds = seconds_to_repeat(turn, message)
+        if seconds is not None:
             self._repeats.append((now + seconds, turn))
             return
         self._done.add(turn)
         if turn.response is not None and "result" in message:
             assert turn.message is not None
-            # Entries of lists may come in another order.
-            is_list = turn.message.method.endswith("/list")
             recorded = turn.response.decode().get("result")
-            self._mapping.learn(recorded, message["result"], with_ids=not is_list)
-
-    @staticmethod
-    def _is_early(turn: Turn, message: dict[str, Any]) -> bool:
-        """Return True if a live task still works that no longer worked in the recording."""
-        if turn.message is None or turn.message.method != "tasks/get" or turn.response is None:
-            return False
-        recorded = lookup(turn.response.decode(), "result", "status")
-        live = lookup(message, "result", "status")
-        return live == "working" and isinstance(recorded, str) and recorded != "working"
+            self._mapping.learn_result(turn.message.method, recorded, message["result"])
 
     def _repeat(self, now: float) -> None:
         """Send again the requests about tasks that are due."""

@@ -41,6 +41,11 @@ class ValueMapping:
     def __repr__(self) -> str:
         return f"<ValueMapping of {len(self._named) + len(self._ids)} values>"
 
+    def learn_result(self, method: str, recorded: Any, live: Any) -> None:
+        """Compare a recorded result of `method` with the live one, and keep the differences."""
+        # Entries of lists may come in another order.
+        self.learn(recorded, live, with_ids=not method.endswith("/list"))
+
     def learn(self, recorded: Any, live: Any, depth: int = 0, *, with_ids: bool = True) -> None:
         """Compare a recorded result or params with the live ones, and keep the differences.
 

@@ -23,13 +23,25 @@ from mcp_core.trace._members import META, lookup
 if TYPE_CHECKING:
     from ._recorded import RecordedMessage, RecordedSession
 
-__all__ = ["LONG_LIVED", "SUBSCRIPTION_ID", "ServerMessage", "Turn", "turns_of"]
+__all__ = [
+    "LONG_LIVED",
+    "SUBSCRIPTION_ID",
+    "ServerMessage",
+    "Turn",
+    "may_be_early",
+    "seconds_to_repeat",
+    "turns_of",
+]
 
 LONG_LIVED: Final = frozenset(row.name for row in METHODS if row.long_lived)
 SUBSCRIPTION_ID: Final = META + "subscriptionId"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 _CANCELLED: Final = "notifications/cancelled"
 _PROGRESS: Final = "notifications/progress"
+_GET_TASK: Final = "tasks/get"
+_WORKING: Final = "working"
+_POLL: Final = 0.2  # seconds; the shortest time between two requests about a task
+_MAX_POLL: Final = 5.0
 
 
 class ServerMessage:
@@ -84,6 +96,28 @@ class Turn:
     def is_long_lived(self) -> bool:
         """True for a subscription."""
         return self.message is not None and self.message.method in LONG_LIVED
+
+
+def may_be_early(turn: Turn) -> bool:
+    """Return True if a turn asks for a task that was over when the recorded client asked."""
+    if turn.message is None or turn.message.method != _GET_TASK or turn.response is None:
+        return False
+    status = lookup(turn.response.decode(), "result", "status")
+    return isinstance(status, str) and status != _WORKING
+
+
+def seconds_to_repeat(turn: Turn, response: Any) -> float | None:
+    """Return the seconds after which a turn's request is sent again.
+
+    None if `response`, the live one, ends it. It doesn't if a task still works that was over when
+    the recorded client asked.
+    """
+    result = lookup(response, "result")
+    if lookup(result, "status") != _WORKING or not may_be_early(turn):
+        return None
+    delay = lookup(result, "pollIntervalMs") or lookup(result, "pollInterval")
+    is_number = isinstance(delay, int | float) and not isinstance(delay, bool)
+    return min(max(delay / 1000, _POLL), _MAX_POLL) if is_number else _POLL
 
 
 def turns_of(session: RecordedSession, number: int) -> list[Turn]:
