@@ -1,0 +1,105 @@
+"""Turns as sums and as JSON, and what callers draw."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+
+import pytest
+
+from mcp_trio.oracle.bench._histogram import Histogram
+from mcp_trio.oracle.bench._requests import Mix, PreparedCall, varied
+from mcp_trio.oracle.bench._turn import BenchTurn, Pace
+
+
+def turn(seconds: float, answered: int, **more: object) -> BenchTurn:
+    made = BenchTurn(
+        seconds=seconds,
+        histogram=Histogram([0.001] * answered),
+        sent=answered + 3,
+        answered=answered,
+        rate=answered / seconds,
+        timeouts=1,
+        errors=Counter({"isError": 2}),
+        slowest=[(0.001, "ping")] * 5,
+        tenths=[answered, *[0] * 9],
+        load_cpu=0.5,
+    )
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_turns_one_after_the_other_add_up() -> None:
+    both = turn(1.0, 10, memory=5, target_cpu=0.25, lag=1.0) + turn(3.0, 90, memory=4)
+    assert (both.seconds, both.answered, both.sent, both.rate) == (4.0, 100, 106, 25.0)
+    assert (both.failed, both.errors) == (6, {"isError": 4})
+    assert (both.memory, both.target_cpu, both.load_cpu) == (5, None, 1.0)
+    assert both.tenths[0] == both.histogram.count == 100
+    assert len(both.slowest) == 5
+    assert both.lag == pytest.approx(13 / 106)
+
+
+def test_turns_beside_each_other_add_their_rates() -> None:
+    both = turn(1.0, 10, target_cpu=0.25).beside(turn(2.0, 90, target_cpu=0.5))
+    assert (both.seconds, both.answered, both.rate) == (2.0, 100, 55.0)
+    assert (both.load_cpu, both.target_cpu) == (1.0, 0.5)
+
+
+def test_turn_json_form_and_pickle_give_the_same_turn() -> None:
+    made = turn(1.0, 10, memory=5, target_cpu=0.25)
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert BenchTurn.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"form": 2}, {"histogram": {}}, {"more": 1}, {"slowest": [1]}, {"errors": 5}],
+)
+def test_turn_from_wrong_json_raises(change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"form|histogram|turn"):
+        BenchTurn.from_json({**turn(1.0, 1).to_json(), **change})
+
+
+@pytest.mark.parametrize("values", [(None, 0), (0.0, 1), (-1.0, 1), (float("nan"), 1), (1e7, 1)])
+def test_pace_out_of_range_raises(values: tuple[float | None, int]) -> None:
+    with pytest.raises(ValueError, match=r"rate|concurrency"):
+        Pace(*values)
+
+
+def test_mix_draws_by_weight_and_equally_for_equal_seeds() -> None:
+    often = PreparedCall("ping", None, "ping", weight=9.0)
+    rarely = PreparedCall("tools/list", None, "tools/list")
+    mix = Mix([often, rarely])
+
+    def drawn(number: int, seed: int) -> list[PreparedCall]:
+        worker = mix.worker(number, seed)
+        return [worker.next_call(None) for _ in range(2000)]
+
+    assert drawn(0, 1) == drawn(0, 1)
+    assert drawn(0, 1) != drawn(1, 1)
+    assert drawn(0, 1) != drawn(0, 2)
+    assert drawn(0, 1).count(rarely) == pytest.approx(200, rel=0.3)
+
+
+@pytest.mark.parametrize("calls", [[], [PreparedCall("ping", None, "ping", weight=0.0)]])
+def test_mix_without_calls_or_weight_raises(calls: list[PreparedCall]) -> None:
+    with pytest.raises(ValueError, match=r"needs a call|positive"):
+        Mix(calls)
+
+
+def test_varied_call_has_61_lengths_of_its_longest_text() -> None:
+    params = {"name": "echo", "arguments": {"text": "abc", "n": 5, "to": "x"}}
+    calls = varied(PreparedCall("tools/call", params, "tools/call echo"))
+    texts = [call.params["arguments"]["text"] for call in calls if call.params]
+    assert sorted(map(len, texts)) == list(range(3, 64))
+    assert texts[4] == "abcabca"
+    assert {call.params["arguments"]["to"] for call in calls if call.params} == {"x"}
+    assert sum(call.weight for call in calls) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("params", [None, {"uri": "a:b"}, {"name": "x", "arguments": {"n": 1}}])
+def test_varied_call_without_a_text_stays_alone(params: dict[str, object] | None) -> None:
+    call = PreparedCall("tools/call", params, "x")
+    assert varied(call) == [call]
