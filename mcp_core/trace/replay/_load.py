@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.trace._members import META, lookup
 
 from ._keys import hidden_pointers
@@ -158,7 +159,8 @@ def recorded_load(
 
     Args:
         trace: the recorded conversations.
-        revision: the live server's revision: requests of others are left out. None keeps all.
+        revision: the live server's revision. Requests of others are left out, unless both begin
+            with a handshake. None keeps all.
         answers_itself: whether the sender answers the server's questions by itself. Then requests
             that only carry answers are left out. Otherwise the calls are left out during which the
             server sent the client a request.
@@ -225,6 +227,16 @@ class _LoadReader:
             calls[turn] = call
         return tuple(calls.values())
 
+    def _fits(self, revision: str) -> bool:
+        """Return True if requests of a revision can be sent in the live server's.
+
+        Requests of a revision without a handshake name it, others don't.
+        """
+        live, recorded = DIALECTS.get(self._revision or revision), DIALECTS.get(revision)
+        if live is None or recorded is None:
+            return self._revision in (None, revision)
+        return live is recorded or (live.stateful and recorded.stateful)
+
     def _left_out_as(self, call: RecordedCall, turn: Turn, message: RecordedMessage) -> str:
         """Return as what a message is left out, or "" if it is kept."""
         if message.is_truncated:
@@ -239,7 +251,7 @@ class _LoadReader:
             return "cancelled calls"
         if turn.response is None:
             return "requests without a recorded response"
-        if self._revision is not None and call.revision not in ("", self._revision):
+        if call.revision and not self._fits(call.revision):
             return f"requests of {call.revision}, while the target speaks {self._revision}"
         if self._answers_itself:
             if call.params is not None and any(name in call.params for name in _ROUND_MEMBERS):

@@ -69,10 +69,10 @@ class Recorded:
         load = self._load(revision)
         if not load.conversations:
             found = "; ".join(_left_out(load)) or "it has no requests"
-            revisions = [each for each in self._load(None).revisions if each != revision]
-            hint = f": --era {revisions[0]} speaks the recorded revision" if revisions else ""
+            is_other = revision not in self._load(None).revisions
+            hint = ": leave --era out to speak the recorded revision" if is_other else ""
             raise NothingToPlay(f"nothing in it can be sent to this target ({found}){hint}")
-        return RecordedWork(load)
+        return RecordedWork(load, revision)
 
     def _load(self, revision: str | None) -> RecordedLoad:
         return recorded_load(self._trace, revision=revision, answers_itself=self._answers_itself)
@@ -83,13 +83,15 @@ class RecordedWork:
 
     Args:
         load: the requests.
+        revision: the revision that the target speaks.
 
     Attributes:
         reads_answers: whether a request needs the response to an earlier one.
     """
 
-    def __init__(self, load: RecordedLoad) -> None:
+    def __init__(self, load: RecordedLoad, revision: str) -> None:
         self._load = load
+        self._revision = revision
         self._prepared = {
             call: PreparedCall(call.method, call.params, call.name)
             for calls in load.conversations
@@ -120,6 +122,10 @@ class RecordedWork:
                 f"redacted values are sent as they are in the recording: line {lines};"
                 " --record-secrets records all values"
             )
+        for revision, count in self._load.revisions.items():
+            if revision != self._revision:
+                sent = f"{count} requests were recorded in {revision}"
+                found.append(f"{sent}, and are sent in {self._revision}")
         failed = sum(call.failed for call in self._prepared)
         if failed:
             found.append(f"{failed} of {len(self._prepared)} requests failed when recorded, too")

@@ -121,6 +121,13 @@ def test_other_revisions_leave_the_rest_of_a_conversation() -> None:
     assert recorded_load(recorded(said), revision="2024-11-05").conversations == []
 
 
+def test_revisions_with_a_handshake_take_each_others_requests() -> None:
+    """A recording outlives the server's update. Requests of 2026-07-28 name their revision."""
+    said = [*HANDSHAKE, C(call(1)), S(text(1, "A"))]
+    for revision, count in (("2025-11-25", 1), ("2024-11-05", 1), (NEW, 0), ("2027-01-01", 0)):
+        assert len(recorded_load(recorded(said), revision=revision).conversations) == count
+
+
 CHAIN = [
     *HANDSHAKE,
     C(ask(1, "tools/list")),

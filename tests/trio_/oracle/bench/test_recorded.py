@@ -1,4 +1,4 @@
-"""Recorded conversations as load: who plays what, with which values, and what is said before."""
+"""Recorded conversations as load: who plays what, with which values, and the warnings before it."""
 
 from __future__ import annotations
 
@@ -114,6 +114,7 @@ def test_calls_without_values_are_the_same_objects_and_need_no_responses() -> No
 
 
 def test_missing_parts_are_named_with_counts_and_lines() -> None:
+    """The user reads them before the run, so that its figures aren't taken for the recording's."""
     said = [
         *HANDSHAKE,
         C(call(1, secret="‹redacted 1›")),
@@ -139,10 +140,13 @@ def test_recording_of_another_revision_is_refused_with_the_cure() -> None:
         work_of(said, NEW)
     assert str(info.value) == (
         "nothing in it can be sent to this target (1: requests of 2025-11-25, while the target"
-        " speaks 2026-07-28 (line 5)): --era 2025-11-25 speaks the recorded revision"
+        " speaks 2026-07-28 (line 5)): leave --era out to speak the recorded revision"
     )
-    with pytest.raises(NothingToPlay, match=r"\(it has no requests\)$"):
+    with pytest.raises(NothingToPlay, match=r"\(it has no requests\)"):
         work_of(HANDSHAKE)
+    assert work_of(said, "2025-06-18").warnings == [
+        "1 requests were recorded in 2025-11-25, and are sent in 2025-06-18"
+    ]
 
 
 class _ListedLoad:
