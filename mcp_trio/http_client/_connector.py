@@ -317,7 +317,7 @@ async def _start_tls(
     except trio.BrokenResourceError as exc:
         cause = exc.__cause__
         if isinstance(cause, ssl.SSLCertVerificationError):
-            cure = "is this the right name?" if cause.verify_code in _NAME_MISMATCH else _TRUST
+            cure = _CERTIFICATE_CURES.get(cause.verify_code, _TRUST)
             problem = (
                 f"the certificate of {where} is not trusted: {cause.verify_message.rstrip('.')};"
                 f" {cure}"
@@ -325,7 +325,8 @@ async def _start_tls(
         elif isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
             problem = f"{where} does not speak TLS; is its address http:// instead?"
         elif isinstance(cause, ssl.SSLError) and cause.reason not in (None, _UNEXPECTED_EOF):
-            problem = f"TLS with {where} failed: {cause.reason}"
+            cure = next((text for word, text in _TLS_CURES.items() if word in cause.reason), "")
+            problem = f"TLS with {where} failed: {cause.reason}{cure}"
         else:
             problem = (
                 f"TLS with {where} failed: it closed the connection; is its address http://"
@@ -341,12 +342,22 @@ async def _start_tls(
     return tls
 
 
-# X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
-_NAME_MISMATCH: Final = (62, 64)
 _TRUST: Final = (
-    "if it should be, give an SSLContext that trusts it (tls=; for authorization servers that of"
-    " LoginConfig), or name it in SSL_CERT_FILE"
+    "if it should be, name the file of its authority in SSL_CERT_FILE, or give an SSLContext that"
+    " trusts it (tls=, and in LoginConfig for authorization servers)"
 )
+_WRONG_NAME: Final = "is this the right name?"
+_WRONG_TIME: Final = "the server has to renew it, unless the clock of this computer is wrong"
+# By OpenSSL's verify code (x509_vfy.h), for those that no further trusted certificate cures.
+_CERTIFICATE_CURES: Final = {9: _WRONG_TIME, 10: _WRONG_TIME, 62: _WRONG_NAME, 64: _WRONG_NAME}
+# By a part of OpenSSL's reason.
+_TLS_CURES: Final = {
+    "PROTOCOL_VERSION": ": it supports no TLS version that this client accepts",
+    "UNSUPPORTED_PROTOCOL": ": it supports no TLS version that this client accepts",
+    "HANDSHAKE_FAILURE": ": it may require a client certificate",
+    "CERTIFICATE_REQUIRED": ": it requires a client certificate",
+    "UNRECOGNIZED_NAME": ": it doesn't serve this name",
+}
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 _UNEXPECTED_EOF: Final = "UNEXPECTED_EOF_WHILE_READING"
 

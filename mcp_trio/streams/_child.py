@@ -284,7 +284,9 @@ class ChildProcess:
         above, lines = lines[:-_LINES_SHOWN], lines[-_LINES_SHOWN:]
         if above and not find_error_line(lines):
             lines[0] = find_error_line(above) or lines[0]
-        status = "" if self.returncode is None else f" (exit status {self.returncode})"
+        code = self.returncode
+        signal = f", signal {-code}" if code is not None and code < 0 else ""
+        status = "" if code is None else f" (exit status {code}{signal})"
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
         return status + more + "".join(f"\n  its stderr: {line}" for line in shown)

@@ -119,7 +119,7 @@ FAILURES: list[Any] = [
     ),
     (
         answering("200 OK"),
-        f"the response is of type 'text/html' instead of JSON or an event stream; {IS_THIS}",
+        f"the response is of type 'text/html' instead of JSON or an event stream, perhaps a login page; {IS_THIS}",
     ),
     (
         answering("200 OK", "{}", "application/json"),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["redirect_target"]
 
 _FOLLOWED: Final = frozenset({307, 308})
+_TO_PAGE: Final = frozenset({302, 303})  # so proxies send a browser to their login page
+_LOGIN: Final = ". If it is a login page, a proxy in front of the server wants a login"
 _MAX_REDIRECTS: Final = 3  # in a row; one is usual
 _MAX_SHOWN: Final = 200  # characters of a URL in an error
 _PROXY: Final = (
@@ -61,14 +63,15 @@ def redirect_target(
         return "a redirect without a location that can be used"
     where = _shown(target, target.target)
     cure = f"connect to {where} instead"
+    login = _LOGIN if head.status in _TO_PAGE else ""
     if target.origin != url.origin:
         if url.scheme == "https" and target.scheme == "http" and target.host == url.host:
             cure = f"connect to {_shown(url, target.target)} instead. {_PROXY}"
             return f"a redirect from https to http, which is not followed: {cure}"
         proxy = f". {_PROXY}" if target.scheme == "http" else ""
-        return f"a redirect to another origin, which is not followed: {cure}{proxy}"
+        return f"a redirect to another origin, which is not followed: {cure}{proxy}{login}"
     if head.status not in _FOLLOWED:
-        return f"a redirect that may change the method, which is not followed: {cure}"
+        return f"a redirect that may change the method, which is not followed: {cure}{login}"
     if len(redirected) > _MAX_REDIRECTS or target.target in [each.target for each in redirected]:
         return f"a redirect after {len(redirected) - 1} others, which is not followed: {cure}"
     if (

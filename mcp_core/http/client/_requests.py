@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from mcp_core._errors import AuthRequired, ConnectionLost, Fault, RemoteProtocolError
-from mcp_core.http.wire._media_types import JSON
+from mcp_core.http.wire._media_types import JSON, media_type
 from mcp_core.http.wire._messages import header
 from mcp_core.protocol.connection._negotiation import is_modern_error
 from mcp_core.protocol.connection._requests import other_spelling
@@ -386,11 +386,13 @@ def _may_be_unknown_session(response: Response, session: bytes | None) -> bool:
 
 def _unexpected_content_type(head: Head) -> str:
     value = header(head, b"content-type")
-    type = "no type" if value is None else f"type {value.decode('latin-1')[:80]!r}"
-    return (
-        f"the response is of {type} instead of JSON or an event stream; is this the URL of an MCP "
-        "server?"
-    )
+    wanted = "JSON or an event stream"
+    if value is None:
+        found = f"has no content type; {wanted} is expected"
+    else:
+        found = f"is of type {value.decode('latin-1')[:80]!r} instead of {wanted}"
+        found += ", perhaps a login page" if media_type(value) == b"text/html" else ""
+    return f"the response {found}; is this the URL of an MCP server?"
 
 
 def with_prefix(prefix: str, error: RemoteProtocolError) -> RemoteProtocolError:

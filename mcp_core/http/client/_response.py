@@ -172,10 +172,13 @@ _STATUS_TEXTS: Final = {
         "Not Acceptable: the server can send neither JSON nor an event stream. "
         "Is this the URL of an MCP server?"
     ),
+    407: "Proxy Authentication Required: a proxy in between wants a login",
     408: "Request Timeout",
+    410: "Gone: is this the URL of an MCP server?",
     413: "Content Too Large: the server does not accept a message of this size",
     415: "Unsupported Media Type: the server does not accept JSON",
     421: "Misdirected Request: the server is not responsible for this host name",
+    426: "Upgrade Required: does the server want https:// or ws://?",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error: its log may say why",
@@ -183,6 +186,7 @@ _STATUS_TEXTS: Final = {
     502: "Bad Gateway: the server behind it cannot be reached",
     503: "Service Unavailable",
     504: "Gateway Timeout: the server behind it does not answer",
+    511: "Network Authentication Required: log in to this network in a browser first",
 }
 _NOT_ACCEPTED: Final = (
     "Unauthorized: the server does not accept the access token or API key that was sent. It is "

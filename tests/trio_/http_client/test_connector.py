@@ -293,8 +293,8 @@ async def test_connector_tls_trusts_the_system_certificates(
         assert await connect_error(Connector("https", "127.0.0.1", port)) == (
             f"the certificate of 127.0.0.1:{port} is not trusted: unable to get local issuer"
             " certificate;"
-            " if it should be, give an SSLContext that trusts it (tls=; for authorization servers"
-            " that of LoginConfig), or name it in SSL_CERT_FILE"
+            " if it should be, name the file of its authority in SSL_CERT_FILE, or give an"
+            " SSLContext that trusts it (tls=, and in LoginConfig for authorization servers)"
         )
         environment.setenv("SSL_CERT_FILE", str(bundle))
         assert (await request_bytes(Connector("https", "127.0.0.1", port))).startswith(b"GET")

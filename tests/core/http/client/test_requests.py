@@ -138,7 +138,7 @@ def test_post_error_body_is_preferred_to_status(version: str, status: int, its_i
         (503, "text/plain", "", {"retry_after": "3"}, RemoteProtocolError, "try again after 3 s"),
         (301, "text/plain", "", {"location": "http://b/"}, RemoteProtocolError, "connect to http://b/"),
         (200, "text/html", "<h1>", {}, RemoteProtocolError, "of type 'text/html' instead of JSON"),
-        (200, None, "{}", {}, RemoteProtocolError, "of no type instead of JSON"),
+        (200, None, "{}", {}, RemoteProtocolError, "has no content type; JSON or an event stream"),
         (200, JSON, "", {}, RemoteProtocolError, "sent no response to it"),
         (202, None, "", {}, RemoteProtocolError, "(status 202) but sent no response"),
         (204, None, "", {}, RemoteProtocolError, "(status 204) but sent no response"),
@@ -564,7 +564,7 @@ def test_resume_with_events_resets_attempts() -> None:
         (405, "text/plain", {}, ConnectionLost, "HTTP status 405"),
         (401, "text/plain", {}, AuthRequired, "HTTP status 401"),
         (200, "text/html", {}, RemoteProtocolError, "'text/html'"),
-        (204, None, {}, RemoteProtocolError, "of no type"),
+        (204, None, {}, RemoteProtocolError, "has no content type"),
         (200, EVENTS, {"content_encoding": "gzip"}, RemoteProtocolError, "encoded"),
     ],
 )
