@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -102,6 +103,12 @@ _STDIO_HINT: Final = "Is that an MCP server on stdin and stdout? --trace shows t
 _FILE_HINT: Final = "Its stderr, if any, is above"
 # The path of `mcp-trio run --http`, of the official SDKs and of most other servers.
 _USUAL_PATH: Final = "/mcp"
+# Error statuses that an MCP server's URL may have, too.
+_CURED: Final = frozenset({407, 413, 429, 500, 502, 503, 504, 511})
+# What a program would do about a required login. Users of the command get another cure.
+_LIBRARY_CURE: Final = re.compile(
+    r": connect with auth=True, or log in with `mcp-trio login`(?: before)?"
+)
 # Error statuses of a path where nothing is served, or where POST isn't.
 _NO_ENDPOINT: Final = frozenset({404, 405, 410, 501})
 _URL_HINT: Final = "Is that the URL of an MCP server? --trace shows the messages"
@@ -652,7 +659,8 @@ def explain_error(target: Target, exc: McpTrioError) -> CliError | None:
     None for an error that no use of a server raises.
     """
     if isinstance(exc, AuthRequired):
-        return CliError(f"{str(exc).removesuffix('.')}{_login_hint(target, exc)}", NO_CONNECTION)
+        cause = _LIBRARY_CURE.sub("", str(exc)).removesuffix(".")
+        return CliError(f"{cause}{_login_hint(target, exc)}", NO_CONNECTION)
     if isinstance(exc, AuthorizationFailed):
         return CliError(f"{target.name}: {exc}", NO_CONNECTION)
     if isinstance(exc, ConnectFailed):
@@ -677,14 +685,24 @@ def explain_error(target: Target, exc: McpTrioError) -> CliError | None:
     return None
 
 
+def _is_cured(cause: BaseException | None) -> bool:
+    """Return True if an error's text says what to do about the HTTP status."""
+    if not isinstance(cause, RemoteProtocolError) or not isinstance(cause.data, dict):
+        return False
+    status = cause.data.get("status")
+    return isinstance(status, int) and (300 <= status < 400 or status in _CURED)
+
+
 def _explain_failed_connection(target: Target, exc: ConnectFailed) -> CliError:
     if isinstance(exc.__cause__, AuthRequired):
         hint = _login_hint(target, exc.__cause__)
-        return CliError(f"{target.name}: {str(exc).removesuffix('.')}{hint}", NO_CONNECTION)
+        cause = _LIBRARY_CURE.sub("", str(exc)).removesuffix(".")
+        return CliError(f"{target.name}: {cause}{hint}", NO_CONNECTION)
     if isinstance(exc.__cause__, AuthorizationFailed):
         return CliError(f"{target.name}: {exc}", NO_CONNECTION)
     cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
     if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
-        hint = "" if "?" in cause else f". {target.not_mcp_hint}"  # it may have a hint already
+        # The cause may have a hint or a cure already.
+        hint = "" if "?" in cause or _is_cured(exc.__cause__) else f". {target.not_mcp_hint}"
         cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
     return CliError(cause, NO_CONNECTION)

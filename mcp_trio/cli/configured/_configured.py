@@ -391,7 +391,8 @@ class ConfiguredSession:
                 f"{shown} of {question.file} takes the place of the one in"
                 f" {', '.join(question.replaces)}. It"
             )
-        text = f"the server {shown} is not approved, so it was not started; {cure}"
+        verb = "started" if question.launch.command else "connected to"
+        text = f"the server {shown} is not approved, so it was not {verb}; {cure}"
         text += (
             f". Or, to {shown_start(question.launch)} in this run only, add"
             f" {approving_option(question)}"
