@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 import trio
 
-from mcp_core import AuthRequired, McpTrioError
+from mcp_core import AuthRequired, McpTrioError, RemoteProtocolError
 from mcp_core.drivers import shorten_text
 from mcp_core.urls import Url, http_url, url_transport
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from mcp_trio.cli._session import Target
     from mcp_trio.http_client._connector import Connector
 
-__all__ = ["STEPS", "DoctorStep", "StepOutcome", "doctor", "parse"]
+__all__ = ["STEPS", "DoctorStep", "StepOutcome", "doctor", "look_up", "parse"]
 
 T = TypeVar("T")
 
@@ -53,7 +54,11 @@ State = Literal["ok", "failed", "skipped", "not tried"]
 
 _CONFIGURED: Final = "server:"
 _MAX_TEXT: Final = 4_000  # characters of a server's text
+_MAX_LINE: Final = 100  # characters of a line that is no message
 _MAX_ADDRESSES: Final = 4
+# Statuses of a path at which nothing or something else is served, and the paths of most servers.
+_ELSEWHERE: Final = frozenset({200, 400, 404, 405, 406, 410, 415, 501})
+_USUAL_PATHS: Final = ("/mcp", "/sse")
 _CONNECT_TIMEOUT: Final = 10.0  # seconds, as for a client's connections
 _LOGIN_TIMEOUT: Final = 60.0  # seconds for all documents about a login; each has less
 _STYLES: Final = {"ok": "green", "failed": "bold red"}
@@ -172,7 +177,7 @@ def _find_name(examination: Examination) -> str:
         return f"{approved}{_find_program(examination.direct)}"
     if examination.proxy_of(url) is not None:
         return f"{approved}the proxy of this system looks up {url.host}"
-    addresses = examination.run(partial(_look_up, url.host, url.port))
+    addresses = examination.run(partial(look_up, url.host, url.port))
     if addresses == [url.host]:
         return f"{approved}{url.host} is an address"
     more = f" and {len(addresses) - _MAX_ADDRESSES} more" if len(addresses) > _MAX_ADDRESSES else ""
@@ -195,7 +200,7 @@ def _find_configured(examination: Examination) -> str:
 
 def _find_program(target: Target) -> str:
     if target.file:
-        return f"{target.file} is a server of Python"
+        return f"{target.file} is a Python file"
     program = Path(target.server[0])
     if len(program.parts) > 1 and target.cwd is not None:
         program = target.cwd / program
@@ -209,10 +214,19 @@ def _find_program(target: Target) -> str:
     return f"{program} is a program"
 
 
-async def _look_up(host: str, port: int) -> list[str]:
+async def look_up(host: str, port: int) -> list[str]:
+    """Return the IP addresses of a host.
+
+    Raises:
+        CliError: the name isn't known, or there is no network to ask.
+    """
     try:
         found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     except trio.socket.gaierror as exc:
+        if exc.errno == trio.socket.EAI_AGAIN:
+            raise CliError(
+                f"{host} cannot be looked up now ({exc.strerror}); is there a network connection?"
+            ) from exc
         raise CliError(f"there is no host {host} ({exc.strerror}); is the name right?") from exc
     except UnicodeError as exc:
         raise CliError(f"{host!r} is not a host name; is it right?") from exc
@@ -223,7 +237,7 @@ def _connect(examination: Examination) -> str:
     """Open a TCP connection to the server, through the proxy if there is one."""
     url = examination.url
     if url is None:
-        raise Skipped("a program is started for the negotiation")
+        raise Skipped("the negotiation starts the program")
     from mcp_trio.http_client._connector import Connector, Proxy
 
     proxy = examination.proxy_of(url)
@@ -255,7 +269,7 @@ def _start_tls(examination: Examination) -> str:
     """Perform a TLS handshake on another connection."""
     url = examination.url
     if url is None:
-        raise Skipped("a program on stdin and stdout has none")
+        raise Skipped("stdin and stdout do not use it")
     if url.scheme != "https":
         raise Skipped("the URL is not encrypted")
     from mcp_trio.http_client._connector import Connector
@@ -270,15 +284,15 @@ def _start_tls(examination: Examination) -> str:
 def _find_login(examination: Examination) -> str:
     """Ask the server without a token, and look where it sends a user to log in."""
     if examination.url is None:
-        raise Skipped("a program on stdin and stdout needs no token")
+        raise Skipped("stdin and stdout need no token")
     if examination.is_websocket:
-        raise Skipped("a WebSocket is given its token in a header")
+        raise Skipped("over a WebSocket, the server publishes nothing about tokens")
     error = _ask_without_token(examination)
     if error is None:
         return "no token is needed to connect"
     required = _cause(error, AuthRequired)
     if required is None:
-        raise Skipped("the server did not say whether it needs a token")
+        raise Skipped("the response does not say whether a token is needed")
     from mcp_trio.auth._discovery import find_login
 
     direct = examination.direct
@@ -369,17 +383,79 @@ def _negotiate(examination: Examination) -> str:
             examination.lists = error
         return 0
 
+    heard = _StrayOutput()
+    if target.trace is None and examination.url is None:
+        target = replace(target, trace=heard)
     try:
         status = run_session(target, body)
     except (CliError, McpTrioError, OSError) as exc:
         if "negotiation" not in examination.outcomes:
-            raise
+            raise _with_cure(examination, exc, heard) from exc
         if examination.lists is None:  # the connection broke
             examination.lists = CliError(str(exc))
         status = 0
     if status or examination.lists is None:
         raise SystemExit(status)
     return examination.outcomes["negotiation"].text
+
+
+class _StrayOutput:
+    """A trace that keeps the first line on a program's stdout that isn't JSON."""
+
+    line = ""
+
+    def __call__(self, direction: str, line: bytes) -> None:
+        if direction == "received" and not self.line and not line.lstrip().startswith((b"{", b"[")):
+            self.line = line.decode(errors="replace").strip()
+
+
+def _with_cure(
+    examination: Examination, error: Exception, heard: _StrayOutput
+) -> CliError | McpTrioError | OSError:
+    """Return the error of a failed negotiation, with what else is known about the server."""
+    text = str(error)
+    if (
+        _cause(error, AuthRequired) is not None
+        and examination.outcomes["authorization"].state == "failed"
+    ):
+        text = "the server requires a token: see the line above about authorization"
+    elif heard.line and "not an MCP message" not in text:
+        more = (
+            f"It wrote {shorten_text(heard.line, _MAX_LINE)!r} to stdout, which is for messages"
+            " only: a program that listens on a port needs its option for stdio, or its URL here"
+        )
+        text = _joined(text, more)
+    elif (found := _find_endpoint(examination, error)) is not None:
+        text = _joined(text, f"An MCP server answers at {found}: use that URL")
+    return CliError(text, NO_CONNECTION)
+
+
+def _joined(text: str, more: str) -> str:
+    return f"{text}{'' if text.endswith(('?', '.', ')')) else '.'} {more}"
+
+
+def _find_endpoint(examination: Examination, error: BaseException) -> str | None:
+    """Return another usual URL on the server's origin at which MCP is spoken, or None.
+
+    It is asked without a token. A configured server's file decides its URL.
+    """
+    direct = examination.direct
+    cause = _cause(error, RemoteProtocolError)
+    status = cause.data.get("status") if cause is not None and isinstance(cause.data, dict) else 200
+    if cause is None or examination.is_websocket or status not in _ELSEWHERE:
+        return None
+    parts = urlsplit(str(direct.server))
+    above, _, _ = parts.path.rstrip("/").rpartition("/")
+    paths = [f"{parent}{each}" for parent in (parts.path, above, "") for each in _USUAL_PATHS]
+    for path in dict.fromkeys(each.replace("//", "/") for each in paths):
+        url = f"{parts.scheme}://{parts.netloc}{path}"
+        if path == parts.path:
+            continue
+        seconds = min(direct.timeout, _CONNECT_TIMEOUT)
+        failed = _try_without_token(replace(direct, server=url, headers=(), timeout=seconds))
+        if failed is None or _cause(failed, AuthRequired) is not None:
+            return url
+    return None
 
 
 def _list(examination: Examination) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import ssl
+import sys
 import threading
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +18,8 @@ import pytest
 import trio
 import trustme
 
-from mcp_trio.cli.use._doctor import STEPS
+from mcp_trio.cli._errors import CliError
+from mcp_trio.cli.use._doctor import STEPS, look_up
 from tests.harness.world.command import DEAD, ROOT, SILENT, answering, run, served
 from tests.harness.world.oauth import oauth_world
 from tests.harness.world.threaded_http import fixed_response, threaded_http_server
@@ -28,6 +33,10 @@ if TYPE_CHECKING:
     from tests.trio_.cli.configured.configured import ConfiguredServers
 
 NAMES = [each.name for each in STEPS]
+PAGE = b"<html><title>Sign in</title><form action=/login></form></html>"
+LISTENS = "import sys; print('Listening on port 3000', flush=True); sys.stdin.read()"
+KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+AUTHORITY = trustme.CA()
 PARTLY_USABLE = {"tools": [{"name": "a", "inputSchema": {"type": "object"}}, {"name": 5}]}
 REFUSED = {"error": {"code": -32603, "message": "no database\nat line 1"}}
 
@@ -39,18 +48,51 @@ def states(output: str) -> dict[str, str]:
 
 
 @contextmanager
-def http(handler: type[BaseHTTPRequestHandler], url: str = "{}/mcp") -> Iterator[tuple[str, ...]]:
+def http(
+    handler: type[BaseHTTPRequestHandler], url: str = "http{}/mcp"
+) -> Iterator[tuple[str, ...]]:
     with threaded_http_server(handler) as root:
-        yield (url.format(root),)
+        yield (url.format(root.removeprefix("http")),)
+
+
+def answered(status: int, body: bytes = b"", **headers: str) -> Callable[[], Any]:
+    """Return what `http` does for a server, proxy or gateway with one response to everything."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return partial(http, fixed_response(status, named, body))
 
 
 @contextmanager
-def untrusted() -> Iterator[tuple[str, ...]]:
-    """A server whose certificate is of an unknown authority."""
+def certified(
+    name: str = "127.0.0.1",
+    *,
+    days: tuple[int, int] = (-9, 9),
+    is_trusted: bool = True,
+    configure: Callable[[ssl.SSLContext], object] = bool,
+) -> Iterator[tuple[str, ...]]:
+    """A server with a certificate for a name, valid from and until so many days from now."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    first, last = (datetime.now(UTC) + timedelta(days=each) for each in days)
+    authority = AUTHORITY if is_trusted else trustme.CA()
+    authority.issue_cert(name, not_before=first, not_after=last).configure_cert(context)
+    configure(context)
     with tls_server(context) as url:
         yield (url,)
+
+
+def require_client_certificate(context: ssl.SSLContext) -> None:
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # with 1.3 it comes after the handshake
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+@contextmanager
+def tls_without_tls(scheme: str) -> Iterator[tuple[str, ...]]:
+    """A server with TLS, at a URL that says nothing about it."""
+    with certified() as (url,):
+        yield (url.replace("https", scheme),)
+
+
+def program(code: str, *options: str) -> Callable[[], Any]:
+    return partial(words, *options, "--", sys.executable, "-S", "-c", code)
 
 
 @contextmanager
@@ -105,11 +147,55 @@ FAILING = [
     Failing("connection", partial(words, "http://127.0.0.1:1/mcp"),
         "connection refused; is the server running, and on this port?"),
     Failing("connection", partial(words, "wss://127.0.0.1:1/mcp"), "connection refused; is"),
-    Failing("TLS", untrusted, "is not trusted: unable to get local issuer certificate; if"),
+    Failing("TLS", partial(certified, is_trusted=False),
+        "is not trusted: unable to get local issuer certificate; if it should be, name"),
+    Failing("TLS", partial(certified, days=(-9, -1)),
+        "is not trusted: certificate has expired; the server has to renew it, unless the clock"),
+    Failing("TLS", partial(certified, days=(1, 9)), "not yet valid; the server has to renew it"),
+    Failing("TLS", partial(certified, "example.test"), "; is this the right name?"),
+    Failing("TLS", partial(certified, configure=require_client_certificate),
+        "SSLV3_ALERT_HANDSHAKE_FAILURE: it may require a client certificate"),
     Failing("TLS", plain, "does not speak TLS; is its address http:// instead?"),
     Failing("authorization", partial(http, fixed_response(401, {})),
         "does not publish where to get one. If it is an API key, send it with --header"),
+    Failing("authorization", answered(401, PAGE, content_type="text/html"), "does not publish"),
+    Failing("authorization", answered(401, www_authenticate='Basic realm="x"'), "does not publish"),
+    Failing("negotiation", answered(200, PAGE, content_type="text/html"),
+        "'text/html' instead of JSON or an event stream, perhaps a login page; is"),
+    Failing("negotiation", answered(200, b"{}", content_type="text/plain"),
+        "is of type 'text/plain' instead of JSON or an event stream; is this the URL of an MCP"),
+    Failing("negotiation", answered(200, b"{}"), "has no content type; JSON or an event stream"),
+    Failing("negotiation", answered(200, b"{}", content_type="application/json"),
+        "the response is invalid: not a JSON-RPC message"),
+    Failing("negotiation", answered(200, content_type="application/json"),
+        "accepted the request (status 200) but sent no response to it"),
+    Failing("negotiation", answered(302, location="https://login.test/?next=x"),
+        "to https://login.test/ instead. If it is a login page, a proxy in front of the server"),
+    Failing("negotiation", answered(302, location="/login"), "/login instead. If it is a login"),
+    Failing("negotiation", answered(301, location="https://127.0.0.1:9/mcp"),
+        "a redirect to another origin, which is not followed: connect to https://127.0.0.1:9/mcp"),
+    Failing("negotiation", answered(400, b"Invalid Host header", content_type="text/plain"),
+        "HTTP status 400 Bad Request (Invalid Host header)"),
+    Failing("negotiation", answered(403), "the server denies access, or does not accept this host"),
+    Failing("negotiation", answered(405), "Method Not Allowed: is this the URL of an MCP server?"),
+    Failing("negotiation", answered(406), "the server can send neither JSON nor an event stream"),
+    Failing("negotiation", answered(407), "407 Proxy Authentication Required: a proxy in between"),
+    Failing("negotiation", answered(421), "the server is not responsible for this host name"),
+    Failing("negotiation", answered(426), "does the server want https:// or ws://?"),
+    Failing("negotiation", answered(429, retry_after="30"), "try again after 30 s"),
+    Failing("negotiation", answered(502, PAGE, content_type="text/html"),
+        "502 Bad Gateway: the server behind it cannot be reached; try again later"),
+    Failing("negotiation", answered(511), "log in to this network in a browser first"),
+    Failing("negotiation", partial(tls_without_tls, "http"), "with TLS or without as the"),
+    Failing("negotiation", partial(tls_without_tls, "ws"), "closed the connection without an answ"),
+    Failing("negotiation", partial(http, fixed_response(200, {}), "ws{}/mcp"),
+        "no WebSocket, perhaps there is only http://: HTTP status 200"),
     Failing("negotiation", partial(words, *DEAD), "(exit status 1)"),
+    Failing("negotiation", program("print('Usage: x')"),
+        "it wrote a line that is not an MCP message: b'Usage: x' (exit status 0)"),
+    Failing("negotiation", program(KILLED), "(exit status -9, signal 9)"),
+    Failing("negotiation", program(LISTENS, "--timeout", "0.5"),
+        "It wrote 'Listening on port 3000' to stdout, which is for messages only"),
     Failing("negotiation", partial(words, "--timeout", "0.3", *SILENT), "did not answer within"),
     Failing("negotiation", partial(words, *answering({}, initialize=REFUSED)), "no database"),
     Failing("negotiation", partial(http, fixed_response(404, {})), "HTTP status 404"),
@@ -123,10 +209,11 @@ FAILING = [
 
 
 @pytest.mark.parametrize("row", FAILING, ids=lambda row: f"{row.step}-{row.text[:20]}")
-def test_doctor_failing_step_says_what_failed(row: Failing) -> None:
+def test_doctor_failing_step_says_what_failed(row: Failing, tmp_path: Path) -> None:
     """The steps that need it aren't tried, and the status says whether there is a connection."""
+    AUTHORITY.cert_pem.write_to_path(tmp_path / "ca.pem")
     with row.server() as server:
-        result = run("doctor", "--json", *server)
+        result = run("doctor", "--json", *server, env={"SSL_CERT_FILE": str(tmp_path / "ca.pem")})
     steps = json.loads(result.stdout)["steps"]
     found = {each["step"]: each["state"] for each in steps}
     assert list(found) == NAMES
@@ -137,6 +224,54 @@ def test_doctor_failing_step_says_what_failed(row: Failing) -> None:
         assert set(NAMES[NAMES.index(row.step) + 1 :]) == {
             name for name, state in found.items() if state == "not tried"
         }
+
+
+class FailingResolver(trio.abc.HostnameResolver):
+    """The system's lookup of names, which fails with an error number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    async def getaddrinfo(self, *_: object, **__: object) -> Any:
+        await trio.lowlevel.checkpoint()
+        raise socket.gaierror(self.number, "as the system says it")
+
+    async def getnameinfo(self, *_: object) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (socket.EAI_NONAME, "there is no host tea.example (as the system says it); is the name"),
+        (socket.EAI_AGAIN, "tea.example cannot be looked up now (as the system says it); is there"),
+    ],
+)
+async def test_doctor_name_that_is_not_found_says_why(number: int, text: str) -> None:
+    """Without a network, no name is known: the name may be right."""
+    trio.socket.set_custom_hostname_resolver(FailingResolver(number))
+    with pytest.raises(CliError, match=re.escape(text)):
+        await look_up("tea.example", 443)
+
+
+@contextmanager
+def only_at(path: str) -> Iterator[str]:
+    """The greeter with Streamable HTTP or HTTP+SSE, and nothing at other paths."""
+    paths = ("--path", "/other", "--sse-path", path) if path == "/sse" else ("--path", path)
+    with served(ROOT / "examples" / "greeter.py", *paths) as server:
+        yield server.url.removesuffix(paths[1])
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [("/tea/mcp", "/tea"), ("/tea/mcp", "/tea/v1"), ("/sse", "/wrong")],
+)
+def test_doctor_wrong_path_names_the_url_that_answers(path: str, given: str) -> None:
+    """A server behind a path, or with HTTP+SSE only: its URL is shown and not used."""
+    with only_at(path) as root:
+        result = run("doctor", "--revision", "2025-03-26", f"{root}{given}")
+    assert result.returncode == 3
+    assert f"An MCP server answers at {root}{path}: use that URL\n" in result.stdout
 
 
 def test_doctor_each_step_is_played_failing() -> None:
@@ -150,10 +285,10 @@ def test_doctor_file_prints_a_line_for_each_step() -> None:
     result = run("doctor", "examples/greeter.py")
     assert result.returncode == 0
     assert result.stdout == (
-        "ok         name           examples/greeter.py is a server of Python\n"
-        "skipped    connection     a program is started for the negotiation\n"
-        "skipped    TLS            a program on stdin and stdout has none\n"
-        "skipped    authorization  a program on stdin and stdout needs no token\n"
+        "ok         name           examples/greeter.py is a Python file\n"
+        "skipped    connection     the negotiation starts the program\n"
+        "skipped    TLS            stdin and stdout do not use it\n"
+        "skipped    authorization  stdin and stdout need no token\n"
         "ok         negotiation    greeter 0, revision 2026-07-28\n"
         "ok         lists          1 tools\n"
     )
