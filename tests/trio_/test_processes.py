@@ -543,7 +543,7 @@ async def test_process_killed_server_fails_every_call_at_once(
             refused = str(exc)
     if refused:
         assert when != CALLING
-        assert refused.endswith("(exit status -9)")
+        assert refused.endswith("(exit status -9, signal 9)")
     else:
         assert when != OPENING
         assert len(failures) >= 4
