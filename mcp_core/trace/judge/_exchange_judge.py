@@ -94,6 +94,8 @@ class ExchangeJudge:
             on, side, lines = "http_response", SERVER, (exchange.line,)
             if exchange.is_modern and not state.negotiation.answers_modern(exchange.response):
                 revisions = STATEFUL + revisions  # the server may not know the revision
+            elif exchange.response is not None and exchange.response.is_modern:
+                revisions = exchange.response.revisions  # the request names another version
         for rule, row in rules_for(on, revisions):
             outcome = rule.judge(exchange, state)
             if outcome is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
 
-from ._revisions import FACTS, RevisionFacts, Revisions, are_modern
+from ._revisions import FACTS, RevisionFacts, Revisions, are_modern, is_modern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -209,6 +209,7 @@ class SeenRequest:
         earlier: an open request of its sender with the same id, or None.
         count: how many open requests have the id, the earlier ones included.
         exchange: the HTTP exchange that carried it, 0 if none.
+        names_other_version: its `_meta` names a version that isn't a revision without a handshake.
         token: the key of its progress token, or None.
         shares_token: an earlier request without a response has the same one.
         progress, progress_line: the last reported value, and its line.
@@ -238,6 +239,7 @@ class SeenRequest:
         "is_well_formed",
         "line",
         "method",
+        "names_other_version",
         "params",
         "progress",
         "progress_exchange",
@@ -265,6 +267,10 @@ class SeenRequest:
         )
         self.revisions = message.revisions
         self.is_modern = message.is_modern
+        version = None if self.is_modern else message.meta.get(META + "protocolVersion")
+        self.names_other_version = (
+            isinstance(version, str) and not is_modern(version) and self.method != "initialize"
+        )
         self.is_redacted = bool(message.redacted)
         self.is_well_formed = message.is_well_formed
         self.in_batch = message.in_batch

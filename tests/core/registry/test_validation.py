@@ -138,3 +138,17 @@ def test_check_meta_invalid_key_raises(key: str) -> None:
 def test_check_meta_empty_returns_no_meta() -> None:
     assert check_meta(None, "f") is None
     assert check_meta({}, "f") is None
+
+
+@pytest.mark.requirement("TOOL-19", "RES-15", "PRM-8")
+def test_server_declares_no_name_and_no_uri_twice() -> None:
+    server = Server("s")
+    server.add_tool(lambda: "", name="t", description="Do.")
+    server.add_prompt(lambda: "", name="p", description="Do.")
+    server.add_resource("x:1", lambda: "", name="r")
+    with pytest.raises(DeclarationError, match="there is a tool 't' already"):
+        server.add_tool(lambda: "", name="t", description="Do more.")
+    with pytest.raises(DeclarationError, match="there is a prompt 'p' already"):
+        server.add_prompt(lambda: "", name="p", description="Do more.")
+    with pytest.raises(DeclarationError, match="there is a resource 'x:1' already"):
+        server.add_resource("x:1", lambda: "", name="other")

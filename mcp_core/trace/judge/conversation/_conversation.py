@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.trace._ids import UsedIds, id_key
 from mcp_core.trace._members import META, lookup
-from mcp_core.trace.judge._message import SeenRequest
+from mcp_core.trace.judge._message import MODERN_ERRORS, SeenRequest
 from mcp_core.trace.judge._methods import find_method
 from mcp_core.trace.judge._revisions import MODERN, STATEFUL, Revisions, are_modern, is_modern
 from mcp_core.trace.judge._sides import CLIENT, SERVER, Side, other_side
@@ -201,7 +201,11 @@ class ConversationState:
         if isinstance(version, str) and message.sender == CLIENT:
             if message.method == "initialize" and message.kind == "request":
                 return STATEFUL + MODERN  # a server of both eras can choose either one
-            return (version,) if is_modern(version) else ()
+            if is_modern(version):
+                return (version,)
+            # Another version has its own rules. What all revisions say holds in it, too.
+            is_selected = version == self.negotiation.selected
+            return self.negotiation.candidates(CLIENT) if is_selected else STATEFUL + MODERN
         if message.method == "initialize":
             return revisions_of_initialize(message.params)
         if message.kind == "notification":
@@ -234,6 +238,8 @@ class ConversationState:
             revisions = request.revisions
         if request is not None and request.earlier is not None:
             return ()  # it can be the response to any of them
+        if request is not None and request.names_other_version:
+            return MODERN if message.code in MODERN_ERRORS else revisions
         if are_modern(revisions) and not self.negotiation.answers_modern(message):
             return STATEFUL + revisions  # the server may not know the revision
         return revisions

@@ -49,6 +49,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "Access control and permission checks before operations."),
         ("RES-14", "SHOULD", "2024-11-05", None, "server",
          "`notifications/resources/list_changed` if declared."),
+        ("RES-15", "schema", "2024-11-05", None, "server",
+         "A URI identifies one resource: two different ones have two URIs."),
     ),
     # PRM, Prompts
     *rows(
@@ -69,6 +71,8 @@ ROWS: Final[tuple[Requirement, ...]] = (
          "Validate prompt input and output against injection."),
         ("PRM-7", "SHOULD", "2024-11-05", None, "client",
          "Handle pagination of prompts."),
+        ("PRM-8", "schema", "2024-11-05", None, "server",
+         "A name identifies one prompt: two different ones have two names."),
     ),
 )
 # fmt: on

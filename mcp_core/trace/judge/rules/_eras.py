@@ -10,6 +10,7 @@ from mcp_core.trace.judge._message import MODERN_ERRORS
 from mcp_core.trace.judge._revisions import REVISIONS, is_known, is_later, is_modern, is_stateful
 from mcp_core.trace.judge._sides import CLIENT, SERVER
 
+from ._lifecycle import names_two_versions
 from ._registry import RuleFailure, rule
 from ._values import show
 
@@ -23,6 +24,9 @@ _BEFORE_THE_FIRST: Final = "2024-10-07"  # a draft that some SDKs still speak
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _REACTION: Final = 1.0  # seconds after which a program has read what it was sent
 _PROMPTLY: Final = 10.0  # seconds within which a process exits by itself
+_UNSUPPORTED_VERSION: Final = -32022
+# Codes that neither a limit nor a failure of the server explains.
+_WRONG_CODES: Final = (-32600, -32601, -32602, 0)
 _KILLED: Final = (-9, -15)
 # -32020 is about HTTP headers, which a pipe doesn't have: a client may fall back (PROBE-10).
 _MODERN_ON_PIPES: Final = frozenset(MODERN_ERRORS) - {-32020}
@@ -71,6 +75,36 @@ def client_leaves_unknown_version(message: SeenMessage, state: ConversationState
             (state.negotiation.handshake_answered,),
         )
     return True
+
+
+@rule("VER-1", on="response", sender=SERVER, in_doubt=True, needs_history=True)
+def unsupported_version_is_refused(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, known = message.request, state.negotiation
+    if request is None or not request.names_other_version or known.initialize is not None:
+        return None  # in a conversation with a handshake, a server can ignore the `_meta`
+    named = request.meta[META + "protocolVersion"]
+    if message.code == _UNSUPPORTED_VERSION or names_two_versions(named, state):
+        return None  # the other rule of VER-1; or it is about the header
+    supported = lookup(known.discovered, "supportedVersions")
+    is_refused = isinstance(supported, list) and named not in supported
+    if not is_refused and is_revision(named) is not False:
+        return None  # the server may speak a version that it didn't list, or that is newer
+    if named in known.server_versions or not known.answers_modern(message):
+        return None
+    if not request.is_well_formed or request.sender != CLIENT:
+        return None
+    what = f"a request that names the version {show(named)}, which the server does not speak"
+    if message.result is not None:
+        # A client can look for the versions in a result, too.
+        is_certain = request.method != "server/discover"
+        return RuleFailure(f"{what}, has a result", (request.line,), is_certain=is_certain)
+    # Another check can come first, unless the same request was served under its own version.
+    was_served = request.method in state.lists.complete and "cursor" not in request.params
+    return RuleFailure(
+        f"{what}, has the error {show(message.code)}, not -32022",
+        (request.line,),
+        is_certain=was_served and message.code in _WRONG_CODES,
+    )
 
 
 @rule("VER-2", on="request", sender=CLIENT, any_revision=True)

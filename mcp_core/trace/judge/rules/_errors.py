@@ -6,10 +6,13 @@ no other check explains the code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core.protocol.schema._json_schema import InvalidSchema
 from mcp_core.trace._members import META, lookup
+from mcp_core.trace.judge._message import TASKS_EXTENSION
+from mcp_core.trace.judge._methods import KNOWN_METHODS
 from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._features import compile_schema, is_complete, objects
@@ -177,8 +180,8 @@ def needed_tasks_are_named(message: SeenMessage, state: ConversationState) -> Ou
 
 @rule("CAP-6", on="error", sender=SERVER, needs_history=True)
 def undeclared_method_is_not_found(message: SeenMessage, state: ConversationState) -> Outcome:
-    row = message.row
-    if row is None or not row.needs:
+    row, request = message.row, message.request
+    if row is None or not row.needs or (request is not None and request.names_other_version):
         return None
     declared = state.negotiation.capabilities(SERVER, message)
     if declared is None or declares(declared, row.needs):
@@ -203,6 +206,27 @@ def undeclared_roots_are_not_found(message: SeenMessage, state: ConversationStat
     )
 
 
+@rule("ERR-1", on="result", needs_history=True)
+def unknown_method_is_not_found(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    if request is None or not request.method or request.method in KNOWN_METHODS:
+        return None
+    if not request.is_well_formed or request.names_other_version or message.error is not None:
+        return None
+    for side in (CLIENT, SERVER):
+        declared = state.negotiation.capabilities(side, message)
+        if declared is None or set(lookup(declared, "extensions") or ()) - {TASKS_EXTENSION}:
+            return None  # an extension can define the method
+        if lookup(declared, "experimental"):
+            return None
+    # The two sides may have agreed on it otherwise.
+    return RuleFailure(
+        f"the method {show(request.method)} has a result, and no revision has that method",
+        (request.line,),
+        is_certain=False,
+    )
+
+
 # -- What isn't found -----------------------------------------------------------------------------
 
 
@@ -213,6 +237,8 @@ def _unknown(
     assert message.request is not None
     if not message.request.is_well_formed:
         return None  # the error can be about the message itself
+    if message.request.names_other_version:
+        return None  # VER-1
     has_revision = META + "protocolVersion" in message.request.meta
     if not has_revision and not state.negotiation.handshake_answered:
         return None  # or about the missing handshake
@@ -313,11 +339,20 @@ def declared_tools_are_listed(message: SeenMessage, state: ConversationState) ->
     return "the server declares tools, and does not know tools/list"
 
 
-def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, bool] | None:
-    """Return how the arguments of a call violate their tool's schema, or None.
+class _Violation(NamedTuple):
+    """How the arguments of a call violate their tool's schema.
 
-    The second value is True if a required argument without a default is missing.
+    Attributes:
+        text: where and how.
+        is_beyond_doubt: no server can have converted the arguments to fitting ones.
     """
+
+    text: str
+    is_beyond_doubt: bool
+
+
+def _violation(message: SeenMessage, state: ConversationState) -> _Violation | None:
+    """Return how the arguments of a call violate their tool's schema, or None."""
     request = message.request
     if request is None or not request.has_all_params:
         return None
@@ -332,6 +367,9 @@ def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, boo
         return None
     if found is None:
         return None
+    wrong = _wrong_argument(schema, arguments)
+    if wrong:
+        return _Violation(wrong, is_beyond_doubt=True)
     required, properties = schema.get("required"), schema.get("properties")
     is_missing = any(
         isinstance(each, str)
@@ -340,7 +378,48 @@ def _violation(message: SeenMessage, state: ConversationState) -> tuple[str, boo
         and "default" not in lookup(properties, each)
         for each in (required if isinstance(required, list) else ())
     )
-    return show_violation(found), is_missing
+    return _Violation(show_violation(found), is_beyond_doubt=is_missing)
+
+
+# Keywords beside which a property's `type` and `enum` mean what they say, in every dialect.
+_PLAIN_KEYWORDS: Final = frozenset({"type", "enum", "title", "description"})
+_DIALECTS: Final = re.compile(
+    r"https?://json-schema\.org/(draft-0[4-7]|draft/20\d\d-\d\d)/schema#?"
+)
+_SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
+
+
+def _wrong_argument(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Return the argument that no server can take for a fitting one, and why; "" if none is known.
+
+    This is the second reading of a schema, without the validator: it only understands what is plain
+    in every dialect. Servers convert scalars and read JSON in strings, take null for a missing
+    argument, and compare words without their case.
+    """
+    dialect, properties = schema.get("$schema"), schema.get("properties")
+    if dialect is not None and not (isinstance(dialect, str) and _DIALECTS.fullmatch(dialect)):
+        return ""
+    if not isinstance(properties, dict):
+        return ""
+    for name, value in arguments.items():
+        known = properties.get(name)
+        if not isinstance(known, dict) or not _PLAIN_KEYWORDS.issuperset(known):
+            continue
+        kind, words = known.get("type"), known.get("enum")
+        is_container = isinstance(value, dict | list)
+        is_scalar = isinstance(value, bool | int | float)
+        if (is_container and kind in _SCALARS) or (is_scalar and kind in ("object", "array")):
+            return f"{show(name)} is {show(value)}, not of type {kind}"
+        if isinstance(value, str) and kind == "string" and not _is_word(value, words):
+            return f"{show(name)} is {show(value)}, which is none of the values in its enum"
+    return ""
+
+
+def _is_word(value: str, words: Any) -> bool:
+    """Return False if a text is none of `words`, however a server compares them."""
+    if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+        return True
+    return value.strip().casefold() in [each.strip().casefold() for each in words]
 
 
 @rule("TOOL-16", on="response", sender=SERVER, methods=("tools/call",), needs_history=True)
@@ -356,7 +435,7 @@ def wrong_arguments_are_an_error_of_the_tool(
     if found is None or message.request is None:
         return None
     return is_result or RuleFailure(
-        f"an error of the protocol, and not of the tool, for its arguments: {found[0]}",
+        f"an error of the protocol, and not of the tool, for its arguments: {found.text}",
         (message.request.line,),
     )
 
@@ -368,12 +447,11 @@ def wrong_arguments_are_rejected(message: SeenMessage, state: ConversationState)
     found = _violation(message, state)
     if found is None or message.request is None:
         return None
-    text, is_missing = found
     # Many servers convert values: "1" to 1.
     return bool(lookup(message.result, "isError")) or RuleFailure(
-        f"a call is served, and its arguments violate the schema: {text}",
+        f"a call is served, and its arguments violate the schema: {found.text}",
         (message.request.line,),
-        is_certain=is_missing,
+        is_certain=found.is_beyond_doubt,
     )
 
 

@@ -11,6 +11,7 @@ from mcp_core._secret_patterns import is_secret_field
 from mcp_core.protocol.schema._json_schema import InvalidSchema, SchemaTooComplex, UntrustedSchema
 from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._sides import CLIENT, SERVER
+from mcp_core.trace.judge.conversation._lists import LISTS, repeated_names
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -71,8 +72,67 @@ def tool_names_are_plain(message: SeenMessage, state: ConversationState) -> Outc
     wrong = next((name for name in names if _TOOL_NAME.fullmatch(name) is None), None)
     if wrong is not None:
         return f"a tool has the name {show(wrong)}"
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-    return True if twice is None else f"two tools have the name {show(twice)}"
+    twice = repeated_names(message.result["tools"], "name")
+    return f"two tools have the name {show(min(twice))}" if twice else True
+
+
+# Lists whose entries have unique names. Two equal entries can be one entry that is listed twice.
+_UNIQUE: Final = ("resources/list", "prompts/list")
+
+
+@rule("RES-15", on="result", sender=SERVER, methods=("resources/list", "resources/templates/list"))
+@rule("PRM-8", on="result", sender=SERVER, methods=("prompts/list",))
+def entries_have_names_of_their_own(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    assert message.result is not None
+    member, key = LISTS[message.request.method]
+    entries = message.result.get(member)
+    if not isinstance(entries, list) or not entries:
+        return None
+    twice = repeated_names(entries, key)
+    if not twice:
+        return True
+    name = min(twice, key=lambda each: (not twice[each], each))
+    # The specification says nothing about templates.
+    return RuleFailure(
+        f"the page has two entries with the {key} {show(name)}",
+        is_certain=message.request.method in _UNIQUE and twice[name],
+    )
+
+
+@rule("TOOL-19", on="result", sender=SERVER, methods=("tools/list",), needs_history=True)
+@rule(
+    "RES-15",
+    on="result",
+    sender=SERVER,
+    methods=("resources/list", "resources/templates/list"),
+    needs_history=True,
+)
+@rule("PRM-8", on="result", sender=SERVER, methods=("prompts/list",), needs_history=True)
+def pages_share_no_name(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, found = message.request, state.lists.completed_list(message)
+    assert request is not None
+    if found is None or not found.names or request.params.get("cursor") is None:
+        return None
+    method = request.method
+    if state.lists.changed.get(method, 0) > found.asked:
+        return None
+    if not found.repeated:
+        return True
+    before = state.lists.complete.get(method)
+    earlier: Mapping[str, bool] = before.repeated if before is not None else {}
+    # An entry that moves while the list is read can be on two pages, but not each time.
+    again = sorted(
+        name
+        for name, differs in found.repeated.items()
+        if name in earlier and (method == "tools/list" or (method in _UNIQUE and differs))
+    )
+    name = (again or sorted(found.repeated))[0]
+    return RuleFailure(
+        f"the pages of {method} have two entries with the {LISTS[method][1]} {show(name)}",
+        (before.line,) if again and before is not None else (),
+        is_certain=bool(again),
+    )
 
 
 @rule("TOOL-10", on="result", sender=SERVER, methods=("tools/call",), needs_history=True)
@@ -172,6 +232,8 @@ def unknown_tool_is_invalid_params(message: SeenMessage, state: ConversationStat
     name = request.params.get("name")
     if state.lists.tools is None or not isinstance(name, str) or name in state.lists.tools:
         return None
+    if request.names_other_version:
+        return None  # VER-1
     if message.error is not None and message.code != -32602:
         # Another error, such as a missing header or a limit, can come first.
         return RuleFailure(

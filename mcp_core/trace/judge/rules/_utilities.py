@@ -357,6 +357,28 @@ def page_moves_on(message: SeenMessage, state: ConversationState) -> Outcome:
     )
 
 
+@rule("PAGE-1", on="result", methods=tuple(LISTS), needs_history=True)
+def pages_come_to_an_end(message: SeenMessage, state: ConversationState) -> Outcome:
+    assert message.request is not None
+    assert message.result is not None
+    method, lists = message.request.method, state.lists
+    cursor, following = message.request.params.get("cursor"), message.result.get("nextCursor")
+    if not isinstance(cursor, str) or not isinstance(following, str) or following == cursor:
+        return None  # judged above
+    oldest = lists.find_circle(method, cursor, following, message.line)
+    if not oldest or not message.result.get(LISTS[method]):
+        return True
+    if lists.changed.get(method, 0) >= oldest:
+        return None
+    # An entry that moves while the list is read can lead back once.
+    return RuleFailure(
+        f"the pages of {method} go round in a circle: `nextCursor` {show(following)} leads back to"
+        f" the page at {show(cursor)}",
+        (oldest,),
+        is_certain=0 < lists.circles.get(method, 0) < oldest,
+    )
+
+
 @rule("PAGE-3", on="request", methods=tuple(LISTS), needs_history=True)
 def cursor_was_given(message: SeenMessage, state: ConversationState) -> Outcome:
     cursor = message.params.get("cursor")

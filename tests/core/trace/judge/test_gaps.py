@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from mcp_core.trace import DamagedLine, Judge, TraceHeader, TraceLine, TruncatedMessage
-from mcp_core.trace.judge.rules._registry import RULES
+from mcp_core.trace.judge.rules._registry import RULES, Rule
 from tests.core.trace.judge.conversations import (
     META,
     C,
@@ -142,13 +142,16 @@ DOUBTFUL: Final = frozenset(
 
 def cases_with_history() -> list[Case]:
     """Return the cases of rules about a message that needs earlier ones."""
-    rules = {row: rule for rule in RULES for row in rule.rows}
+    rules: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        for row in rule.rows:
+            rules.setdefault(row, []).append(rule)
     return [
         each
         for each in CASES
         if each.row in rules
-        and (rules[each.row].needs_history or each.row in DOUBTFUL)
-        and rules[each.row].on in ("request", "notification", "result", "error")
+        and (all(one.needs_history for one in rules[each.row]) or each.row in DOUBTFUL)
+        and rules[each.row][-1].on in ("request", "notification", "result", "error")
         and each.row not in ("LIFE-1", "TSK-10", "TX-10", "TX-17")  # their cases break a shape
     ]
 

@@ -10,6 +10,7 @@ from tests.core.trace.judge.conversations import (
     C,
     S,
     Sent,
+    Start,
     ask,
     at,
     error,
@@ -57,9 +58,27 @@ SERVED: Final = [
 ]
 
 
+FUTURE_LIST: Final = raw_client(ask(2, "tools/list", _meta=FUTURE))
+OLD_LIST: Final = raw_client(
+    ask(2, "tools/list", _meta={**META_E, META + "protocolVersion": "1999-12-31"})
+)
+LEGACY_LIST: Final = raw_client(
+    ask(2, "tools/list", _meta={**META_E, META + "protocolVersion": "2025-11-25"})
+)
+
+
 def discovered(*versions: str) -> Sent:
     hints = {"ttlMs": 0, "cacheScope": "private"}
     return S(result("d", supportedVersions=list(versions), capabilities={}, **hints))
+
+
+def served(id: Any) -> Sent:
+    members = {"ttlMs": 0, "cacheScope": "private", "_meta": SERVER_META}
+    return raw_server(result(id, resultType="complete", tools=[], **members))
+
+
+def refused(id: Any, version: str) -> Sent:
+    return S(error(id, -32022, data={"supported": ["2026-07-28"], "requested": version}))
 
 
 def exited(t: float, status: int) -> Sent:
@@ -99,6 +118,74 @@ CASES: Final[list[Case]] = [
         PING,
         start=None,
         allowed=("LIFE-4",),
+    ),
+    # A request that names a version which no server speaks
+    case(
+        "VER-1",
+        "2026-07-28",
+        [*SERVED, OLD_LIST, served(2)],
+        [*SERVED, OLD_LIST, refused(2, "1999-12-31")],
+        [*SERVED, raw_client(ask(2, "tools/list", _meta=FUTURE)), served(2)],
+        start=None,
+    ),
+    # The server lists its versions, and this one isn't among them
+    case(
+        "VER-1",
+        "2026-07-28",
+        [DISCOVER, discovered("2026-07-28"), FUTURE_LIST, served(2)],
+        [DISCOVER, discovered("2026-07-28"), FUTURE_LIST, refused(2, "2027-01-01")],
+        [DISCOVER, discovered("2026-07-28", "2027-01-01"), FUTURE_LIST, served(2)],
+        start=None,
+    ),
+    case(
+        "VER-1",
+        "2026-07-28",
+        [DISCOVER, discovered("2026-07-28"), LEGACY_LIST, served(2)],
+        [DISCOVER, discovered("2026-07-28"), LEGACY_LIST, refused(2, "2025-11-25")],
+        [*Start("2025-11-25").messages(), LEGACY_LIST, raw_server(result(2, tools=[]))],
+        start=None,
+    ),
+    # The same request was served under its own version
+    case(
+        "VER-1",
+        "2026-07-28",
+        [*SERVED, OLD_LIST, S(error(2, -32602))],
+        [*SERVED, OLD_LIST, refused(2, "1999-12-31")],
+        start=None,
+    ),
+    case(
+        "VER-1",
+        "2026-07-28",
+        [DISCOVER, discovered("2026-07-28"), OLD_LIST, S(error(2, -32602))],
+        [*SERVED, OLD_LIST, refused(2, "1999-12-31")],
+        [OLD_LIST, S(error(2, -32602))],
+        start=None,
+        is_certain=False,
+    ),
+    case(
+        "VER-1",
+        "2026-07-28",
+        [OLD_LIST, S(error(2, -32022, data={"supported": ["2026-07-28"]}))],
+        [OLD_LIST, refused(2, "1999-12-31")],
+        [OLD_LIST, raw_server(result(2, tools=[]))],
+        start=None,
+    ),
+    # What every revision says about such a request
+    case(
+        "RPC-1",
+        "2026-07-28",
+        [raw_client({**ask(2, "tools/list", _meta=FUTURE), "jsonrpc": "1.0"})],
+        [FUTURE_LIST],
+        [],
+        start=None,
+    ),
+    case(
+        "RPC-7",
+        "2026-07-28",
+        [FUTURE_LIST, refused("2", "2027-01-01")],
+        [FUTURE_LIST, refused(2, "2027-01-01")],
+        [FUTURE_LIST],
+        start=None,
     ),
     case(
         "VER-2",

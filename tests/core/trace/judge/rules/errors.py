@@ -14,6 +14,15 @@ X: Final = C(ask(1, "x"))
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TOOL: Final = {"name": "t", "inputSchema": SCHEMA}
 TOOLS: Final = [C(ask("l", "tools/list")), S(result("l", tools=[TOOL]))]
+# A tool with two optional arguments: one of two words, and a list.
+WORD_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "enum": ["x", "y"]}, "b": {"type": "array"}},
+}
+WORDS: Final = [
+    C(ask("l", "tools/list")),
+    S(result("l", tools=[{"name": "t", "inputSchema": WORD_SCHEMA}])),
+]
 CALL: Final = C(ask(1, "tools/call", name="t", arguments={"a": 1}))
 WRONG_CALL: Final = C(ask(1, "tools/call", name="t", arguments={}))
 CALLED: Final = S(result(1, content=TEXT))
@@ -87,6 +96,16 @@ CASES: Final[list[Case]] = [
         [C([ask(1, "x")]), code(-1)],
     ),
     case("ERR-1", "2025-11-25", [X, code(-32700)], [X, code(-32601)], [*BEGIN, X, code(5)]),
+    # An extension, or what two sides have agreed on, can define a method
+    case(
+        "ERR-1",
+        "2025-11-25",
+        [X, S(result(1))],
+        [X, code(-32601)],
+        [*Start("2025-11-25", {"experimental": {"y": {}}}, {}).messages(), X, S(result(1))],
+        start=NOTHING,
+        is_certain=False,
+    ),
     case("ERR-5", "2026-07-28", [*SERVED, X, code(-32002)], [*SERVED, X, code(5)], LIST),
     case(
         "ERR-7",
@@ -229,6 +248,34 @@ CASES: Final[list[Case]] = [
         [*TOOLS, C(ask(1, "tools/call", name="t", arguments={"a": "1"})), CALLED],
         [*TOOLS, WRONG_CALL, FAILED],
         [*BEGIN, *TOOLS, CALL, CALLED],
+        is_certain=False,
+    ),
+    # No server takes an object for a word, or one word for another
+    case(
+        "TOOL-24",
+        "2025-11-25",
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": {}})), CALLED],
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": {}})), FAILED],
+        [*BEGIN, *WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "x"})), CALLED],
+    ),
+    case(
+        "TOOL-24",
+        "2025-11-25",
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": 5})), CALLED],
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": 5})), FAILED],
+    ),
+    case(
+        "TOOL-24",
+        "2025-11-25",
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "z"})), CALLED],
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "z"})), FAILED],
+    ),
+    # A server may compare without the case, and read JSON in a string
+    case(
+        "TOOL-24",
+        "2025-11-25",
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": " X"})), CALLED],
+        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": "[]"})), FAILED],
         is_certain=False,
     ),
     case(

@@ -29,6 +29,38 @@ def pages(id: int, *names: str) -> list[Sent]:
     ]
 
 
+def turns(*rounds: str, first: int = 1) -> list[Sent]:
+    """Return pages of one tool each. A word of two letters: a page's cursor, and the next one."""
+    found: list[Sent] = []
+    for id, each in enumerate(rounds, first):
+        cursor, following = each[0], each[1]
+        asked = ask(id, "tools/list", cursor=cursor) if cursor != "-" else ask(id, "tools/list")
+        more = {"nextCursor": following} if following != "-" else {}
+        tool = {"name": f"t{cursor}", "inputSchema": SCHEMA}
+        found += [C(asked), S(result(id, tools=[tool], **more))]
+    return found
+
+
+def two_pages(id: int, method: str, first: dict[str, Any], second: dict[str, Any]) -> list[Sent]:
+    """Return a list of two pages with an entry each."""
+    member = {"resources/templates/list": "resourceTemplates"}.get(
+        method, method.split("/", maxsplit=1)[0]
+    )
+    return [
+        C(ask(id, method)),
+        S(result(id, **{member: [first], "nextCursor": "c"})),
+        C(ask(id + 1, method, cursor="c")),
+        S(result(id + 1, **{member: [second]})),
+    ]
+
+
+def one_page(method: str, *entries: dict[str, Any]) -> list[Sent]:
+    member = {"resources/templates/list": "resourceTemplates"}.get(
+        method, method.split("/", maxsplit=1)[0]
+    )
+    return [C(ask(1, method)), S(result(1, **{member: list(entries)}))]
+
+
 def prompts(id: int, *names: str) -> list[Sent]:
     found = [{"name": name} for name in names]
     return [C(ask(id, "prompts/list")), S(result(id, prompts=found))]
@@ -110,7 +142,90 @@ MESSAGE: Final = {"role": "assistant", "model": "m"}
 URL: Final = {"mode": "url", "message": "m"}
 STATE: Final = C(ask(1, "tools/call", name="t", requestState="z"))
 
+X: Final = {"uri": "x:a", "name": "n"}
+OTHER_X: Final = {"uri": "x:a", "name": "m"}
+TEMPLATE: Final = {"uriTemplate": "x:{a}", "name": "n"}
+P: Final = {"name": "p"}
+OTHER_P: Final = {"name": "p", "description": "d"}
+
 CASES: Final[list[Case]] = [
+    # Circles of pages: certain only once all of it was seen again
+    case("PAGE-1", "2025-11-25", turns("-a", "ab", "ba", "ab", "ba"), turns("-a", "ab", "b-")),
+    case(
+        "PAGE-1",
+        "2025-11-25",
+        turns("-a", "ab", "bc", "cd", "db", "bc", "cd", "db"),
+        # The same list twice, a page twice, and a list that has got shorter.
+        turns("-a", "ab", "b-", "-a", "ab", "ab", "b-", "a-"),
+        [*BEGIN, *turns("-a")],
+    ),
+    case("PAGE-1", "2025-11-25", turns("-a", "ab", "ba"), turns("-a", "ab"), is_certain=False),
+    case(
+        "PAGE-1",
+        "2025-11-25",
+        turns("-a", "ab", "ba", "ba", "ba"),
+        [*turns("-a", "ab"), changed("tools"), *turns("ba", first=3)],
+        is_certain=False,
+    ),
+    # Names on several pages, certain only if they are there each time
+    case(
+        "TOOL-19",
+        "2025-11-25",
+        [*pages(1, "a", "a"), *pages(3, "a", "a")],
+        [*pages(1, "a", "b"), *pages(3, "a", "b")],
+        [*BEGIN, *two_pages(1, "prompts/list", P, {"name": "q"})],
+    ),
+    case("TOOL-19", "2025-11-25", pages(1, "a", "a"), pages(1, "a", "b"), is_certain=False),
+    case(
+        "RES-15",
+        "2025-11-25",
+        one_page("resources/list", X, OTHER_X),
+        one_page("resources/list", X, {**X, "uri": "x:b"}),
+        [*BEGIN, *resources(1)],
+    ),
+    case(
+        "RES-15",
+        "2025-11-25",
+        [
+            *two_pages(1, "resources/list", X, OTHER_X),
+            *two_pages(3, "resources/list", X, OTHER_X),
+        ],
+        two_pages(1, "resources/list", X, {**X, "uri": "x:b"}),
+    ),
+    case(
+        "RES-15",
+        "2025-11-25",
+        one_page("resources/list", X, X),
+        one_page("resources/templates/list", TEMPLATE),
+        is_certain=False,
+    ),
+    case(
+        "RES-15",
+        "2025-11-25",
+        one_page("resources/templates/list", TEMPLATE, {**TEMPLATE, "name": "m"}),
+        one_page("resources/list", X),
+        is_certain=False,
+    ),
+    case(
+        "PRM-8",
+        "2025-11-25",
+        one_page("prompts/list", P, OTHER_P),
+        one_page("prompts/list", P),
+        [*BEGIN, *prompts(1)],
+    ),
+    case(
+        "PRM-8",
+        "2025-11-25",
+        [*two_pages(1, "prompts/list", P, OTHER_P), *two_pages(3, "prompts/list", P, OTHER_P)],
+        two_pages(1, "prompts/list", P, {"name": "q"}),
+    ),
+    case(
+        "PRM-8",
+        "2025-11-25",
+        two_pages(1, "prompts/list", P, P),
+        two_pages(1, "prompts/list", P, {"name": "q"}),
+        is_certain=False,
+    ),
     case(
         "TOOL-5",
         "2026-07-28",

@@ -187,6 +187,7 @@ CASES: Final[list[Case]] = [
         [C(ask(1, "x")), S(result(1, resultType="complete"))],
         # A server of an earlier revision can serve what comes before its handshake.
         [C(ask(1, "tools/list")), raw_server(result(1, tools=[]))],
+        allowed=("ERR-1",),
     ),
     case(
         "RPC-33",
