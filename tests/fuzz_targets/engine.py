@@ -608,7 +608,8 @@ class Conversation:
         return self._page(call, "resources", list(RESOURCES))
 
     def _list_templates(self, call: Call) -> Json:
-        return self._page(call, "resourceTemplates", list(TEMPLATES))
+        templates = [] if self.server.fault == "resource-code" else list(TEMPLATES)
+        return self._page(call, "resourceTemplates", templates)
 
     def _list_prompts(self, call: Call) -> Json:
         return self._page(call, "prompts", list(PROMPTS))
@@ -619,6 +620,7 @@ class Conversation:
             raise RpcError(-32602, "uri is missing")
         if uri not in [each["uri"] for each in RESOURCES]:
             code = -32602 if call.revision == "2026-07-28" else -32002
+            code = 0 if self.server.fault == "resource-code" else code
             raise RpcError(code, "Resource not found", {"uri": uri})
         return uri
 
@@ -641,7 +643,8 @@ class Conversation:
     def _get_prompt(self, call: Call) -> Json:
         name, arguments = call.params.get("name"), call.params.get("arguments", {})
         if name not in [each["name"] for each in PROMPTS] or not isinstance(arguments, dict):
-            raise RpcError(-32602, "The prompt is unknown")
+            code = 0 if self.server.fault == "prompt-code" else -32602
+            raise RpcError(code, "The prompt is unknown")
         text = "Hello"
         if name == "greet":
             if not isinstance(arguments.get("name"), str):

@@ -76,6 +76,13 @@ FAULTS: Final[dict[str, Fault]] = {
     "long-error-messages": Fault(
         "The message of each error is JSON in several lines.", ("RPC-12",), within=100
     ),
+    "prompt-code": Fault("The error of an unknown prompt has the code 0.", ("PRM-4",), within=0),
+    "resource-code": Fault(
+        "There is no template, and the error of an unknown resource has the code 0.",
+        ("RES-7",),
+        revisions=span("2024-11-05", "2026-07-28"),
+        within=0,
+    ),
     "answers-notifications": Fault(
         "A notification has an error response without an id; over HTTP it has the status 200.",
         ("RPC-14", "HTTP-9"),

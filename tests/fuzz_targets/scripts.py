@@ -225,6 +225,17 @@ def listen(wire: Any) -> None:
     wire.tool("change")
 
 
+def get_unknown_prompt(wire: ProcessConversation) -> None:
+    pages(wire, "prompts/list", "prompts")
+    wire.call("prompts/get", {"name": "none"})
+
+
+def read_unknown_of_all(wire: ProcessConversation) -> None:
+    pages(wire, "resources/list", "resources")
+    pages(wire, "resources/templates/list", "resourceTemplates")
+    read_unknown(wire)
+
+
 def end_session(wire: Any) -> None:
     session = wire.session
     wire.delete()
@@ -271,6 +282,8 @@ SCRIPTS: Final[dict[str, Callable[[Any], None]]] = {
     "answers-notifications": send_notification,
     "logs-undeclared": send_array_params,
     "long-error-messages": read_unknown,
+    "prompt-code": get_unknown_prompt,
+    "resource-code": read_unknown_of_all,
     "picks-other-version": open_twice,
     "progress-goes-back": count,
     "cancel-mixes-ids": cancel_one_of_two,

@@ -39,6 +39,12 @@ SERVERS: Final = {
     "python-2": (PYTHON_2, ["{}/python-2/bin/python", PYTHON]),
 }
 
+# The judge has to know what exists before it judges the error for what doesn't.
+LISTS: Final[Case] = [
+    ("page", method, "all")
+    for method in ("prompts/list", "resources/list", "resources/templates/list")
+]
+
 
 @pytest.fixture
 def directory() -> str:
@@ -60,7 +66,7 @@ async def shown_by(command: Sequence[str], sdk: str) -> set[str]:
             if sdk in habit.sdks:
                 is_opening = habit.probe[0] == "open"
                 late = ("open", revision, *habit.probe[2:])
-                cases.append([late] if is_opening else [opening, habit.probe])
+                cases.append([late] if is_opening else [opening, *LISTS, habit.probe])
         campaign = Campaign(target, None, CaseChoices(offers, []), CampaignOptions())
         await campaign.run(cases)
         assert campaign.findings == []

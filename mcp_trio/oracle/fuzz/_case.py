@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AFTER_CANCEL",
+    "UNSUPPORTED_TASK",
     "Case",
     "Outcome",
     "Step",
@@ -60,6 +61,8 @@ Case: TypeAlias = list[Step]
 
 # Its response shows that the server has read the cancellation sent before it.
 AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
+# What a call is besides, in its step: one as a task, although its tool's entry doesn't allow it.
+UNSUPPORTED_TASK: Final = "unsupported task"
 
 _SHOWN: Final = 60  # characters of a step in a report
 

@@ -22,7 +22,7 @@ from mcp_core.trace import Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
-from ._case import Outcome
+from ._case import UNSUPPORTED_TASK, Outcome
 from ._http_steps import HTTP_STEPS
 from ._known_crashes import find_known_crash
 from ._session import (
@@ -598,7 +598,8 @@ class Player:
     async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
         session = self.session
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
-        if "task" in extra and dialect_of(session.revision).stateful:
+        is_task = "task" in extra or UNSUPPORTED_TASK in extra
+        if is_task and dialect_of(session.revision).stateful:
             params["task"] = {"ttl": 60_000}
         more = {"progressToken": session.new_id("int")} if "progress" in extra else {}
         await self._send(
@@ -812,6 +813,50 @@ _STEPS: Final[dict[str, Any]] = {
     **STRESS_STEPS,
 }
 STEP_NAMES: Final = frozenset((*_STEPS, *HTTP_STEPS))
+
+
+class PlayerFactory(Protocol):
+    """A maker of players. See `Player`."""
+
+    def __call__(
+        self, timeout: float, /, *, probes: bool = ..., wanted: tuple[str, str] | None = ...
+    ) -> Any:
+        """Return a player."""
+
+
+class FreshPlays:
+    """Plays of cases, each alone on a fresh session of a target.
+
+    Args:
+        target: opens the sessions.
+        new_player: makes a player for each play.
+        response_timeout: seconds for a response.
+    """
+
+    def __init__(
+        self, target: TargetLike, new_player: PlayerFactory, response_timeout: float
+    ) -> None:
+        self.response_timeout = response_timeout
+        self._target = target
+        self._new_player = new_player
+
+    async def play(
+        self,
+        case: Case,
+        timeout: float | None = None,
+        *,
+        probes: bool = True,
+        wanted: tuple[str, str] | None = None,
+    ) -> Outcome:
+        """Play a case. `timeout` takes the place of the usual seconds for a response.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        seconds = self.response_timeout if timeout is None else timeout
+        return await play_case(
+            self._target, case, self._new_player(seconds, probes=probes, wanted=wanted)
+        )
 
 
 async def play_case(

@@ -258,6 +258,7 @@ def _finding_document(finding: FuzzFinding, side: str) -> dict[str, Any]:
         "cause_is_unclear": finding.is_unclear,
         "also": finding.methods,
         "also_causes": [cause_document(each) for each in finding.also],
+        "further_causes": [cause_document(each) for each in finding.further],
         "detail": fault.detail,
         "sentence": fault.sentence,
         "link": fault.link,

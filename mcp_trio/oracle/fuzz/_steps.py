@@ -25,7 +25,7 @@ from mcp_trio.oracle.strategies._mutations import damage, malformed
 from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts
 
 from ._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
-from ._case import AFTER_CANCEL, avoided_name
+from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
@@ -467,6 +467,8 @@ def _one_call(
 ) -> Step:
     place = draw.below(len(choices.tools))
     arguments = draw.value(choices.arguments[place][1 if nearly else 0])
+    if place not in choices.task_tools:
+        extra = tuple(UNSUPPORTED_TASK if each == "task" else each for each in extra)
     return ("call", choices.names[place], arguments, extra)
 
 

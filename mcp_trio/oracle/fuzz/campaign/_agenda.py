@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ._findings import FaultKey, Findings, HeldFinding
 
-__all__ = ["Agenda", "Sighting"]
+__all__ = ["MAX_TRIES", "Agenda", "Sighting"]
 
 MAX_TRIES: Final = 10  # cases of a fault, and of one tool, that are examined
 MAX_WAITING: Final = 10  # cases of a fault with one likely cause that wait; more are counted
@@ -66,6 +66,7 @@ class Agenda:
         self._busy_rows: set[str] = set()
         self._tried: set[Cause | None] = set()
         self._dropped: dict[Cause | None, Sighting] = {}  # crashes and hangs
+        self._uncounted: dict[FaultKey | None, Sighting] = {}  # of rows, one of each
 
     def __len__(self) -> int:
         """Return how many faults and findings wait."""
@@ -120,6 +121,9 @@ class Agenda:
                 return sighting
             if wanted[0] and fault.kind != "row":
                 self._dropped.setdefault(sighting.likely, sighting)
+            elif wanted[0]:
+                first = self._uncounted.setdefault(sighting.key, sighting)
+                first.times += sighting.times if first is not sighting else 0
         return None
 
     def _rank(self, sighting: Sighting) -> int:
@@ -133,6 +137,12 @@ class Agenda:
         if not is_done:
             self._tries[sighting.key] -= 1
             self._waiting.insert(0, sighting)
+
+    def take_uncounted(self) -> list[Sighting]:
+        """Remove and return the faults of rows that were tried too often, one of each."""
+        found = list(self._uncounted.values())
+        self._uncounted.clear()
+        return found
 
     def take_untried(self) -> Iterator[Sighting]:
         """Remove and yield the faults that were never examined, one of each.

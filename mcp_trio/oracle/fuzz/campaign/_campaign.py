@@ -25,13 +25,13 @@ from msgspec.structs import replace
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
-from mcp_trio.oracle.fuzz._play import CALL_TIMEOUT, Player, play_case
+from mcp_trio.oracle.fuzz._play import CALL_TIMEOUT, FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.habits._table import HABITS
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
 
-from ._agenda import Agenda, Sighting
+from ._agenda import MAX_TRIES, Agenda, Sighting
 from ._examination import MAX_HISTORY, Examiner, joined
 from ._feed import CaseFeed
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding, HeldFinding
@@ -188,13 +188,8 @@ class Campaign:
         self._allowed = set(choices.names)
         self._guard = CallGuard(self._allowed, self._known_tools, getattr(choices, "uris", ()))
         self._echo = echo
-        self._habits = HabitWatch(
-            target,
-            choices,
-            self._new_player,
-            response_timeout=options.response_timeout,
-            table=self.known_habits,
-        )
+        self._plays = FreshPlays(target, self._new_player, options.response_timeout)
+        self._habits = HabitWatch(self._plays, choices, table=self.known_habits)
         self._sessions: list[tuple[tuple[str, str], TargetSession]] = []  # that wait for a case
         self._histories: dict[int, deque[Case]] = {}
         self._memory: dict[int, int] = {}
@@ -232,14 +227,7 @@ class Campaign:
         )
 
     def _new_examiner(self) -> Examiner:
-        return Examiner(
-            self.target,
-            self._choices,
-            self._new_player,
-            response_timeout=self._options.response_timeout,
-            budget=self._budget,
-            tools=self._known_tools(),
-        )
+        return Examiner(self._plays, self._choices, budget=self._budget, tools=self._known_tools())
 
     def _known_tools(self) -> set[str]:
         return {str(each.get("name")) for each in self._choices.offers.tools}
@@ -378,7 +366,7 @@ class Campaign:
             await self._keep_session(session, key)
         for fault in outcome.faults:
             # Accepted faults come first: with --strict, a habit of the SDK fails the run.
-            if self._found.leaves_out(fault, case) or self._habits.explains(fault, case):
+            if self._found.leaves_out(fault, case, before) or self._habits.explains(fault, case):
                 continue
             self._agenda.add(
                 Sighting(fault=fault, case=case, before=before, earlier=session.played - 1)
@@ -607,6 +595,11 @@ class Campaign:
             self._add_unconfirmed(sighting, "the run has ended before it was played again")
             if not self._found.has_row(sighting.fault.row) and sighting.case not in self.unplayed:
                 self.unplayed.append(sighting.case)  # the next run confirms it
+
+        for sighting in self._agenda.take_uncounted():
+            if self._found.find_flaky(sighting.fault, sighting.case) is None:
+                missing = f"{MAX_TRIES} cases of it were played again in vain"
+                self._add_unconfirmed(sighting, missing)
 
     def _add_unconfirmed(self, sighting: Sighting, missing: str) -> None:
         name = f"{sighting.fault.row} {sighting.fault.method[:_SHOWN]}".strip()

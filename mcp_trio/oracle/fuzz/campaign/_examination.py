@@ -7,10 +7,10 @@ the whole case, else the case after the cases before it.
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
-from mcp_trio.oracle.fuzz._play import PROBE_METHODS, play_case
+from mcp_trio.oracle.fuzz._play import PROBE_METHODS
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
-    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._play import FreshPlays
     from mcp_trio.oracle.fuzz._session import TargetFault
     from mcp_trio.oracle.fuzz._steps import CaseChoices
     from mcp_trio.oracle.fuzz.causes._cause import Cause
 
-__all__ = ["MAX_HISTORY", "Examiner", "PlayerFactory", "joined"]
+__all__ = ["MAX_HISTORY", "Examiner", "joined"]
 
 CONFIRMATIONS: Final = 3
 TRIES: Final = 2  # plays of a smaller case
@@ -48,41 +48,26 @@ _MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
 
 
-class PlayerFactory(Protocol):
-    """A maker of players. See `Player`."""
-
-    def __call__(
-        self, timeout: float, *, probes: bool = ..., wanted: tuple[str, str] | None = ...
-    ) -> Any:
-        """Return a player."""
-
-
 class Examiner:
     """An examiner of the faults of one run.
 
     Args:
-        target: opens a fresh session for each play.
+        plays: play a case on a fresh target.
         choices: what the cases were drawn from.
-        new_player: makes a player for each play.
-        response_timeout: seconds for a response.
         budget: seconds for making cases smaller; None if they aren't made smaller.
         tools: the names of the tools that the server lists.
     """
 
     def __init__(
         self,
-        target: TargetLike,
+        plays: FreshPlays,
         choices: CaseChoices,
-        new_player: PlayerFactory,
         *,
-        response_timeout: float,
         budget: ShrinkBudget | None,
         tools: Collection[str] = (),
     ) -> None:
-        self._target = target
+        self._plays = plays
         self._choices = choices
-        self._new_player = new_player
-        self._response_timeout = response_timeout
         self._budget = budget
         self._tools = tools
 
@@ -173,14 +158,14 @@ class Examiner:
             return
         fault = finding.fault
         if self._may_shrink(finding):
-            opening = await self._play_fresh(finding.case[:1], fault, self._response_timeout)
+            opening = await self._play(finding.case[:1], fault)
             if any(each.cause == fault.cause for each in opening.faults):
                 finding.case = finding.case[:1]
                 finding.take_play(opening)
         for _ in range(MAX_SHRINKS):
             if not self._may_shrink(finding):
                 break
-            smaller, plays = await shrink(
+            smaller, plays, finding.is_cut = await shrink(
                 finding.case,
                 lambda case: self._shows(case, finding),
                 self._budget,
@@ -195,6 +180,7 @@ class Examiner:
                 finding.take_play(last)
             if not smaller or (confirmed is not None and confirmed[0] == 1):
                 break
+            finding.is_cut = False
 
     async def find_cause(self, finding: FuzzFinding) -> Cause | None:
         """Return a finding's cause, None if its case is too long or too rare to show it.
@@ -210,7 +196,8 @@ class Examiner:
         tools = self._tools
         may_play = self._budget is not None and finding.is_solid
         if has_several_messages(finding.fault, finding.case, tools):
-            return smallest_cause(finding.fault, finding.case, tools) if may_play else None
+            is_small = may_play and finding.is_cut
+            return smallest_cause(finding.fault, finding.case, tools) if is_small else None
         further = may_play and await self._depends_on_step(finding)
         for simple in plain_cases(finding.fault, finding.case, tools) if further else ():
             if await self._shows_once(simple, finding.fault):
@@ -268,7 +255,7 @@ class Examiner:
         """Play a case on fresh targets. Return how often it showed the fault, and the last time."""
         hits, last = 0, None
         for _ in range(plays):
-            outcome = await self._play_fresh(case, fault, self._response_timeout)
+            outcome = await self._play(case, fault)
             if any(each.cause == fault.cause for each in outcome.faults):
                 hits, last = hits + 1, outcome
         return hits, last
@@ -304,10 +291,10 @@ class Examiner:
         Two of two plays must show a solid fault, since a slow machine can show it once by chance.
         One of two must show a flaky fault.
         """
-        timeout = min(SHRINK_TIMEOUT, self._response_timeout)
+        timeout = min(SHRINK_TIMEOUT, self._plays.response_timeout)
         found: Case | None = None
         for _ in range(TRIES):
-            outcome = await self._play_fresh(case, finding.fault, timeout)
+            outcome = await self._play(case, finding.fault, timeout)
             is_shown = any(each.cause == finding.fault.cause for each in outcome.faults)
             if is_shown:
                 found = max(found or [], case[: outcome.steps], key=len)
@@ -315,9 +302,8 @@ class Examiner:
                 return found if is_shown else None
         return found
 
-    async def _play_fresh(self, case: Case, fault: TargetFault, timeout: float) -> Outcome:
-        player = self._new_player(timeout, probes=fault.kind != "row", wanted=fault.cause)
-        return await play_case(self._target, case, player)
+    async def _play(self, case: Case, fault: TargetFault, timeout: float | None = None) -> Outcome:
+        return await self._plays.play(case, timeout, probes=fault.kind != "row", wanted=fault.cause)
 
 
 def joined(before: Iterable[Case], case: Case) -> Case:

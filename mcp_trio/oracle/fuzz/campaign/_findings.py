@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct, field
 
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
-from mcp_trio.oracle.fuzz.causes._cause import has_several_messages, possible_causes
+from mcp_trio.oracle.fuzz.causes._cause import (
+    has_several_messages,
+    possible_causes,
+    shows_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_FINDINGS", "Findings", "FuzzFinding", "HeldFinding"]
 
-MAX_PER_ROW: Final = 3  # findings of a row that are confirmed; more methods are only named
+MAX_PER_ROW: Final = 3  # findings of a row; more methods are only named, more tools confirmed too
 MAX_FINDINGS: Final = 50
 MAX_PER_METHOD: Final = 3  # findings of a row and method, or tool: one for each shape
 MAX_SEEN: Final = 10  # flaky cases of a finding that are confirmed, in search of a solid one
@@ -39,6 +43,7 @@ class FuzzFinding(Struct, kw_only=True):
         hits, plays: how often the fault was seen when the case was played again.
         steps_before: the steps of the case that found it.
         shrink_plays: how many plays the shrinking took.
+        is_cut: True if there was time to try the case without each of its steps.
         cause: what a later run finds again; None before the examination's end.
         likely: the causes that can be the fault's, the most likely one last. A case that wasn't
             made small can have several ones.
@@ -47,6 +52,7 @@ class FuzzFinding(Struct, kw_only=True):
         methods: other methods and tools that show a fault of the same row.
         also: the causes of their faults, as far as a case shows them that wasn't made smaller. The
             faults of tools aren't among them: what no play has confirmed is in no baseline.
+        further: the causes of further tools that show a fault of the same row, each confirmed.
         seen: how many cases have shown it.
         header, lines: the trace of one play.
     """
@@ -58,11 +64,13 @@ class FuzzFinding(Struct, kw_only=True):
     plays: int = 0
     steps_before: int = 0
     shrink_plays: int = 0
+    is_cut: bool = False
     cause: Cause | None = None
     likely: list[Cause] = field(default_factory=list)
     is_unclear: bool = False
     methods: list[str] = field(default_factory=list)
     also: list[Cause] = field(default_factory=list)
+    further: list[Cause] = field(default_factory=list)
     seen: int = 1
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
@@ -149,7 +157,7 @@ class Findings:
             if each.cause in explained or self._is_beside(each, explained):
                 each.seen += 1
                 return not each.is_solid and each.seen <= MAX_SEEN
-            if not explained.isdisjoint(each.also):
+            if not explained.isdisjoint((*each.also, *each.further)):
                 each.seen += 1
                 return False
         former = self.find_flaky(fault, case)
@@ -158,7 +166,9 @@ class Findings:
             return former.seen <= MAX_SEEN
         same = [each for each in self.items if each.fault.row == fault.row]
         is_much = self._examined[self.likely_cause(fault, case)[1]] >= MAX_PER_METHOD
-        if is_much or (len(same) >= MAX_PER_ROW and fault.kind == "row"):
+        # A baseline doesn't hold for a tool what another one shows, so each of them is examined.
+        is_named = fault.kind == "row" and not possible[-1].is_of_tool
+        if is_much or (len(same) >= MAX_PER_ROW and is_named):
             if same:
                 self._name_beside(same[0], fault, possible[-1])
             return False
@@ -190,9 +200,21 @@ class Findings:
         scope = cause.scope if cause.is_of_tool or fault.kind == "hang" else ""
         return cause, (*fault.key, scope)
 
-    def leaves_out(self, fault: TargetFault, case: Case) -> bool:
-        """Return True if the user has accepted a fault that a case has shown, and count it."""
-        return self._is_left_out(fault, possible_causes(fault, case, self._tools))
+    def leaves_out(self, fault: TargetFault, case: Case, before: Sequence[Case] = ()) -> bool:
+        """Return True if the user has accepted a fault that a case has shown, and count it.
+
+        `before` are the cases that its session has played before it.
+        """
+        possible = possible_causes(fault, case, self._tools)
+        return self._is_left_out(fault, [*possible, *self._known_groups(fault, case, before)])
+
+    def _known_groups(self, fault: TargetFault, case: Case, before: Sequence[Case]) -> list[Cause]:
+        """Return the causes of several messages that are in the baseline, and may be a fault's.
+
+        The time may be too short to make its case as small as the baseline's.
+        """
+        tools = self._tools
+        return [each for each in self.known if shows_all(each, fault, case, before, tools)]
 
     def _is_left_out(self, fault: TargetFault, possible: Sequence[Cause]) -> bool:
         """Return True if the user has accepted one of a fault's possible causes, and count it."""
@@ -266,11 +288,29 @@ class Findings:
         if former is not None:
             finding.number, finding.seen = former.number, former.seen
             finding.methods, finding.also = former.methods, former.also
+            finding.further = former.further
             self.items[former.number - 1] = finding
+        elif (first := self._full_row(finding)) is not None:
+            self._add_tool(first, finding)
+            return False
         else:
             self.items.append(finding)
             finding.number = len(self.items)
         return True
+
+    def _full_row(self, finding: FuzzFinding) -> FuzzFinding | None:
+        """Return the first finding of a row with so many that a further one is named in it."""
+        same = [each for each in self.items if each.fault.row == finding.fault.row]
+        is_full = finding.fault.kind == "row" and len(same) >= MAX_PER_ROW
+        return same[0] if is_full else None
+
+    def _add_tool(self, finding: FuzzFinding, further: FuzzFinding) -> None:
+        """Name a further finding in one of the same row."""
+        assert further.cause is not None
+        finding.seen += further.seen
+        finding.add_method(further.cause.scope)
+        if not further.is_unclear:
+            finding.further.append(further.cause)
 
     def _set_unshrunk_cause(self, finding: FuzzFinding, possible: list[Cause]) -> None:
         """Give a finding whose case wasn't made small its cause, which can be another one's.

@@ -53,8 +53,10 @@ async def shrink(
     newest: str = "",
     cuts: bool = True,
     max_plays: int = MAX_PLAYS,
-) -> tuple[list[Case], int]:
+) -> tuple[list[Case], int, bool]:
     """Return ever smaller cases that show the fault, the smallest last, and the number of plays.
+
+    The last value is True if there was time to try the last case without each of its steps.
 
     Args:
         case: a case that shows the fault.
@@ -71,12 +73,13 @@ async def shrink(
             before = shrinking.case
             if cuts:
                 await shrinking.cut_steps()
+            shrinking.is_cut = True
             await shrinking.simplify_steps()
             if shrinking.case == before:
                 break
     except _Spent:
         pass
-    return shrinking.smaller, shrinking.plays
+    return shrinking.smaller, shrinking.plays, shrinking.is_cut
 
 
 class _Spent(Exception):
@@ -95,6 +98,7 @@ class _Shrinking:
         self.case = list(case)
         self.smaller: list[Case] = []
         self.plays = 0
+        self.is_cut = False
         self._newest = newest
         self._shows_fault = shows_fault
         self._budget = budget

@@ -206,6 +206,8 @@ def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
         cause = _cause(each.get("cause") if isinstance(each, dict) else each, f"{where}.cause")
         if each.get("cause_is_unclear") is not True:
             yield cause
+        for at, other in enumerate(_list(each, "further_causes", where)):
+            yield _cause(other, f"{where}.further_causes[{at}]")
         for at, other in enumerate(_list(each, "also_causes", where)):
             found = _cause(other, f"{where}.also_causes[{at}]")
             # No play has confirmed it: it isn't known of a tool, nor of what ends a process.

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from mcp_core import DIALECTS, Role
 from mcp_core.trace import ROWS, message_outline, row_family
-from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
+from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK
 from mcp_trio.oracle.fuzz._session import META, dialect_of, read_plain_request
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from mcp_trio.oracle.fuzz._case import Case, Step
     from mcp_trio.oracle.fuzz._session import TargetFault
@@ -37,6 +37,7 @@ __all__ = [
     "has_several_messages",
     "plain_cases",
     "possible_causes",
+    "shows_all",
     "smallest_cause",
 ]
 
@@ -61,14 +62,20 @@ _METHOD_SCOPES: Final = _KNOWN_METHODS | {ANY, _UNKNOWN}
 _OF_CLIENTS: Final = frozenset(
     name for dialect in DIALECTS.values() for name in dialect.receives[Role.SERVER]
 )
+_OF_BOTH: Final = _OF_CLIENTS & frozenset(
+    name for dialect in DIALECTS.values() for name in dialect.receives[Role.CLIENT]
+)
 # An error without an id answers a notification, or it seems to.
 _SAME_FAMILY: Final = {"RPC-8": "RPC-14"}
 _CALL: Final = "tools/call"
 _MALFORMED: Final = " after malformed "
 _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _BURST: Final = "burst of "
+_BESIDE: Final = ", beside "
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
+# A call as a task, although the tool's entry doesn't allow it.
+_UNSUPPORTED_TASK: Final = "request params/task:object"
 # What a request lacks, by the last word of its step.
 _META_DEFECTS: Final = {
     "absent": "params/_meta:absent",
@@ -101,6 +108,11 @@ class Cause(Struct, frozen=True, order=True):
         return self.scope not in _METHOD_SCOPES
 
     @property
+    def is_of_row(self) -> bool:
+        """True if it is a rule that is broken, and neither a crash nor a hang."""
+        return self.family not in ("crash", "hang")
+
+    @property
     def is_known_crash(self) -> bool:
         """True if the shape names a known crash of an SDK, which tells it from any other crash."""
         return self.family == "crash" and "://" in self.shape
@@ -128,10 +140,15 @@ class Cause(Struct, frozen=True, order=True):
         message. If any method shows it, then it isn't about the method; nor about the type of the
         params if other types show it.
         """
-        shapes = dict.fromkeys((self.shape, _any_params(self.shape), _plain_shape(self.shape)))
+        shapes = [self.shape, _any_params(self.shape), _plain_shape(self.shape)]
+        if self.shape == "bytes" and self.scope in _KNOWN_METHODS:
+            shapes.append("request")  # that the server has read, though others may not
+        if self.is_of_row and not self.is_of_tool:
+            # A burst repeats one message, and a slow machine can need all of it for the fault.
+            shapes += [_BURST + each for each in shapes if each.partition(" ")[0] == "request"]
         return [
             Cause(self.family, shape, scope)
-            for shape in shapes
+            for shape in dict.fromkeys(shapes)
             for scope in dict.fromkeys((self.scope, ANY))
             if scope == self.scope or self._may_be_anywhere(shape)
         ]
@@ -143,7 +160,7 @@ class Cause(Struct, frozen=True, order=True):
         """
         if self.is_of_tool:
             return False
-        return self.family not in ("crash", "hang") or _MALFORMED in shape or ":" in shape
+        return self.is_of_row or _MALFORMED in shape or ":" in shape
 
 
 class _Sent(Struct, frozen=True):
@@ -184,12 +201,35 @@ def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) 
     others = _other_messages(fault, case, tools)
     if not others or cause.is_known_crash:
         return cause
-    names = list(
-        dict.fromkeys(f"{each.tool or each.method} {each.shape}".strip() for each in others)
-    )
+    names = list(dict.fromkeys(map(_name, others)))
     if len(names) > _MAX_BESIDE:
         return None
-    return Cause(cause.family, f"{cause.shape}, beside {' and '.join(names)}", cause.scope)
+    return Cause(cause.family, f"{cause.shape}{_BESIDE}{' and '.join(names)}", cause.scope)
+
+
+def shows_all(
+    cause: Cause,
+    fault: TargetFault,
+    case: Case,
+    before: Iterable[Case] = (),
+    tools: Collection[str] = (),
+) -> bool:
+    """Return True if a fault can have a cause of several messages, because all of them were sent.
+
+    They were in its case, which can be as it was drawn, or in the cases `before` it. A cause of one
+    message is among `possible_causes` then.
+    """
+    shape, beside, names = cause.shape.partition(_BESIDE)
+    single = Cause(cause.family, shape, cause.scope)
+    if not beside or single not in possible_causes(fault, case, tools):
+        return False
+    steps = [step for each in (*before, case) for step in each]
+    sent = {_name(each) for each in _sent_in(steps, tools)}
+    return sent.issuperset(names.split(" and "))
+
+
+def _name(sent: _Sent) -> str:
+    return f"{sent.tool or sent.method} {sent.shape}".strip()
 
 
 def has_several_messages(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> bool:
@@ -257,7 +297,8 @@ def plain_cases(fault: TargetFault, case: Case, tools: Collection[str] = ()) -> 
     if not is_wrong or sent.method not in _OF_CLIENTS or sent.method == "initialize":
         return []
     if sent.method == _CALL:
-        steps = [] if ":" in sent.shape else _calls_with_less(case[sent.place])
+        is_malformed = ":" in sent.shape and sent.shape != _UNSUPPORTED_TASK
+        steps = [] if is_malformed else _calls_with_less(case[sent.place])
     elif kind == "notification":
         steps = [("notify", sent.method, {})]
     else:
@@ -339,7 +380,9 @@ def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     if fault.detail.endswith(_CANCELLED):
         shape += ", after a cancelled call"
     other = "" if fault.kind == "hang" else fault.method
-    return Cause(_family(fault), shape, sent.tool or _scope(sent.method or other))
+    # No server may run such a call as a task, whichever tool it is of. But it may run the tool.
+    tool = "" if fault.kind == "row" and sent.shape == _UNSUPPORTED_TASK else sent.tool
+    return Cause(_family(fault), shape, tool or _scope(sent.method or other))
 
 
 def _end(detail: str) -> str:
@@ -363,13 +406,29 @@ def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[
     others = [each for each in sent if not each.shape.startswith("opening")]
     if fault.kind == "hang":  # its method is that of the probe, which isn't answered any more
         return others or sent or [_Sent("conversation")]
+    is_of_clients = bool(case) and case[0][0] == "serve"
+    if not is_of_clients and _is_servers_own(fault):
+        return others or sent or [_Sent("conversation")]
     own = [each for each in sent if each.method and each.method == fault.method]
     if own:
         return own
-    is_of_clients = bool(case) and case[0][0] == "serve"
     if fault.method in _OF_CLIENTS and not is_of_clients:
         return [_Sent("request", fault.method)]  # the player's own: after each case it sends a ping
     return others or sent or [_Sent("conversation")]
+
+
+def _is_servers_own(fault: TargetFault) -> bool:
+    """Return True if a fault is in a request or notification of the server.
+
+    Both sides send some methods, such as `notifications/progress`.
+    """
+    if fault.kind != "row" or fault.method not in _OF_BOTH or not fault.received:
+        return False
+    try:
+        message = json.loads(fault.received)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(message, dict) and message.get("method") == fault.method
 
 
 def _sent_in(case: Case, tools: Collection[str]) -> Iterator[_Sent]:
@@ -378,13 +437,20 @@ def _sent_in(case: Case, tools: Collection[str]) -> Iterator[_Sent]:
         if step[0] == "open" and len(step) > 1:
             revision = str(step[1])
         if not (is_cancelled and step == AFTER_CANCEL):
-            # One request of a burst can be enough.
-            alone = [("burst", 1, *step[2:])] if step[0] == "burst" else []
-            for each in (*alone, step):
+            for each in (*_simpler(step), step):
                 found = _sent_by(each, revision, tools)
                 if found is not None:
                     yield _Sent(found.shape, found.method, found.tool, place)
         is_cancelled = step[0] == "cancel"
+
+
+def _simpler(step: Step) -> list[Step]:
+    """Return a step that can be enough for what a step shows: one request, or a valid call."""
+    if step[0] == "burst":
+        return [("burst", 1, *step[2:])]
+    if step[0] == "call" and len(step) > 3 and UNSUPPORTED_TASK in step[3]:
+        return [(*step[:3], ())]
+    return []
 
 
 def _revision_at(case: Case, place: int) -> str:
@@ -415,6 +481,8 @@ def _sent_by(  # noqa: C901 - one case for each step
             params = {"name": words[0], "arguments": words[1]}
             found = _request(revision, tools, _CALL, params)
             more = sorted(map(str, words[2])) if len(words) > 2 and found.shape == "request" else []
+            if UNSUPPORTED_TASK in more:
+                return _Sent(_UNSUPPORTED_TASK, _CALL, found.tool)
             return _Sent(" ".join([found.shape, *more]), _CALL, found.tool)
         case "notify":
             return _notification(revision, *words)

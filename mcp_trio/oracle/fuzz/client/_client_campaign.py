@@ -86,13 +86,7 @@ class ClientCampaign(Campaign):
         return set()  # its causes are steps of the server
 
     def _new_examiner(self) -> Examiner:
-        return ClientExaminer(
-            self.target,
-            self._choices,
-            self._new_player,
-            response_timeout=self._options.response_timeout,
-            budget=self._budget,
-        )
+        return ClientExaminer(self._plays, self._choices, budget=self._budget)
 
     def _watch_starts(self, session: Any, case: Case, outcome: Outcome) -> None:
         # Nothing is sent before the first request of the client.

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_trio.oracle.fuzz._session import UNANSWERED_MALFORMED, find_defect
@@ -34,8 +35,13 @@ _PYTHON_1_SEEN: Final = "mcp 1.20.0 to 1.30.0, also below FastMCP 3.4.11"
 _PYTHON_2_SEEN: Final = "mcp 2.3.0, also below FastMCP 4.1.2"
 _TYPESCRIPT_ISSUES: Final = "https://github.com/modelcontextprotocol/typescript-sdk/issues/"
 _FASTMCP_ISSUES: Final = "https://github.com/PrefectHQ/fastmcp/issues/"
+_PYTHON_ISSUE: Final = "https://github.com/modelcontextprotocol/python-sdk/pull/1872"
 _PYTHON_LOGGER: Final = "mcp.server.exception_handler"
 _LOG: Final = "notifications/message"
+# `{}` is the prompt's name. FastMCP has its own words before the text of the SDK.
+_UNKNOWN_PROMPT: Final = (
+    r"Unknown prompt: {}|(?:Error rendering prompt {}: )?Missing required arguments: \{'.*'\}"
+)
 
 
 class MessageExchange(NamedTuple):
@@ -45,11 +51,13 @@ class MessageExchange(NamedTuple):
         sent: the message as JSON; None for bytes that aren't JSON.
         received: the server's messages as JSON, in order.
         is_early: the message was sent before `initialize`.
+        is_split: the message has a carriage return, which ends a line for some readers.
     """
 
     sent: Any
     received: Sequence[Any] = ()
     is_early: bool = False
+    is_split: bool = False
 
 
 class SeenIn(NamedTuple):
@@ -115,7 +123,7 @@ def _has_defect(*kinds: str) -> Callable[[MessageExchange], bool]:
 def _is_unreadable(exchange: MessageExchange) -> bool:
     """Return True for what the Python SDK 1.x can't assign: no JSON-RPC message, or a response."""
     sent = exchange.sent
-    if not isinstance(sent, dict) or sent.get("jsonrpc") != "2.0":
+    if exchange.is_split or not isinstance(sent, dict) or sent.get("jsonrpc") != "2.0":
         return True
     if not isinstance(sent.get("method"), str):
         return True
@@ -130,6 +138,18 @@ def _has_object_params(exchange: MessageExchange) -> bool:
     params = sent.get("params", {})
     is_call = sent["method"] == "tools/call" and isinstance(params.get("name"), str)
     return not (is_call and isinstance(params.get("arguments", {}), dict))
+
+
+def _names(method: str, name: str) -> Callable[[MessageExchange], bool]:
+    """Return the predicate of valid requests of a method that name something in their params."""
+
+    def holds(exchange: MessageExchange) -> bool:
+        sent = exchange.sent
+        if not _is_request(sent) or find_defect(sent)[0] or sent["method"] != method:
+            return False
+        return isinstance(sent.get("params", {}).get(name), str)
+
+    return holds
 
 
 def _is_early_list(exchange: MessageExchange) -> bool:
@@ -179,6 +199,26 @@ def _has_zod_issues(exchange: MessageExchange) -> bool:
     issues = zod_issues(error.get("message"))
     # The author's own schemas are of arguments, whose paths don't begin with the params.
     return bool(issues) and all(each["path"][:1] == ["params"] for each in issues)
+
+
+def _has_code_0(sentence: str, name: str) -> Callable[[MessageExchange], bool]:
+    """Return the reaction of an error with code 0 and a text that the SDK itself has written.
+
+    `sentence` is a regular expression. `{}` in it is the value of the param `name`, also in quotes.
+    """
+
+    def reacts(exchange: MessageExchange) -> bool:
+        found = _responses(exchange)
+        error = found[0].get("error") if len(found) == 1 and isinstance(found[0], dict) else None
+        if not isinstance(error, dict) or error.keys() != {"code", "message"}:
+            return False
+        if error["code"] != 0 or not isinstance(error["message"], str):
+            return False
+        value = exchange.sent["params"][name]
+        values = "|".join(re.escape(each) for each in (value, repr(value)))
+        return re.fullmatch(sentence.replace("{}", f"(?:{values})"), error["message"]) is not None
+
+    return reacts
 
 
 def _has_early_result(exchange: MessageExchange) -> bool:
@@ -266,6 +306,27 @@ HABITS: Final = (
         reacts=_has_early_result,
         probe=("open", "", "late", "all"),
     ),
+    Habit(
+        name="prompt-code",
+        sentence="the error of an unknown prompt, or of a missing argument, has the code 0",
+        sdks={
+            PYTHON_1: SeenIn(_PYTHON_1_SEEN, _PYTHON_ISSUE),
+            PYTHON_2: SeenIn("mcp 2.3.0", _PYTHON_ISSUE),
+        },
+        row="PRM-4",
+        holds=_names("prompts/get", "name"),
+        reacts=_has_code_0(_UNKNOWN_PROMPT, "name"),
+        probe=("request", "prompts/get", {"name": "mcp-trio-fuzz-none"}, "int"),
+    ),
+    Habit(
+        name="resource-code",
+        sentence="the error of an unknown resource has the code 0",
+        sdks={PYTHON_1: SeenIn("mcp 1.20.0 to 1.30.0", _PYTHON_ISSUE)},
+        row="RES-7",
+        holds=_names("resources/read", "uri"),
+        reacts=_has_code_0("Unknown resource: {}", "uri"),
+        probe=("request", "resources/read", {"uri": "mcp-trio-fuzz://none"}, "int"),
+    ),
 )
 
 
@@ -295,7 +356,7 @@ def sent_by(step: Step) -> MessageExchange | None:
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         )
     if step[0] in ("mutate", "damage"):
-        return MessageExchange(decoded(step[1]))
+        return MessageExchange(decoded(step[1]), is_split=_is_split(step[1]))
     return None
 
 
@@ -306,6 +367,7 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
     server has read what came before, and goes on.
     """
     sent: list[Any] = []
+    first: str | bytes = b""  # what was sent first
     asked: list[Any] = []  # the ids of the server's own requests
     place = 0  # of the exchange's message, among all lines
     received: list[tuple[int, Any]] = []
@@ -328,6 +390,7 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
             if message["method"] == "initialize":
                 initialized_at = number
         else:
+            first = first if sent else raw
             sent.append(message)
             place = place or number
     if len(sent) != 2 or not isinstance(sent[1], dict):
@@ -341,7 +404,13 @@ def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:
         for number, each in received
         if number > place and each is not answers[0] and not _is_initialized(each)
     ]
-    return MessageExchange(sent[0], others, place < initialized_at)
+    return MessageExchange(sent[0], others, place < initialized_at, _is_split(first))
+
+
+def _is_split(data: str | bytes) -> bool:
+    """Return True for a message with a carriage return that isn't at its end."""
+    text = data.decode(errors="replace") if isinstance(data, bytes) else str(data)
+    return "\r" in text.strip()
 
 
 def _is_unasked(message: Any) -> bool:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
-from mcp_trio.oracle.fuzz._play import play_case
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._sdk_marks import find_marks, list_method, mark_steps
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mcp_trio.oracle.fuzz._case import Case, Step
-    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz._play import FreshPlays
     from mcp_trio.oracle.fuzz._session import TargetFault
     from mcp_trio.oracle.fuzz._steps import CaseChoices
-    from mcp_trio.oracle.fuzz.campaign._examination import PlayerFactory
 
     from ._table import Habit
 
@@ -86,10 +84,8 @@ class HabitWatch:
     """A watch over one run: which habits its server has.
 
     Args:
-        target: opens a fresh session for each play.
+        plays: play a case on a fresh target.
         choices: what the cases are drawn from.
-        new_player: makes a player for each play.
-        response_timeout: seconds for a response.
         table: the habits that are known.
 
     Attributes:
@@ -98,18 +94,14 @@ class HabitWatch:
 
     def __init__(
         self,
-        target: TargetLike,
+        plays: FreshPlays,
         choices: CaseChoices,
-        new_player: PlayerFactory,
         *,
-        response_timeout: float,
         table: Sequence[Habit] = HABITS,
     ) -> None:
         self.shown: list[ShownHabit] = []
-        self._target = target
+        self._plays = plays
         self._choices = choices
-        self._new_player = new_player
-        self._response_timeout = response_timeout
         self._table = list(table)  # without those that were shown, or that the server hasn't
         self._lock = trio.Lock()
         self._marks: dict[str, dict[str, frozenset[str]]] = {}  # by revision
@@ -171,8 +163,7 @@ class HabitWatch:
                 return "", []
             self._tries[revision] += 1
             case = [*_opening(revision), *mark_steps(self._capabilities(revision))]
-            player = self._new_player(self._response_timeout, probes=False)
-            outcome = await play_case(self._target, case, player)
+            outcome = await self._plays.play(case, probes=False)
             seen.update(find_marks(outcome.lines))
 
     async def _play(self, habit: Habit, step: Step, revision: str) -> Case | None:
@@ -184,10 +175,9 @@ class HabitWatch:
             case: Case = [(step[0], revision, *step[2:])]
         else:
             case = [*_opening(revision), self._offered(step, revision)]
-        short = min(PROBE_TIMEOUT, self._response_timeout)
-        for timeout in dict.fromkeys((short, self._response_timeout)):
-            player = self._new_player(timeout, probes=True)
-            outcome = await play_case(self._target, case, player)
+        whole = self._plays.response_timeout
+        for timeout in dict.fromkeys((min(PROBE_TIMEOUT, whole), whole)):
+            outcome = await self._plays.play(case, timeout)
             if any(each.kind == "crash" for each in outcome.faults):
                 return None
             exchange = read_exchange(outcome.lines)

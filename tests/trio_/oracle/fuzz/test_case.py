@@ -56,7 +56,7 @@ def shrunk(
         return smaller[:found] if type(found) is int else smaller if found else None
 
     async def run() -> tuple[list[tuple[Any, ...]], int]:
-        smaller, count = await shrink(
+        smaller, count, _ = await shrink(
             case, shows, budget or ShrinkBudget(), newest=LATEST, max_plays=plays
         )
         return [case, *smaller][-1], count
@@ -114,7 +114,7 @@ def test_shrink_leaves_the_words_of_a_call_whole() -> None:
 
 def test_shrink_without_cuts_makes_values_simpler_only() -> None:
     case = [OPEN, ("call", "add", {"a": 1}, ()), ("cancel", 0)]
-    smaller, _ = trio.run(partial(shrink, case, same, ShrinkBudget(), cuts=False))
+    smaller, *_ = trio.run(partial(shrink, case, same, ShrinkBudget(), cuts=False))
     assert smaller[-1] == [OPEN, ("call", "add", {}, ()), ("cancel", 0)]
 
 

@@ -123,6 +123,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "cause_is_unclear": False,
         "also": ["tools/list"],
         "also_causes": [],
+        "further_causes": [],
         "detail": "",
         "sentence": "two responses",
         "link": "l",

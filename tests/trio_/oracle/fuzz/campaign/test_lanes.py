@@ -273,9 +273,13 @@ def test_fault_is_tried_with_so_many_cases_and_no_more() -> None:
     for _ in range(MAX_TRIES):
         agenda.add(sighting())
         agenda.release(taken(agenda), is_done=True)
-    agenda.add(sighting())
+    for _ in range(2):
+        agenda.add(sighting())
     assert agenda.take() is None
     assert not list(agenda.take_untried())
+    (untold,) = agenda.take_uncounted()
+    assert untold.times == 2, "they are counted, since they were seen"
+    assert not agenda.take_uncounted()
 
 
 def test_cases_of_a_fault_that_wait_are_limited_and_counted() -> None:

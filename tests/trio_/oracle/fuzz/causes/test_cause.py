@@ -20,6 +20,7 @@ from mcp_trio.oracle.fuzz.causes._cause import (
     cases_of_other_types,
     plain_cases,
     possible_causes,
+    shows_all,
     smallest_cause,
 )
 from tests.levels import fewer_examples
@@ -98,6 +99,20 @@ def text(method: str, **members: Any) -> str:
         # What the server sends by itself shows what it was sent before.
         (row("LOG-2", "notifications/message"), [("call", "search", {}, ())],
          Cause("LOG-2", "request", "search")),
+        (row("LIFE-15", "notifications/tasks/status",
+             received='{"method":"notifications/tasks/status"}'), [("call", "search", {}, ())],
+         Cause("negotiated-features", "request", "search")),
+        (row("PROG-1", "notifications/progress", received='{"method":"notifications/progress"}'),
+         [("progress", 0), ("call", "search", {}, ("progress",))],
+         Cause("PROG-1", "request progress", "search")),
+        (row("PING-1", "ping", received='{"id":1,"result":{}}'), [("call", "search", {}, ())],
+         Cause("PING-1", "request", "ping")),
+        # No server may run it as a task, so it isn't about the tool. But the tool may run.
+        *((fault, [("call", "search", {}, ("progress", "unsupported task"))],
+           Cause(fault.row, shape, scope))
+          for fault, shape, scope in (
+              (row("RPC-12", "tools/call"), "request params/task:object", "tools/call"),
+              (crash("1", "tools/call"), "exit status 1 after malformed request", "search"))),
         # Two rows of one requirement.
         (row("RPC-9", "ping"), [("request", "ping", {}, "int")],
          Cause("result-or-error", "request", "ping")),
@@ -261,7 +276,14 @@ def test_message_is_sent_elsewhere_with_the_same_shape(step: Step, expected: lis
 )  # fmt: skip
 def test_plain_shape_is_without_what_is_wrong(shape: str, plain: str) -> None:
     found = Cause("RPC-7", shape, "ping").wider
-    assert {each.shape for each in found if "no-object" not in each.shape} == {shape, plain}
+    wider = {each.shape.removeprefix("burst of ") for each in found}
+    assert {each for each in wider if "no-object" not in each} == {
+        shape.removeprefix("burst of "),
+        plain,
+    }
+    assert any(each.shape.startswith("burst") for each in found) is shape.removeprefix(
+        "burst of "
+    ).startswith("request")
     assert any("no-object" in each.shape for each in found) is ("params:" in shape)
     assert {each.scope for each in found} == {"ping", ANY}
     assert found[0].shape == shape
@@ -460,7 +482,12 @@ def test_case_with_messages_of_many_kinds_is_not_the_smallest_one() -> None:
 
 @pytest.mark.parametrize(
     ("extras", "expected"),
-    [((), []), (("task",), [()]), (("progress", "task"), [(), ("progress",), ("task",)])],
+    [
+        ((), []),
+        (("task",), [()]),
+        (("unsupported task",), [()]),
+        (("progress", "task"), [(), ("progress",), ("task",)]),
+    ],
 )
 def test_call_is_tried_without_what_it_may_have_beside_its_params(
     extras: tuple[str, ...], expected: list[tuple[str, ...]]
@@ -474,3 +501,54 @@ def test_call_is_tried_without_what_it_may_have_beside_its_params(
 def test_case_without_its_step_keeps_the_rest() -> None:
     assert case_without(crash(), [OPEN, LIST, ("wait",)]) == [OPEN, ("wait",)]
     assert case_without(row("PING-2", "ping"), [OPEN, LIST]) == [OPEN, LIST]
+
+
+@pytest.mark.parametrize(
+    ("row_", "known", "step", "is_known"),
+    [
+        ("RPC-35", "burst of request", ("request", "ping", {}, "int"), True),
+        ("RPC-35", "burst of request", ("request", "ping", 5, "int"), True),
+        ("RPC-35", "burst of request params:number", ("request", "ping", {}, "int"), False),
+        ("RPC-35", "request", ("burst", 3, "ping", {}), True),
+        # A repeated member: some servers read another message.
+        ("RPC-35", "request", ("damage", b'{"id":1,"id":2,"jsonrpc":"2.0","method":"ping"}'), True),
+        ("RPC-35", "request", ("damage", b'{"id":1,"id":2,"jsonrpc":"2.0"}'), False),
+    ],
+)
+def test_burst_or_bytes_stand_for_their_one_request(
+    row_: str, known: str, step: Step, is_known: bool
+) -> None:
+    possible = possible_causes(row(row_, "ping"), [OPEN, step])
+    wider = [wide for each in possible for wide in each.wider]
+    assert (Cause(row_, known, "ping") in wider) is is_known
+
+
+def test_burst_of_calls_stands_for_no_single_call() -> None:
+    """A call runs the author's code, and several at once can be what is too much for it."""
+    call: Step = ("request", "tools/call", {"name": "search"}, "int")
+    possible = possible_causes(row("RPC-35", "tools/call"), [OPEN, call], TOOLS)
+    wider = [wide for each in possible for wide in each.wider]
+    assert wider
+    assert not [each for each in wider if "burst" in each.shape]
+
+
+@pytest.mark.parametrize(
+    ("steps", "before", "expected"),
+    [
+        ([LIST, CALL], [], True),
+        ([("wait",), CALL, LIST, ("notify", "notifications/acme")], [], True),
+        ([CALL], [[OPEN, LIST]], True),
+        ([CALL], [[OPEN, ("page", "tools/list", "all")]], True),
+        ([CALL], [], False),
+        ([LIST], [[OPEN, CALL]], False),
+        ([("request", "tools/list", 5, "int"), CALL], [], False),
+    ],
+)
+def test_drawn_case_shows_a_cause_of_several_messages_if_all_were_sent(
+    steps: list[Step], before: list[Case], expected: bool
+) -> None:
+    fault = row("RPC-7", "tools/call")
+    cause = Cause("RPC-7", "request, beside tools/list request", "search")
+    assert shows_all(cause, fault, [OPEN, *steps], before, TOOLS) is expected
+    single = Cause("RPC-7", "request", "search")
+    assert not shows_all(single, fault, [OPEN, *steps], before, TOOLS)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz.campaign import _campaign
 from mcp_trio.oracle.fuzz.campaign._findings import Findings, FuzzFinding
 from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
 from mcp_trio.oracle.fuzz.causes._cause import Cause, smallest_cause
@@ -142,6 +143,38 @@ def test_methods_beyond_the_limit_of_a_row_have_their_causes() -> None:
     assert run.findings[0].also == [Cause("RPC-7", "request", methods[3])]
 
 
+def test_tools_beyond_the_limit_of_a_row_are_confirmed_in_its_first_finding() -> None:
+    """A baseline doesn't hold for a tool what another one shows: it has to name each of them."""
+    tools = tuple(f"tool{number}" for number in range(6))
+    target = MemoryTarget(broken("tools/call"))
+    calls: list[Case] = [[OPEN, ("call", name, {}, ())] for name in tools]
+    run = played(target, *calls, tools=tools)
+    assert [each.cause and each.cause.scope for each in run.findings] == list(tools[:3])
+    first = run.findings[0]
+    assert (first.methods, first.also) == (list(tools[3:]), [])
+    assert first.further == [Cause("RPC-7", "request", each) for each in tools[3:]]
+    causes = [each.cause for each in run.findings if each.cause is not None]
+    known = Baseline(form=2, causes=frozenset([*causes, *first.further]))
+    assert played(MemoryTarget(target.answers), *calls, tools=tools, baseline=known).findings == []
+
+
+def test_calls_as_unsupported_tasks_are_one_finding_of_all_tools() -> None:
+    """The server's SDK refuses them in its own way, whichever tool is called."""
+    tools = ("one", "two", "three", "four")
+    target = MemoryTarget(doubling(lambda message: "task" in message.get("params", {})))
+    calls: list[Case] = [[OPEN, ("call", name, {}, ("unsupported task",))] for name in tools]
+    run = played(target, *calls, tools=tools)
+    assert causes_of(run) == [Cause("RPC-7", "request params/task:object", "tools/call")]
+    assert run.findings[0].seen == len(tools)
+
+
+def test_unsupported_task_is_a_finding_of_its_tool_if_a_valid_call_shows_it() -> None:
+    target = MemoryTarget(broken("tools/call"))
+    case_: Case = [OPEN, ("call", "one", {}, ("unsupported task",))]
+    run = played(target, case_, tools=("one",))
+    assert causes_of(run) == [Cause("RPC-7", "request", "one")]
+
+
 # -- What the user has accepted --------------------------------------------------------------------
 
 
@@ -183,6 +216,24 @@ def test_new_fault_beside_a_known_habit_of_the_same_method_is_found() -> None:
     run = played(target, wrong, wrong, other, baseline=baseline(habit))
     assert causes_of(run) == [Cause("RPC-17", "request params:array", "*")]
     assert run.found.known == {habit: 2}
+
+
+def test_cause_of_several_messages_is_left_out_in_a_case_that_is_not_small() -> None:
+    """The time may be too short to make it as small as the baseline's."""
+
+    def answers_late(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        yield from answers(message)
+        seen.append(message.get("method"))
+        if message.get("method") == "ping" and "prompts/list" in seen:
+            yield from answers(message)
+
+    seen: list[Any] = []
+    long: Case = [*case("prompts/list"), ("wait",), *case("tools/list")[1:], *PING[1:]]
+    known = Cause("RPC-7", "request, beside prompts/list request", "ping")
+    target = MemoryTarget(same_each_time(answers_late))
+    run = played(target, long, baseline=baseline(known), shrinks=False)
+    assert run.findings == []
+    assert run.found.known == {known: 1}
 
 
 @pytest.mark.parametrize(
@@ -382,6 +433,28 @@ def test_finding_whose_case_was_not_made_small_is_in_no_baseline(kind: str) -> N
     assert [each.scope for each in finding.likely] == ["foo"]
     assert finding.is_unclear
     assert findings.add(found(fault, calls("baz"), smallest_cause(fault, calls("baz"), tools)))
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_cause_of_a_case_that_was_not_made_small_for_want_of_time_is_unclear(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """It would name messages that have nothing to do with the fault."""
+    monkeypatch.setattr(_campaign, "MAX_SECONDS", seconds)
+    heard: dict[int, list[Any]] = {}
+
+    def respond(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        heard.setdefault(start, []).append(message.get("method"))
+        yield from answers(message)
+        if message.get("method") == "tools/call" and "prompts/list" in heard[start]:
+            yield from answers(message)
+
+    steps: Case = [*case("prompts/list"), *case("tools/list")[1:], *case("ping")[1:]]
+    run = played(MemoryTarget(respond), [*steps, ("call", "foo", {}, ())], tools=("foo",))
+    (finding,) = run.findings
+    assert finding.is_unclear is (seconds == 0.0)
+    if seconds:
+        assert finding.cause == Cause("RPC-7", "request, beside prompts/list request", "foo")
 
 
 def test_known_crash_of_an_sdk_is_clear_in_any_case() -> None:

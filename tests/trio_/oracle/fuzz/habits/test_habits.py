@@ -13,7 +13,7 @@ import trio
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
-from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
 from mcp_trio.oracle.fuzz._session import TargetFault
@@ -70,6 +70,17 @@ OTHER: Case = [OPEN, request(extra=True)]
 META: Case = [OPEN, request(params={"_meta": [1]})]
 CURSOR: Case = [OPEN, ("request", "tools/list", {"cursor": 8}, "int", "whole")]
 EARLY: Case = [("open", OLD, "late", "all")]
+PROMPT: Case = [
+    OPEN,
+    ("page", "prompts/list", "all"),
+    ("request", "prompts/get", {"name": "none"}, "int"),
+]
+RESOURCE: Case = [
+    OPEN,
+    ("page", "resources/list", "all"),
+    ("page", "resources/templates/list", "all"),
+    ("request", "resources/read", {"uri": "note://none"}, "int"),
+]
 
 
 # -- The table -------------------------------------------------------------------------------------
@@ -108,8 +119,15 @@ def test_table_names_rows_and_probes() -> None:
         ({**REQUEST, "method": "tools/call", "params": {"name": "a"}}, set()),
         ({**REQUEST, "method": "tools/call", "params": {**CALL, "task": 1}}, set()),
         ({**REQUEST, "method": "tools/call", "params": {"name": 1}}, {"long-errors"}),
+        ({**REQUEST, "method": "prompts/get", "params": {"name": "a"}},
+         {"long-errors", "prompt-code"}),
+        ({**REQUEST, "method": "prompts/get", "params": {"name": 1}}, {"long-errors"}),
+        ({**REQUEST, "method": "prompts/get", "params": [1]}, {"drops-params", "logs-undeclared"}),
+        ({**REQUEST, "method": "prompts/get"}, {"long-errors"}),
+        ({**REQUEST, "method": "resources/read", "params": {"uri": "a"}},
+         {"long-errors", "resource-code"}),
     ],
-)
+)  # fmt: skip
 def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
     assert {each.name for each in HABITS if each.holds(MessageExchange(sent))} == names
 
@@ -133,6 +151,62 @@ def test_step_of_a_stored_case_may_be_cut(step: Step) -> None:
     sent = sent_by(step)
     if sent is not None:
         assert isinstance([each.holds(sent) for each in HABITS], list)
+
+
+@pytest.mark.parametrize(
+    ("data", "is_split"),
+    [
+        (b'{"jsonrpc":"2.0",\r"id":1,"method":"ping"}', True),
+        ('{"jsonrpc":"2.0",\r"id":1,"method":"ping"}', True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n', False),
+        ('{"jsonrpc":"2.0","id":1,"method":"a\\r"}', False),
+        (b"\xff\r\xff", True),
+    ],
+)
+def test_message_with_a_carriage_return_is_two_lines_for_the_python_sdk(
+    data: bytes | str, is_split: bool
+) -> None:
+    habit = next(each for each in HABITS if each.name == "logs-undeclared")
+    sent = sent_by(("damage", data))
+    assert sent is not None
+    assert sent.is_split is is_split
+    assert habit.holds(sent) or not is_split
+
+
+PROMPT_REQUEST = {**REQUEST, "method": "prompts/get", "params": {"name": "a.c", "arguments": {}}}
+RESOURCE_REQUEST = {**REQUEST, "method": "resources/read", "params": {"uri": "a://b"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text", "reacts"),
+    [
+        ("prompt-code", 0, "Unknown prompt: a.c", True),
+        ("prompt-code", 0, "Unknown prompt: 'a.c'", True),
+        ("prompt-code", 0, "Missing required arguments: {'topic'}", True),
+        (
+            "prompt-code",
+            0,
+            "Error rendering prompt 'a.c': Missing required arguments: {'topic'}",
+            True,
+        ),
+        ("prompt-code", -32603, "Unknown prompt: a.c", False),
+        ("prompt-code", 0, "Unknown prompt: abc", False),
+        ("prompt-code", 0, "no such topic", False),
+        ("prompt-code", 0, "Error rendering prompt 'a.c': no such topic", False),
+        ("prompt-code", 0, None, False),
+        ("resource-code", 0, "Unknown resource: a://b", True),
+        ("resource-code", 0, "Unsupported URI scheme: a", False),
+    ],
+)
+def test_code_0_is_a_habit_with_the_words_of_the_sdk_only(
+    name: str, code: int, text: str | None, reacts: bool
+) -> None:
+    """With other words an author's handler has raised it, who can choose the code."""
+    habit = next(each for each in HABITS if each.name == name)
+    sent = PROMPT_REQUEST if name == "prompt-code" else RESOURCE_REQUEST
+    received = {"jsonrpc": "2.0", "id": 7, "error": {"code": code, "message": text}}
+    assert habit.holds(MessageExchange(sent))
+    assert habit.reacts(MessageExchange(sent, [received])) is reacts
 
 
 OWN_LOG = {"method": "notifications/message", "params": {"level": "info", "data": "mine"}}
@@ -337,11 +411,7 @@ async def test_habit_that_two_tasks_find_at_once_is_one(autojump_clock: object) 
     """Both faults are explained, and no play is made twice."""
     target = ReadingTarget(typescript)
     offers = Offers(revisions=[OLD], capabilities={OLD: {"tools": {}}})
-
-    def new_player(timeout: float, **more: Any) -> Player:
-        return Player(timeout, **more)
-
-    watch = HabitWatch(target, CaseChoices(offers, []), new_player, response_timeout=2.0)
+    watch = HabitWatch(FreshPlays(target, Player, 2.0), CaseChoices(offers, []))
     fault = TargetFault(kind="row", row="RPC-17", method="tools/list")
     async with trio.open_nursery() as nursery:
         for _ in range(2):
@@ -601,6 +671,8 @@ SIBLINGS: Final[dict[str, tuple[Case, str]]] = {
     "logs-undeclared": (PARAMS, "LOG-1"),
     "long-error-messages": (CURSOR, "RPC-12"),
     "serves-before-initialize": (EARLY, "LIFE-10"),
+    "prompt-code": (PROMPT, "PRM-4"),
+    "resource-code": (RESOURCE, "RES-7"),
 }
 
 
