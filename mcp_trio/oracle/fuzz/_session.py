@@ -121,6 +121,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         cases_back: how many cases before the session's last case it happened.
         sent: the request that it is about, as JSON; "" if none is known.
         received: the server's message that shows it, as it was received; "" without a message.
+        is_of_cancelled: the request was cancelled.
     """
 
     kind: Literal["row", "crash", "hang"]
@@ -134,6 +135,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     cases_back: int = 0
     sent: str = ""
     received: str = ""
+    is_of_cancelled: bool = False
 
     @classmethod
     def from_finding(cls, finding: Finding, method: str, **more: Any) -> TargetFault:
@@ -505,23 +507,24 @@ class TargetSession(ABC):
         for each in found:
             first = min(each.lines)
             cases_back = sum(first <= line for line in islice(self._case_lines, 1, None))
+            request = self._request_of(received)
             fault = TargetFault.from_finding(
                 each,
                 method,
                 cases_back=cases_back,
-                sent=self._request_of(received),
+                sent="" if request is None else json.dumps(request.message),
                 received=received,
+                is_of_cancelled=request is not None and request.cancelled,
             )
             self.add_fault(fault)
 
-    def _request_of(self, received: str) -> str:
-        """Return this case's request to which a message is the response, as JSON, or ""."""
+    def _request_of(self, received: str) -> SentRequest | None:
+        """Return this case's request to which a message is the response, or None."""
         try:
             id = json.loads(received)["id"]
         except (ValueError, TypeError, KeyError, RecursionError):
-            return ""
-        found = [each.message for each in self.requests if each.id == id]
-        return json.dumps(found[0]) if found else ""
+            return None
+        return next((each for each in self.requests if each.id == id), None)
 
     def add_fault(self, fault: TargetFault) -> None:
         """Add a fault, unless this case already has one with its key."""

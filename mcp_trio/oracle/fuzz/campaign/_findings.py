@@ -321,7 +321,7 @@ class Findings:
         fault = finding.fault
         finding.likely, finding.cause = possible, possible[-1]
         is_alone = not has_several_messages(fault, finding.case, self._tools)
-        if is_alone or finding.cause.is_known_crash:
+        if is_alone or finding.cause.stands_alone:
             return
         is_of_method = fault.kind == "row" and finding.cause.scope == fault.method
         finding.is_unclear = not is_of_method or len({each.single for each in possible}) > 1

@@ -74,6 +74,7 @@ _BURST: Final = "burst of "
 _BESIDE: Final = ", beside "
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
+_ANSWERED_TWICE: Final = "request, answered again after its cancellation"
 # A call as a task, although the tool's entry doesn't allow it.
 _UNSUPPORTED_TASK: Final = "request params/task:object"
 # What a request lacks, by the last word of its step.
@@ -116,6 +117,11 @@ class Cause(Struct, frozen=True, order=True):
     def is_known_crash(self) -> bool:
         """True if the shape names a known crash of an SDK, which tells it from any other crash."""
         return self.family == "crash" and "://" in self.shape
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if its shape says all, so that the other messages of its case don't count."""
+        return self.is_known_crash or self.shape == _ANSWERED_TWICE
 
     @property
     def anywhere(self) -> Cause:
@@ -199,7 +205,7 @@ def smallest_cause(fault: TargetFault, case: Case, tools: Collection[str] = ()) 
     """
     cause = possible_causes(fault, case, tools)[-1]
     others = _other_messages(fault, case, tools)
-    if not others or cause.is_known_crash:
+    if not others or cause.stands_alone:
         return cause
     names = list(dict.fromkeys(map(_name, others)))
     if len(names) > _MAX_BESIDE:
@@ -370,6 +376,9 @@ def _family(fault: TargetFault) -> str:
 
 def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     shape = sent.shape
+    if fault.row == "RPC-7" and fault.is_of_cancelled:
+        # What handles cancellations responds too, whichever method it was.
+        return Cause(_family(fault), _ANSWERED_TWICE, ANY)
     if fault.kind == "crash":
         status, _, known = fault.detail.partition(" ")
         if known:

@@ -175,6 +175,36 @@ def test_unsupported_task_is_a_finding_of_its_tool_if_a_valid_call_shows_it() ->
     assert causes_of(run) == [Cause("RPC-7", "request", "one")]
 
 
+def test_second_response_after_a_cancellation_is_one_cause_for_all_requests() -> None:
+    """It depends on the time, so that cases with other requests beside it show it."""
+    heard: list[Any] = []
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "notifications/cancelled":
+            id = message["params"]["requestId"]
+            yield {"jsonrpc": "2.0", "id": id, "error": {"code": 0, "message": "cancelled"}}
+        heard.append(message)
+        yield from answers(message)
+
+    calls: list[Case] = [
+        [OPEN, *case("prompts/list")[1:], ("call", name, {}, ()), ("cancel", 0)]
+        for name in ("one", "two")
+    ]
+    for seconds in (0.0, 60.0):
+        for each in calls:
+            run = played(
+                MemoryTarget(same_each_time(respond), times={"tools/call": 0.1}),
+                each,
+                tools=("one", "two"),
+                shrinks=bool(seconds),
+            )
+            found = [each for each in run.findings if each.fault.row == "RPC-7"]
+            assert [(each.cause, each.is_unclear) for each in found] == [(TWICE, False)]
+
+
+TWICE = Cause("RPC-7", "request, answered again after its cancellation", "*")
+
+
 # -- What the user has accepted --------------------------------------------------------------------
 
 
