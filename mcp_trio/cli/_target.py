@@ -49,6 +49,8 @@ __all__ = [
     "require_url",
     "require_utf_8",
     "shown_server",
+    "source_command",
+    "unconfigured_target",
 ]
 
 _URL_WITHOUT_SCHEME: Final = re.compile(
@@ -116,7 +118,7 @@ def parse_server_command(
         # Such as `python server.py`, or `python -m server`.
         raise _missing_server(prefix, [*stray, *source])
     if source:
-        server = _run_command(source, found)
+        server = source_command(source, found)
     elif not server:
         # The URI of a resource may look like the URL of a server.
         if given and found.words and is_server(given[0]) and found.positions != ["uri"]:
@@ -134,7 +136,7 @@ def parse_server_command(
             f"unrecognized arguments: {shlex.join(stray)} (options of the server go after its"
             " command)"
         )
-    return found, _target(parser, found, server, source)
+    return found, unconfigured_target(parser, found, server, source)
 
 
 def _choose_source(
@@ -303,7 +305,7 @@ def _is_file(word: str, found: argparse.Namespace) -> bool:
     return is_server(word) and not is_url(word)
 
 
-def _run_command(source: Sequence[str], found: argparse.Namespace) -> tuple[str, ...]:
+def source_command(source: Sequence[str], found: argparse.Namespace) -> tuple[str, ...]:
     """Return the command that serves a source: `FILE[:NAME]`, or `-m` and `PACKAGE.MODULE[:NAME]`.
 
     Raises:
@@ -337,12 +339,23 @@ def require_url(text: str) -> None:
         raise CliError(str(exc)) from None
 
 
-def _target(
+def unconfigured_target(
     parser: argparse.ArgumentParser,
     found: argparse.Namespace,
     server: str | tuple[str, ...],
-    source: tuple[str, ...],
+    source: tuple[str, ...] = (),
 ) -> Target:
+    """Return a server that isn't from a configuration file as a command's target.
+
+    Args:
+        parser: for errors about options that don't fit each other.
+        found: the command's options.
+        server: its URL, or the command that starts it.
+        source: what the command serves: `FILE[:NAME]`, or `-m` and a module; empty for others.
+
+    Raises:
+        CliError: an option isn't for it.
+    """
     stderr = Screen(sys.stderr)
     file = source[-1] if source else ""
     name = file or (server if isinstance(server, str) else shlex.join(server))
