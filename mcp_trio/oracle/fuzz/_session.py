@@ -303,6 +303,7 @@ class TargetSession(ABC):
         self.began_at = self.opened_at = trio.current_time()
         self.open: dict[int | str, SentRequest] = {}
         self.requests: list[SentRequest] = []  # of this case
+        self._raw_methods: dict[Any, str] = {}  # of bytes that some read as a request, by id
         self.asked: list[Mapping[str, Any]] = []  # the server's open requests
         self.rounds: list[SentRequest] = []  # with an `input_required` result
         self.tasks: list[str] = []
@@ -394,7 +395,20 @@ class TargetSession(ABC):
             if message is not None and message["id"] not in self.open:
                 self.last_sent = str(message["method"])
                 self.add_request(message, is_plain=False)
+            else:
+                self._keep_method(line)
         await self.send_data(data)
+
+    def _keep_method(self, line: bytes) -> None:
+        """Keep the method of a request that some servers read, for their response."""
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(message, dict) and _is_id(message.get("id")) and "method" in message:
+            self._raw_methods[message["id"]] = str(message["method"])
+            while len(self._raw_methods) > MAX_KEPT:
+                del self._raw_methods[next(iter(self._raw_methods))]
 
     @abstractmethod
     async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
@@ -600,7 +614,7 @@ class TargetSession(ABC):
         request = self.open.get(id)  # type: ignore[arg-type]
         if request is None:
             earlier = next((each for each in self.requests if each.id == id), None)
-            return earlier.method if earlier is not None else ""
+            return earlier.method if earlier is not None else self._raw_methods.get(id, "")
         request.answer = message
         request.answered_at = self.messages
         self.answered += 1

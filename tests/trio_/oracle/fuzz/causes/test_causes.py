@@ -19,6 +19,7 @@ from tests.trio_.oracle.fuzz.memory_target import (
     played,
     same_each_time,
 )
+from tests.trio_.oracle.fuzz.sdk_servers import ReadingTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -200,6 +201,15 @@ def test_second_response_after_a_cancellation_is_one_cause_for_all_requests() ->
             )
             found = [each for each in run.findings if each.fault.row == "RPC-7"]
             assert [(each.cause, each.is_unclear) for each in found] == [(TWICE, False)]
+
+
+def test_response_to_bytes_that_only_some_read_as_a_request_is_of_their_method() -> None:
+    """Otherwise the last message of a case that isn't small would seem to be the cause."""
+    respond = doubling(lambda message: message.get("id") == 7)
+    target = ReadingTarget(lambda message: respond(message, 0))
+    raw = '{"jsonrpc":"2.0","\\u0069d":7,"method":"prompts/list"}'
+    run = played(target, [OPEN, ("mutate", raw), *PING[1:], ("wait",)], shrinks=False)
+    assert [each.fault.method for each in run.findings] == ["prompts/list"]
 
 
 TWICE = Cause("RPC-7", "request, answered again after its cancellation", "*")
