@@ -284,7 +284,7 @@ class Findings:
                 self._narrow(same, finding)
                 same.add_method(fault.method)
                 return False
-            former = same
+            former = same or self._find_narrower(finding)
         if former is not None:
             finding.number, finding.seen = former.number, former.seen
             finding.methods, finding.also = former.methods, former.also
@@ -337,6 +337,19 @@ class Findings:
             if each.cause in wider:
                 return each
             if (each.is_unclear or finding.is_unclear) and not likely.isdisjoint(each.likely):
+                return each
+        return None
+
+    def _find_narrower(self, finding: FuzzFinding) -> FuzzFinding | None:
+        """Return a rule's finding that the cause of a further one explains, or None.
+
+        Two plays can differ in what is outside of the process, so that only a later case shows
+        that a simpler message is enough.
+        """
+        if finding.fault.kind != "row" or finding.is_unclear or not finding.is_solid:
+            return None
+        for each in self.items:
+            if each.cause is not None and not each.is_unclear and finding.cause in each.cause.wider:
                 return each
         return None
 

@@ -497,6 +497,21 @@ def test_cause_of_a_case_that_was_not_made_small_for_want_of_time_is_unclear(
         assert finding.cause == Cause("RPC-7", "request, beside prompts/list request", "foo")
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_finding_of_a_simpler_message_takes_the_place_of_the_other_one(first: int) -> None:
+    """What is outside of the process can hide it from the first examination."""
+    fault = fault_of("row")
+    calls_: list[Case] = [[OPEN, ("call", "foo", {}, each)] for each in ((), ("progress",))]
+    two = [found(fault, each, smallest_cause(fault, each, ("foo",))) for each in calls_]
+    findings = Findings(tools=("foo",))
+    findings.add(two[first])
+    findings.add(two[1 - first])
+    (finding,) = findings.items
+    assert finding.cause == Cause("SAMP-2", "request", "foo")
+    assert finding.case == calls_[0]
+    assert finding.number == 1
+
+
 def test_known_crash_of_an_sdk_is_clear_in_any_case() -> None:
     fault = TargetFault(kind="crash", row="crash", detail="1 https://a/1", method="tools/call")
     findings = Findings(tools=("foo", "bar"))
