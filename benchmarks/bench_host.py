@@ -1,7 +1,7 @@
 """How soon a host of many servers is ready, what its lists cost, and what it adds to a call.
 
 1. Ten servers that sleep a second before their first word, and one of them alone, take turns. Their
-   program is `peers/bare.py`, so nearly all of the time is the sleep and what the host does.
+   program is `peers/floor.py`, so nearly all of the time is the sleep and what the host does.
 2. Ten servers of `mcp-trio run`, and one of them alone, take turns. Ten cannot be ready before the
    slowest is, nor before the processors have done the work of all: the bound is the larger of the
    time of one alone and the processor time of ten, measured in the same turn, over the number of
@@ -52,9 +52,9 @@ PEERS: Final = ROOT / "benchmarks" / "peers"
 SLEEPER: Final = """
 import sys, time
 sys.path.insert(0, sys.argv.pop(1))
-import bare
+import floor
 time.sleep({})
-bare.main()
+floor.main()
 """
 SERVER_FILE: Final = '''
 from mcp_trio import Limits, Server
@@ -87,7 +87,7 @@ class Opened(NamedTuple):
 def sleepers(count: int, seconds: float) -> dict[str, list[str]]:
     """Return the commands of servers that sleep before their first word."""
     program = SLEEPER.format(seconds)
-    argv = [sys.executable, "-c", program, str(PEERS), "stdio"]
+    argv = [sys.executable, "-c", program, str(PEERS), "blocking", "stdio"]
     return {f"sleeper{number}": argv for number in range(count)}
 
 

@@ -12,7 +12,7 @@ Measures of a server, over stdin and stdout of its process:
   in microseconds. Other load hardly affects it, so it is the figure to trust on a busy machine.
 
 Measures of a client: calls of `echo` a second, one at a time (`sequential`) and 32 at a time
-(`concurrent`), with `peers/bare.py` as the server, which is faster than any of the clients.
+(`concurrent`), with `peers/floor.py` as the server, which is faster than any of the clients.
 
 1. The load costs little: it writes prepared bytes to a pipe, and only counts the lines of what it
    reads. It decodes and compares responses after the clock has stopped.
@@ -59,7 +59,7 @@ ENVIRONMENT: Final = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
 }
-BARE: Final = str(HERE / "peers" / "bare.py")
+BARE: Final = [str(HERE / "peers" / "floor.py"), "blocking", "stdio"]
 # In the order of the columns. The handler of `echo` is a plain `def` in `ours`, which runs in the
 # task that read the request, and an `async def` in `ours_async` and in `sdk`, which needs one.
 SERVERS: Final = {
@@ -67,7 +67,7 @@ SERVERS: Final = {
     "ours_async": [str(HERE / "server.py"), "stdio", "--async"],
     "sdk": [str(HERE / "peers" / "sdk_lowlevel.py"), "stdio"],
     "sdk_mcpserver": [str(HERE / "peers" / "sdk_mcpserver.py"), "stdio"],
-    "bare": [BARE, "stdio"],
+    "bare": BARE,
 }
 CLIENTS: Final = {"ours": str(HERE / "client.py"), "sdk": str(HERE / "peers" / "sdk_client.py")}
 
@@ -315,7 +315,7 @@ def progress(server: Server, id: int, era: Era, events: int) -> dict[str, float]
 
 
 def client_turn(script: str, seconds: float) -> dict[str, float]:
-    argv = [sys.executable, script, str(seconds), sys.executable, BARE]
+    argv = [sys.executable, script, str(seconds), sys.executable, *BARE]
     output = subprocess.run(
         argv, env=ENVIRONMENT, check=True, capture_output=True, text=True
     ).stdout

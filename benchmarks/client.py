@@ -1,12 +1,13 @@
-"""The client that `bench_stdio.py` and `bench_http.py` start:
+"""The client that `compare.py` measures:
 
     python benchmarks/client.py SECONDS COMMAND...
     python benchmarks/client.py SECONDS URL REVISION
+    python benchmarks/client.py SECONDS memory
 
-It starts the command as its server, or connects to the URL, and calls `echo` one at a time, then 32
-at a time, each for SECONDS. For both it prints the calls a second, and the processor time of each
-in microseconds. `peers/sdk_client.py` is the same client written with the official SDK: change
-both.
+It starts the command as its server, connects to the URL, or has a server in this process. It calls
+`echo` one at a time, then 32 at a time, each for SECONDS. For both it prints the calls a second,
+and the processor time of each in microseconds. `peers/` has the same client written with other
+libraries: change all of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import trio
 
 import mcp_trio
+from mcp_core import Limits
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -45,7 +47,16 @@ async def rate(client: mcp_trio.Client, tasks: int, seconds: float) -> tuple[flo
     return made[0] / (perf_counter() - start), 1e6 * (process_time() - cpu) / made[0]
 
 
+def echo(text: str) -> str:
+    """Give the text back."""
+    return text
+
+
 def connect(target: list[str]) -> AbstractAsyncContextManager[mcp_trio.Client]:
+    if target == ["memory"]:
+        server = mcp_trio.Server("benchmark", "1.0.0", limits=Limits(tool_calls=None))
+        server.add_tool(echo)
+        return mcp_trio.connect(server, versions=["2025-11-25"])
     if target[0].startswith("http://"):
         url, version = target
         return mcp_trio.connect_http(url, versions=[version])

@@ -47,6 +47,7 @@ STARTS_PROGRAMS = [
         asyncio_shim/test_neutral
         asyncio_shim/test_stdio
         benchmarks/test_benchmarks
+        benchmarks/test_peers
         examples/test_examples
         examples/test_fastapi_guard
         examples/test_host

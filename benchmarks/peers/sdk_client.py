@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import sys
 from time import perf_counter, process_time
+from typing import Any
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
 
 CONCURRENT = 32
 ARGUMENTS = {"text": "x" * 100}
@@ -31,7 +42,30 @@ async def rate(client: Client, tasks: int, seconds: float) -> tuple[float, float
     return made[0] / (perf_counter() - start), 1e6 * (process_time() - cpu) / made[0]
 
 
+async def list_tools(
+    context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    schema = {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    }
+    return ListToolsResult(tools=[Tool(name="echo", input_schema=schema)])
+
+
+async def call_tool(
+    context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+) -> CallToolResult:
+    text = (params.arguments or {})["text"]
+    return CallToolResult(content=[TextContent(type="text", text=text)])
+
+
 def connect(target: list[str]) -> Client:
+    if target == ["memory"]:
+        server: Server[Any] = Server(
+            "benchmark", version="1.0.0", on_list_tools=list_tools, on_call_tool=call_tool
+        )
+        return Client(server, mode="legacy")
     if target[0].startswith("http://"):
         url, version = target
         return Client(url, mode="legacy" if version < "2026" else version)

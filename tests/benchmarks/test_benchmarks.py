@@ -7,29 +7,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import trio
 
-from mcp_core.types import TextContent
-from mcp_trio import ConnectFailed, connect_http, connect_stdio
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
-    from mcp_trio import Client
+    pass
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-SERVERS = [
-    "server.py",
-    pytest.param("peers/sdk_lowlevel.py", marks=pytest.mark.interop),
-    pytest.param("peers/sdk_mcpserver.py", marks=pytest.mark.interop),
-]
 # Processor times too short to be measured are left out, as may happen here.
 MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
 ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
@@ -273,72 +263,3 @@ def test_hostile_small_attacks_are_measured() -> None:
     assert figures["pings_accepted_outcome"] == "answered"
     assert figures["bodies_outcome"] == "0 of 1 refused"
     assert figures["bodies_memory"] > figures["bodies_growth"] >= 0
-
-
-async def check_tools(client: Client, *, streams: bool = True) -> None:
-    reported = []
-    tools = {tool.name: tool for tool in await client.list_tools()}
-    assert list(tools) == ["echo", "add", "progress", "filler_0", "filler_1"]
-    assert set(tools["filler_1"].input_schema["properties"]) == {"query", "limit", "exact"}
-    assert tools["add"].input_schema["required"] == ["a", "b"]
-    assert (await client.call_tool("echo", {"text": "x"})).content == [TextContent("x")]
-    assert (await client.call_tool("add", {"a": 2, "b": 3})).content == [TextContent("5")]
-    done = await client.call_tool(
-        "progress", {"n": 3}, progress=lambda *step: reported.append(step)
-    )
-    assert done.content == [TextContent("done")]
-    if streams:
-        assert reported == [(1, 3, None), (2, 3, None), (3, 3, None)]
-
-
-@pytest.mark.parametrize("script", SERVERS)
-async def test_benchmark_stdio_servers_behave_alike(script: str) -> None:
-    with trio.fail_after(PATIENCE):
-        async with connect_stdio(
-            [sys.executable, BENCHMARKS / script, "stdio", "--tools", "2"]
-        ) as client:
-            await check_tools(client)
-
-
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "session-sse",
-        "modern",
-        *(
-            pytest.param(mode, marks=pytest.mark.slow)
-            for mode in ("session-json", "stateless-sse", "stateless-json")
-        ),
-    ],
-)
-@pytest.mark.parametrize("script", SERVERS)
-async def test_benchmark_http_servers_behave_alike(script: str, mode: str) -> None:
-    """Figures of two servers can be compared only if both do the same work."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    argv = [
-        sys.executable,
-        BENCHMARKS / script,
-        "http",
-        "--port",
-        str(port),
-        "--mode",
-        mode,
-        "--tools",
-        "2",
-    ]
-    version = "2026-07-28" if mode == "modern" else "2025-11-25"
-    with trio.fail_after(25):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(partial(trio.run_process, argv, check=False))
-            while True:
-                try:
-                    async with connect_http(
-                        f"http://127.0.0.1:{port}/mcp", versions=[version]
-                    ) as client:
-                        await check_tools(client, streams=not mode.endswith("json"))
-                    break
-                except ConnectFailed:
-                    await trio.sleep(0.1)
-            nursery.cancel_scope.cancel()
