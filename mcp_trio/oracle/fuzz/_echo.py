@@ -13,6 +13,7 @@ __all__ = ["Echo"]
 
 _SLOW: Final = 3.0  # times as long as at the beginning
 _SLACK: Final = 0.05  # seconds more
+_ALWAYS_SLOW: Final = 0.5  # seconds: the machine may be slow from the beginning
 _TIMEOUT: Final = 20.0
 
 
@@ -35,7 +36,7 @@ class Echo:
         """Return True if an echo takes much longer now than at the beginning."""
         if self._usual is None:
             return False
-        found = await self._measure() > _SLOW * self._usual + _SLACK
+        found = await self._measure() > min(_SLOW * self._usual + _SLACK, _ALWAYS_SLOW)
         self.slow_times += found
         return found
 

@@ -56,6 +56,7 @@ __all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 # Requests that every server answers at once.
 PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
+SLOW_START: Final = 2.0  # seconds of a start, from which further first responses may be slow too
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
 EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server needn't send
 CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
@@ -219,6 +220,9 @@ class Player:
         if missing and self._may_be_starting():
             await self._wait_for_start()
             missing = [] if self._is_over() else [each for each in missing if each.answer is None]
+        if missing and (seconds := self._slow_start()):
+            await self.wait_until(lambda: all(each.answer for each in missing), seconds)
+            missing = [] if self._is_over() else [each for each in missing if each.answer is None]
         if missing and (running or session.may_be_busy or await self._is_slow()):
             # A server that handles one request after the other has a reason.
             await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
@@ -240,6 +244,16 @@ class Player:
         if known is None:
             return OPEN_TIMEOUT
         return float(min(OPEN_TIMEOUT, self._timeout + START_FACTOR * known))
+
+    def _slow_start(self) -> float:
+        """Return the further seconds for the first responses of a process that starts slowly.
+
+        What it loads with the first request of a kind can take as long as its start.
+        """
+        known = self.session.longest_start or 0.0
+        if known < SLOW_START or self.session.played > 1:
+            return 0.0
+        return float(min(OPEN_TIMEOUT, 2 * known))
 
     async def _wait_for_start(self) -> None:
         """Wait until the process responds to anything, and then for its other responses.
@@ -364,8 +378,8 @@ class Player:
         if request.answer is None and not session.ended:
             if session.may_be_busy:
                 await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
-            elif self.stress.is_used or await self._is_slow():
-                rest = (PROBE_TIMEOUT_FACTOR - 1) * self._timeout
+            elif self.stress.is_used or self._slow_start() or await self._is_slow():
+                rest = max((PROBE_TIMEOUT_FACTOR - 1) * self._timeout, self._slow_start())
                 await self.wait_until(lambda: request.answer is not None, rest)
         return request
 

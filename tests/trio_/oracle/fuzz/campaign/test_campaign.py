@@ -159,6 +159,32 @@ def test_start_of_a_process_does_not_count_as_time_of_its_tool(tool: str) -> Non
     assert dict(run.slow) == ({"tools/call slow": 1} if tool == "slow" else {})
 
 
+class SlowStartSession(MemorySession):
+    """A conversation with a process that took `longest_start` seconds to start."""
+
+    longest_start = 5.0
+
+
+class SlowStartTarget(MemoryTarget):
+    """A server in memory that starts slowly."""
+
+    session_class = SlowStartSession
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(7.0, []), (30.0, ["RPC-35"])])
+def test_first_responses_of_a_slow_process_may_take_as_long_as_its_start(
+    seconds: float, found: list[str]
+) -> None:
+    """It loads what it needs then, and the machine can be slow from the beginning of the run."""
+    case: Case = [("open", OLD, "whole", "all"), ("request", "prompts/list", {}, "int")]
+    target = SlowStartTarget(same_each_time(answers), times={"prompts/list": seconds})
+    run = played(target, case)
+    assert [each.fault.row for each in run.findings] == found
+    assert not run.unconfirmed
+    usual = MemoryTarget(same_each_time(answers), times={"prompts/list": 7.0})
+    assert [each.fault.row for each in played(usual, case).findings] == ["RPC-35"]
+
+
 @pytest.mark.parametrize("revision", [OLD, NEW])
 @pytest.mark.parametrize("more", [(), (("call", "nap", {}),)])
 def test_server_that_handles_one_request_at_a_time_has_no_fault(
