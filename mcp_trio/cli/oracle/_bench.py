@@ -100,7 +100,7 @@ mcp-trio bench [options] URL
        mcp-trio bench [options] --target NAME=TARGET --target NAME=TARGET ..."""
 _DESCRIPTION: Final = """\
 Calls a server again and again, and shows how long the responses take. With --rate calls are started
-at that rate whatever the server does, and a latency counts from the intended start, so that a
+at that rate even if the server is slow, and a latency counts from the intended start, so that a
 server that stalls cannot hide it. Without it each caller waits for its response before it calls
 again. Several servers take turns of a second, and are compared.
 
@@ -207,7 +207,7 @@ def _add_pace(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="NUMBER,...",
         type=_rates,
-        help="start so many calls a second, whatever the server does; several are measured one"
+        help="start so many calls a second, even if the server is slow; several are measured one"
         " after the other",
     )
     add(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BenchDisplay", "histogram_lines"]
 
-_LINE_INTERVAL: Final = 10.0  # seconds between two lines without a terminal
+_LINE_INTERVAL: Final = 30.0  # seconds between two lines without a terminal
 _STEPS: Final = 10  # of the histogram
 _MAX_BAR: Final = 40  # characters
 _MAX_ROWS: Final = 20  # the last ones are shown
