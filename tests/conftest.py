@@ -77,6 +77,7 @@ STARTS_PROGRAMS = [
         testing/test_pytest_plugin
         tests
         trio_/cli/configured/test_configured
+        trio_/cli/oracle/test_bench_programs
         trio_/cli/oracle/test_check
         trio_/cli/oracle/test_configured_target
         trio_/cli/oracle/test_proxy

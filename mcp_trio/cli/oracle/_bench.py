@@ -113,7 +113,7 @@ example:
 
 exit status:
   0    measured, and each threshold is met
-  1    a threshold is missed, or all calls of a row failed
+  1    a threshold is missed, or all calls of a row failed, or none was made
   2    the command line is wrong
   3    no connection: a target did not start or answer, or ended while it was measured
   70   an internal error of this command

@@ -167,7 +167,7 @@ class BenchReport:
         if row.on_slow_machine:
             found.append("this machine was slow meanwhile: other programs took its time")
         if row.failed_all:
-            found.append(f"no call was answered without an error: {_causes(row)}")
+            found.append(_failure_text(row))
         elif total.errors:
             found.append(f"errors: {_causes(row)}")
         if row.end is not None:
@@ -248,7 +248,7 @@ class BenchReport:
             if row.end is not None:
                 failure = _end_text(row)
             elif row.failed_all:
-                failure = f"no call was answered without an error: {_causes(row)}"
+                failure = _failure_text(row)
             elif not row.turns:
                 failure = "it was not measured"
             cases.append(_junit_case(f"{name} answers", failure))
@@ -338,6 +338,12 @@ def _causes(row: BenchRow) -> str:
     more = len(causes) - _MAX_CAUSES
     shown = causes[:_MAX_CAUSES] + ([f"and {more} other causes"] if more > 0 else [])
     return escape_text(", ".join(shown))
+
+
+def _failure_text(row: BenchRow) -> str:
+    if not row.total.sent:
+        return "no call was made: this machine was too busy, or none was due; measure for longer"
+    return f"no call was answered without an error: {_causes(row)}"
 
 
 def _end_text(row: BenchRow) -> str:

@@ -114,9 +114,8 @@ class BenchRow:
 
     @property
     def failed_all(self) -> bool:
-        """True if no call was answered without an error."""
-        total = self.total
-        return bool(total.sent) and not total.answered
+        """True if no call was answered without an error, or none was made."""
+        return bool(self.turns) and not self.total.answered
 
     @property
     def halves(self) -> tuple[float, float] | None:

@@ -67,6 +67,7 @@ REMARKS: list[tuple[BenchRow, str]] = [
     (row(**FAILED), "no call was answered without an error: 540 times isError, 60 times HTTP 503"),
     (row(answered=99, errors=Counter({"-32602": 1})), "errors: 6 times -32602"),
     (row(timeouts=100, answered=0, histogram=Histogram()), "an error: 600 timed out"),
+    (row(sent=0, answered=0, histogram=Histogram()), "no call was made: this machine was too"),
     (ended(), "the server has ended (exit status 1)\nTraceback\nMemoryError <3>"),
 ]
 
