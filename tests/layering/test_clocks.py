@@ -21,6 +21,7 @@ ALLOWED: Final = {
         "tests/security/internet.py",
         "trio.sleep",
     ): "drips bytes; the client has the timeout",
+    ("tests/oracle_score/servers.py", "trio.sleep"): "all who serve it have a mock clock",
     ("tests/simulation/stores.py", "trio.sleep"): "the clock of a world is a mock clock",
     ("tests/simulation/world.py", "trio.sleep"): "the same",
     ("tests/spec/mutation_runner.py", "TIMEOUT"): "a program, which starts runs of pytest",

@@ -1,0 +1,132 @@
+"""The score's own machinery, and that the committed score fits the table and the docs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from mcp_core.trace import ROWS
+from tests.levels import long
+from tests.oracle_score.campaign import CampaignResult, run_campaign
+from tests.oracle_score.docs_page import list_of, read_list
+from tests.oracle_score.operators import CRASH, HANG, all_places, operators
+from tests.oracle_score.score import (
+    MutantResult,
+    Score,
+    hold_out,
+    read_baseline,
+    run_score,
+    write_baseline,
+)
+from tests.oracle_score.servers import SERVERS
+from tests.oracle_score.talks import play_talk
+
+SAMPLE = ("repeat-response/tools/list", "crash/an unknown method")
+KNOWN_ROWS = frozenset({*ROWS, CRASH, HANG})
+
+
+def _level(name: str) -> Any:
+    """Return a mutant's name as a parameter. The SDK takes seconds to import."""
+    if all_places()[name].server == "sdk":
+        return pytest.param(name, marks=pytest.mark.interop)
+    return name if name in SAMPLE else long(name)
+
+
+@pytest.mark.parametrize("name", [_level(each) for each in all_places()])
+def test_mutant_is_shown_by_its_directed_conversation(name: str) -> None:
+    place = all_places()[name]
+    assert place.is_shown_by(play_talk(place))
+
+
+def test_places_name_rows_of_the_manifest() -> None:
+    assert {
+        name: each.row for name, each in all_places().items() if each.row not in KNOWN_ROWS
+    } == {}
+
+
+def test_operators_have_a_sentence_and_places() -> None:
+    assert [
+        name for name, each in operators().items() if not each.sentence or not each.places
+    ] == []
+
+
+def test_a_seed_of_the_day_holds_out_a_third_of_the_operators_and_of_the_other_places() -> None:
+    held = hold_out("2026-11-29")
+    assert held == hold_out("2026-11-29") != hold_out("2026-11-30")
+    assert 3 * len(held.operators) >= len(operators()) > 3 * len(held.operators) - 3
+    others = [each for each in all_places() if each.partition("/")[0] not in held.operators]
+    assert 0.2 < len(held.places) / len(others) < 0.5
+    assert held.places <= set(others)
+
+
+def test_over_many_days_each_operator_is_held_out() -> None:
+    days: Counter[str] = Counter()
+    for day in range(30):
+        days.update(hold_out(f"day {day}").operators)
+    assert set(days) == set(operators())
+
+
+def _mutant(name: str, found: str = "") -> MutantResult:
+    return MutantResult(id=name, row="RPC-7", level="MUST", result=CampaignResult(found=found))
+
+
+def test_score_names_what_the_baseline_has_found_and_it_has_not() -> None:
+    before = Score(
+        cases=1, seed=1, mutants=[_mutant("a", "RPC-7"), _mutant("b"), _mutant("c", "x")]
+    )
+    now = Score(cases=1, seed=1, mutants=[_mutant("a"), _mutant("b", "RPC-7"), _mutant("c", "y")])
+    assert now.lost(before) == ["a"]
+    assert before.lost(before) == []
+
+
+def test_finding_in_an_unbroken_server_is_a_false_one() -> None:
+    clean = {"workshop": CampaignResult(), "sdk": CampaignResult(found="RPC-7", sentence="twice")}
+    assert Score(cases=1, seed=1, clean=clean).false_findings == ["sdk: RPC-7 twice"]
+
+
+def test_baseline_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("score") / "baseline.json"
+    score = Score(cases=7, seed=1, mutants=[_mutant("a", "RPC-7")], clean={"sdk": CampaignResult()})
+    write_baseline(score, path)
+    assert read_baseline(path) == score
+
+
+def test_committed_score_is_of_the_table() -> None:
+    baseline = read_baseline()
+    places = all_places()
+    measured = {each.id: (each.row, each.level) for each in baseline.mutants}
+    assert list(measured) == [each for each in places if each in measured]
+    assert measured == {each: (places[each].row, places[each].level) for each in measured}
+    assert set(baseline.clean) <= set(SERVERS)
+    assert baseline.false_findings == []
+
+
+def test_docs_page_lists_what_the_committed_score_has_not_found() -> None:
+    assert read_list() == list_of(read_baseline())
+
+
+@pytest.mark.long
+def test_campaign_finds_a_fault_again_after_as_many_cases() -> None:
+    place = all_places()[SAMPLE[0]]
+    first, second = (run_campaign(SERVERS["workshop"], place, cases=30, seed=1) for _ in range(2))
+    assert first.found == "RPC-7"
+    assert (first.cases, first.starts) == (second.cases, second.starts)
+    assert first.cases < 30
+
+
+@pytest.mark.long
+def test_campaigns_against_unbroken_servers_find_nothing() -> None:
+    score = run_score([], ["teahouse", "workshop"], cases=40)
+    assert score.false_findings == []
+    assert [each.cases for each in score.clean.values()] == [40, 40]
+
+
+@pytest.mark.slow
+def test_two_operators_are_found_by_their_rows() -> None:
+    names = [
+        each for each in all_places() if each.startswith(("repeat-response/", "break-envelope/"))
+    ]
+    score = run_score(names, [], cases=300)
+    assert [each.id for each in score.unfound()] == []
