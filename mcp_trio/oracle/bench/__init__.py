@@ -7,8 +7,11 @@ How the parts join, from the bottom up:
 - `_requests`: a `PreparedCall` is a request without its id, and the workers of `Work` draw them.
 - `_schedule`: the intended starts of an open loop.
 - `_process`: the processor time and the memory of a target's processes.
-- `_answers`: finds ids and errors in responses, mostly without decoding them.
-- `_http_load`, `_stdio_load`: the lean engine. It writes prepared bytes, searches received ones for
-  the end of a response, and decodes one in a hundred once the clock has stopped.
+- `_templates`: requests as prepared bytes. `_verdicts`: the cause by which a response is an error.
+- `_tally`: counts the calls of a turn. It decodes one response in a hundred, and each of another
+  length.
+- `_http_reader`: finds the end of a response. `_handshake`: negotiates a revision.
+- `_http_load`, `_stdio_load`: the lean engine. It writes prepared bytes, and searches received ones
+  for the end of a response.
 - `_load`: `open_load(target)` opens a `TargetLoad`, whose `turn` measures.
 """

@@ -6,6 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import trio
+
+from mcp_core import ConnectFailed
+from mcp_trio.streams._child import spawn
+
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -59,7 +64,37 @@ async def open_load(
         ConnectFailed: it can't be started or reached, or doesn't speak the revision. The message
             names the cause and the cure.
     """
-    load: TargetLoad | None = None
-    if load is None:
-        raise NotImplementedError("the engine comes with the next commit")
-    yield load
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        try:
+            if isinstance(target, Address):
+                from ._http_load import HttpLoad
+
+                http = HttpLoad(target, timeout, nursery)
+                try:
+                    await http.open(era)
+                    yield http
+                finally:
+                    await http.aclose()
+            else:
+                from ._stdio_load import StdioLoad
+
+                async with spawn(
+                    target.argv,
+                    env=target.env,
+                    inherit_env=target.inherit_env,
+                    cwd=target.cwd,
+                    stderr="discard",
+                ) as child:
+                    stdio = StdioLoad(child.stream, timeout, nursery, child)
+                    try:
+                        await stdio.open(era)
+                    except ConnectFailed as exc:
+                        await child.aclose()
+                        raise ConnectFailed(f"{exc}{child.describe_start()}") from exc
+                    yield stdio
+        except BaseException as exc:  # noqa: BLE001  raised after the nursery, which would wrap it
+            failure = exc
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
