@@ -46,6 +46,16 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
                 "legacy_ratio",
             },
         ),
+        (
+            "bench_load.py",
+            ["--rounds", "1", "--seconds", "0.05"],
+            {
+                f"{kind}_{callers}_{figure}"
+                for kind in ("http", "stdio")
+                for callers in (1, 16)
+                for figure in ("lean", "bare", "ratio")
+            },
+        ),
         pytest.param(
             "bench_versions.py",
             [str(BENCHMARKS.parent), "--turns", "2", "--only", "import", "post"],
