@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
 from mcp_trio.oracle.fuzz._session import UNANSWERED_MALFORMED, find_defect
 
 from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
@@ -316,7 +317,7 @@ HABITS: Final = (
         row="PRM-4",
         holds=_names("prompts/get", "name"),
         reacts=_has_code_0(_UNKNOWN_PROMPT, "name"),
-        probe=("request", "prompts/get", {"name": "mcp-trio-fuzz-none"}, "int"),
+        probe=("request", "prompts/get", {"name": UNKNOWN_TOOLS[0]}, "int"),
     ),
     Habit(
         name="resource-code",
@@ -325,7 +326,7 @@ HABITS: Final = (
         row="RES-7",
         holds=_names("resources/read", "uri"),
         reacts=_has_code_0("Unknown resource: {}", "uri"),
-        probe=("request", "resources/read", {"uri": "mcp-trio-fuzz://none"}, "int"),
+        probe=("request", "resources/read", {"uri": UNKNOWN_URI}, "int"),
     ),
 )
 

@@ -12,6 +12,7 @@ import trio
 
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
+from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_URI
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
@@ -79,7 +80,7 @@ RESOURCE: Case = [
     OPEN,
     ("page", "resources/list", "all"),
     ("page", "resources/templates/list", "all"),
-    ("request", "resources/read", {"uri": "note://none"}, "int"),
+    ("request", "resources/read", {"uri": UNKNOWN_URI}, "int"),
 ]
 
 
