@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct, field
 
 from mcp_core.protocol.revisions._dialects import DIALECTS
@@ -128,7 +129,7 @@ class CallCopy:
         if call.is_fixed or call.params is None:
             return call.params
         found: dict[str, Any] = self._mapping.apply(call.params)
-        return found
+        return found if _can_encode(found) else call.params
 
     def receive(self, call: RecordedCall, response: Any) -> float | None:
         """Take a live response.
@@ -245,6 +246,8 @@ class _LoadReader:
             return "notifications"
         if message.id is None or not isinstance(call.params, dict | None):
             return "requests that no server can answer"
+        if not _can_encode(call.params):
+            return "requests with text that is not Unicode"
         if turn.is_long_lived:
             return "subscriptions, which stay open"
         if turn.was_cancelled:
@@ -263,6 +266,15 @@ class _LoadReader:
         if len(message.data) > self._room:
             return f"requests beyond the first {_MAX_BYTES // 2**20} MiB"
         return ""
+
+
+def _can_encode(params: Any) -> bool:
+    """Return True if params can be encoded: half of a surrogate pair can't."""
+    try:
+        msgspec.json.encode(params)
+    except ValueError:
+        return False
+    return True
 
 
 def _call_of(turn: Turn, message: RecordedMessage, negotiated: str) -> RecordedCall:

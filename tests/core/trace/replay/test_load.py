@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,10 @@ def test_requests_come_in_their_order_without_the_handshake() -> None:
             {"requests that no server can answer": (1, [7])},
         ),
         ([C("[7]"), C("{]")], {"lines that are not messages": (2, [7, 8])}),
+        (
+            [C(call(2, n=2**64)), S(text(2, "B")), C(call(3, n="\ud800")), S(text(3, "C"))],
+            {"requests with text that is not Unicode": (1, [9])},
+        ),
         (
             [C(call(2)), S(ask(1, "roots/list")), C(result(1, roots=[])), S(text(2, "B"))],
             {"calls during which the server asked the client": (1, [7])},
@@ -235,6 +240,13 @@ def test_sender_that_answers_itself_keeps_questions_and_sends_no_answers() -> No
     }
 
 
+def test_live_value_that_cannot_be_encoded_is_not_sent() -> None:
+    copy = CallCopy()
+    calls = recorded_load(recorded(CHAIN)).conversations[0]
+    copy.receive(calls[0], {"result": {"nextCursor": "\ud800"}})
+    assert copy.params(calls[1]) == {"cursor": "old-1"}
+
+
 def test_task_that_still_works_is_asked_for_again_for_a_while() -> None:
     """A live task may be slower than the recorded one, but may also never end."""
     said = [
@@ -316,5 +328,5 @@ def test_any_recording_and_any_server_is_played(
     for calls in load.conversations:
         copy = CallCopy()
         for index, each in enumerate(calls):
-            json.dumps(copy.params(each))
+            msgspec.json.encode(copy.params(each))
             copy.receive(each, answers[index] if index < len(answers) else {"result": {}})
