@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["GroupMeter", "ListenerMeter", "Meter", "NoMeter"]
+__all__ = ["ChildrenMeter", "GroupMeter", "ListenerMeter", "Meter", "NoMeter"]
 
 _LISTENS: Final = "0A"  # the state in /proc/net/tcp
 _DEAD: Final = (b"Z", b"X")
@@ -112,6 +112,29 @@ class ListenerMeter:
         }:
             found |= more
         return [processes[pid] for pid in found]
+
+
+class ChildrenMeter:
+    """Measures all processes that this one has started, and their descendants."""
+
+    def cpu(self) -> float | None:
+        """Return the processor time that those that still run have used so far, in seconds."""
+        return _cpu(_started())
+
+    def memory(self) -> int | None:
+        """Return their resident memory, in bytes."""
+        return _memory(each.pid for each in _started())
+
+
+def _started() -> list[_Stat]:
+    """Return the processes that this one has started, and their descendants."""
+    found = {os.getpid()}
+    processes = {each.pid: each for each in _all()}
+    while more := {
+        pid for pid, each in processes.items() if each.parent in found and pid not in found
+    }:
+        found |= more
+    return [processes[pid] for pid in found if pid in processes and pid != os.getpid()]
 
 
 def _all() -> list[_Stat]:

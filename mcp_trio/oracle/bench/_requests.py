@@ -23,6 +23,7 @@ class PreparedCall(NamedTuple):
         name: how errors and the slowest calls name it, for example "tools/call echo".
         weight: how often it is drawn, relative to others.
         think: seconds that the caller waits after the response, before its next call.
+        may_continue: whether a result that isn't the last one is no error: a question, or a task.
     """
 
     method: str
@@ -30,6 +31,7 @@ class PreparedCall(NamedTuple):
     name: str
     weight: float = 1.0
     think: float = 0.0
+    may_continue: bool = False
 
 
 class Worker(Protocol):

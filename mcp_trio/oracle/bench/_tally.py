@@ -185,12 +185,18 @@ class Tally:
     ) -> None:
         """Count a response that is already decoded; None if it isn't JSON."""
         caller.last = now
-        cause = find_cause(message, digits)
+        cause = find_cause(message, digits, may_continue=call.may_continue)
         if cause:
             self.error(cause)
         else:
             caller.answered += 1
             self._count(call, now - start, now)
+
+    def succeed(self, caller: CallerCounts, call: PreparedCall, start: float, now: float) -> None:
+        """Count a call that had a result."""
+        caller.last = now
+        caller.answered += 1
+        self._count(call, now - start, now)
 
     def error(self, cause: str) -> None:
         """Count a call that failed."""
@@ -242,7 +248,11 @@ class Tally:
     def _judge(self, kept: _Kept) -> None:
         """Decode a response and count it."""
         caller, call, digits, latency, now, body, is_stream = kept
-        cause = find_cause(find_response(body, digits, is_stream=is_stream), digits)
+        cause = find_cause(
+            find_response(body, digits, is_stream=is_stream),
+            digits,
+            may_continue=call.may_continue,
+        )
         self._lengths.note(call, len(body), is_result=not cause)
         if cause:
             self.error(cause)

@@ -64,12 +64,13 @@ def find_response(body: Body, digits: bytes, *, is_stream: bool) -> Any:
     return found
 
 
-def find_cause(message: Any, digits: bytes) -> str:
+def find_cause(message: Any, digits: bytes, *, may_continue: bool = False) -> str:
     """Return the cause by which a call failed, or "" if this is its result.
 
     Args:
         message: the decoded response, None if it isn't JSON.
         digits: the request's id.
+        may_continue: whether a result that isn't the last one is no error.
     """
     if not isinstance(message, dict) or not ("result" in message or "error" in message):
         return "no JSON" if message is None else "no response"
@@ -86,7 +87,7 @@ def find_cause(message: Any, digits: bytes) -> str:
     if result.get("isError") is True:
         return "isError"
     kind = result.get("resultType", "complete")
-    return "" if kind == "complete" else _shown(str(kind))
+    return "" if may_continue or kind == "complete" else _shown(str(kind))
 
 
 def _code(error: Any) -> str:
