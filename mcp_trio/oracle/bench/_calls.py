@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from mcp_core import DIALECTS
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._requests import Work
 
-__all__ = ["LISTS", "BenchCalls"]
+__all__ = ["LISTS", "BenchCalls", "Calls"]
 
 # The lists of a server, and their methods.
 LISTS: Final = {
@@ -23,6 +23,29 @@ LISTS: Final = {
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
 }
+
+
+class Calls(Protocol):
+    """The calls of a run: `BenchCalls`, a `Script` or a `Recorded` conversation.
+
+    Attributes:
+        text: the calls, for a report.
+        tools: the names of the tools among them.
+        vary: whether lengths are drawn.
+    """
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def tools(self) -> tuple[str, ...]: ...
+    @property
+    def vary(self) -> bool: ...
+
+    def work(self, revision: str) -> Work:
+        """Return the calls for a target that speaks `revision`, which no other target shares."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return them as JSON values, from which `calls_of` makes them again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 
-from ._calls import BenchCalls
+from ._call_documents import calls_of
 from ._load import Address, open_load
 from ._turn import Pace, TargetGone
 
@@ -47,7 +47,7 @@ async def main(read_line: ReadLine, write: Callable[[bytes], object]) -> None:
                 "capabilities": load.capabilities,
             }
             _write(write, {"ready": about})
-            work = BenchCalls(**settings["calls"]).work(load.revision)
+            work = calls_of(settings["calls"]).work(load.revision)
             requests, waiting = trio.open_memory_channel[bytes](0)
             # The end of stdin cancels a turn.
             async with open_quiet_nursery() as nursery:

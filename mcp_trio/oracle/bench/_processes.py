@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.streams._child import ChildProcess
 
-    from ._calls import BenchCalls
+    from ._calls import Calls
     from ._load import Address
     from ._requests import Work
     from ._turn import Pace, TargetLoad
@@ -41,7 +41,7 @@ _MAX_LINE: Final = 16 * 1024 * 1024  # bytes; a turn has some KiB
 
 @asynccontextmanager
 async def open_loads(
-    target: Address, count: int, calls: BenchCalls, *, era: str | None, timeout: float
+    target: Address, count: int, calls: Calls, *, era: str | None, timeout: float
 ) -> AsyncIterator[TargetLoad]:
     """Start `count` processes that connect to a target, and yield them as one load.
 

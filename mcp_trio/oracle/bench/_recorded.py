@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import McpTrioError
@@ -44,20 +45,61 @@ class Recorded:
 
     Args:
         trace: the recorded conversations.
+        path: its file.
         answers_itself: whether the load answers the server's questions, as `Client` does.
     """
 
-    def __init__(self, trace: RecordedTrace, *, answers_itself: bool = False) -> None:
+    vary = False
+
+    def __init__(
+        self, trace: RecordedTrace, *, path: str = "", answers_itself: bool = False
+    ) -> None:
         self._trace = trace
+        self._path = path
         self._answers_itself = answers_itself
 
     def __repr__(self) -> str:
         return f"<Recorded, {self._trace!r}>"
 
+    @cached_property
+    def _all(self) -> RecordedLoad:
+        """The requests of all revisions."""
+        return self._load(None)
+
+    @property
+    def count(self) -> int:
+        """How many requests can be sent to some target."""
+        return sum(map(len, self._all.conversations))
+
+    @property
+    def why_empty(self) -> str:
+        """Why a trace has no request that can be sent, for an error."""
+        return "; ".join(_left_out(self._all)) or "it has no requests"
+
+    @property
+    def text(self) -> str:
+        """The requests, for a report."""
+        return f"the requests of {self._path}"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that are called."""
+        names = (
+            (call.params or {}).get("name")
+            for calls in self._all.conversations
+            for call in calls
+            if call.method == "tools/call"
+        )
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, from which `calls_of` makes it again."""
+        return {"load": self._path, "answers_itself": self._answers_itself}
+
     @property
     def era(self) -> str | None:
         """The revision of most requests; None if the trace shows none."""
-        found = self._load(None).revisions.most_common(1)
+        found = self._all.revisions.most_common(1)
         return found[0][0] if found else None
 
     def work(self, revision: str) -> RecordedWork:
@@ -69,7 +111,7 @@ class Recorded:
         load = self._load(revision)
         if not load.conversations:
             found = "; ".join(_left_out(load)) or "it has no requests"
-            is_other = revision not in self._load(None).revisions
+            is_other = revision not in self._all.revisions
             hint = ": leave --era out to speak the recorded revision" if is_other else ""
             raise NothingToPlay(f"nothing in it can be sent to this target ({found}){hint}")
         return RecordedWork(load, revision)
@@ -93,7 +135,7 @@ class RecordedWork:
         self._load = load
         self._revision = revision
         self._prepared = {
-            call: PreparedCall(call.method, call.params, call.name)
+            call: PreparedCall(call.method, call.params, call.name, may_continue=True)
             for calls in load.conversations
             for call in calls
         }

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from mcp_trio.oracle.bench._recorded import NothingToPlay, Recorded, RecordedWork
+from mcp_trio.oracle.bench._verdicts import find_cause
 from tests.core.trace.judge.conversations import C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import HANDSHAKE, call, recorded, text
 
@@ -111,6 +112,15 @@ def test_calls_without_values_are_the_same_objects_and_need_no_responses() -> No
     assert not work.reads_answers
     first, second = work.worker(0, 0), work.worker(1, 0)
     assert first.next_call(None) is first.next_call(None) is second.next_call(None)
+
+
+@pytest.mark.parametrize("kind", ["input_required", "task"])
+def test_result_that_is_not_the_last_one_is_no_error(kind: str) -> None:
+    """The recorded client went on with it. In other calls such a result is an error."""
+    message = {"id": 7, "result": {"resultType": kind}}
+    prepared = work_of([C(call(1)), S(text(1, "A"))]).worker(0, 0).next_call(None)
+    assert find_cause(message, b"7", may_continue=prepared.may_continue) == ""
+    assert find_cause(message, b"7") == kind
 
 
 def test_missing_parts_are_named_with_counts_and_lines() -> None:
