@@ -42,6 +42,8 @@ class ElicitationAnswers:
         server: the server's name, to be shown.
         given: the values of `--answer`.
         stderr: for questions and errors.
+        repeats: whether the values are used again from the first one after the last, for a load.
+            No user is asked then, and only the first error is written.
 
     `terminal` is the user's terminal, or None, and `at_terminal` is True if there is one. Set
     `answers_later` to declare forms without a terminal, for a task that another command will
@@ -53,11 +55,14 @@ class ElicitationAnswers:
         CliError: a value is neither KEY=VALUE nor a JSON object.
     """
 
-    def __init__(self, server: str, given: Sequence[str], stderr: Screen) -> None:
+    def __init__(
+        self, server: str, given: Sequence[str], stderr: Screen, *, repeats: bool = False
+    ) -> None:
+        self._given = given if repeats else ()
         self._source = f"The server ({server})"
         self._field_texts, self._forms = _parse_answers(given)
         self._stderr = stderr
-        self.terminal = open_terminal(stderr)
+        self.terminal = None if repeats else open_terminal(stderr)
         self._form_callback = answer_form(self._answer_form)
         self.answers_later = False
         self.at_terminal = self.terminal is not None
@@ -87,12 +92,15 @@ class ElicitationAnswers:
     def _answer_form(
         self, message: str, form: FormSchema
     ) -> Awaitable[ElicitResult] | ElicitResult:
+        if self._given and not (self._field_texts or self._forms):
+            self._field_texts, self._forms = _parse_answers(self._given)
         if self._field_texts or self._forms:
             try:
                 return ElicitResult(action="accept", content=self._form_content(form))
             except CliError as exc:
+                if not (self._given and self.answers_invalid):
+                    self._stderr.write_message(f"mcp-trio: {exc}")
                 self.answers_invalid = True
-                self._stderr.write_message(f"mcp-trio: {exc}")
         elif self.terminal is None:
             self.answers_invalid = True
             self._stderr.write_message(

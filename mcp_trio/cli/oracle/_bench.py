@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,9 @@ from mcp_trio.cli._options import (
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen, encode_document
 from mcp_trio.oracle.bench._calls import LISTS, BenchCalls
+from mcp_trio.oracle.bench._conversations import CONVERSATIONS, open_conversations
 from mcp_trio.oracle.bench._load import Address, open_load
+from mcp_trio.oracle.bench._recorded import NothingToPlay, RecordedWork
 from mcp_trio.oracle.bench._report import (
     BenchReport,
     comparison_text,
@@ -57,13 +59,22 @@ from mcp_trio.oracle.bench._thresholds import Threshold, parse_time
 from mcp_trio.oracle.bench._turn import Pace, TargetGone
 from mcp_trio.streams._stdio import stop_on_signals
 
+from ._bench_calls import (
+    add_client_options,
+    meter_of,
+    open_one,
+    read_recorded,
+    read_script,
+)
 from ._bench_table import BenchDisplay
 from ._bench_targets import BenchTarget, parse_targets
 from ._junit_file import write_junit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from mcp_trio.oracle.bench._calls import Calls
+    from mcp_trio.oracle.bench._requests import Work
     from mcp_trio.oracle.bench._run import BenchRow
     from mcp_trio.oracle.bench._turn import TargetLoad
     from mcp_trio.streams._stdio import StopSignal
@@ -84,6 +95,14 @@ MAX_RATE: Final = 500_000.0
 MAX_SECONDS: Final = 3600.0
 MAX_PACES: Final = 20
 MAX_PROCESSES: Final = 64
+MAX_SESSIONS: Final = 100_000
+MAX_PROGRESS: Final = 10_000_000
+MAX_REMOTE_SESSIONS: Final = 50
+# Options that mean nothing without turns.
+_TURN_OPTIONS: Final = (
+    *("rate", "concurrency", "even", "sweep", "limit", "seconds", "processes", "vary"),
+    *("threshold", "junit", "markdown"),
+)
 # Seconds after Ctrl+C in which another one is ignored: servers are ended, and files written.
 STOP_TIME: Final = 10.0
 # Names for the newest revision of each kind.
@@ -125,10 +144,12 @@ exit status:
 class BenchOptions:
     """The options of a run, as `mcp-trio bench --help` explains them.
 
-    `limit` is in seconds, and None without a search for the highest rate.
+    `limit` is in seconds, and None without a search for the highest rate. `arguments` are those of
+    the only tool. `sessions` and `progress` are 0 if they aren't measured. With `conversations`
+    each call is a whole conversation.
     """
 
-    calls: BenchCalls
+    calls: Calls
     paces: tuple[Pace, ...]
     seconds: float
     seed: int = 0
@@ -142,6 +163,12 @@ class BenchOptions:
     as_markdown: bool = False
     junit: Path | None = None
     output: Path | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    conversations: bool = False
+    sessions: int = 0
+    progress: int = 0
+    through_client: bool = False
+    answers: tuple[str, ...] = ()
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
@@ -167,6 +194,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
     _add_calls(parser)
     _add_pace(parser)
+    add_client_options(parser)
     _add_reports(parser)
     _add_target(parser)
     found, targets = parse_targets(parser, words)
@@ -190,6 +218,35 @@ def _add_calls(parser: argparse.ArgumentParser) -> None:
     add("--tool", metavar="NAME", help="this tool, with the arguments of --args")
     add("--read", metavar="URI", help="read this resource")
     add("--list", choices=list(LISTS), help="the first page of this list")
+    add(
+        "--script",
+        metavar="FILE",
+        help="the calls in a TOML file, with weights and think times",
+    )
+    add(
+        "--load",
+        metavar="FILE",
+        help="the requests of a conversation that --record has recorded, in their order; each"
+        " caller has a copy with ids and cursors of its own",
+    )
+    add(
+        "--connect",
+        action="store_true",
+        help="whole conversations: start or connect, negotiate, one ping, end",
+    )
+    add(
+        "--sessions",
+        metavar="NUMBER",
+        type=_sessions,
+        help="open so many idle sessions, and print the memory that each takes",
+    )
+    group.add_argument(
+        "--progress",
+        metavar="NUMBER",
+        type=_progress,
+        help="call --tool once, and print how many progress notifications come in a second; fewer"
+        " than NUMBER are an error",
+    )
     group.add_argument(
         "--args", metavar="JSON", help="the arguments of --tool, as a JSON object (default: {})"
     )
@@ -316,6 +373,9 @@ def _read_options(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         CliError: a value isn't one.
     """
     calls = _read_calls(parser, found)
+    _check_once(parser, found)
+    if found.given_answers and not found.through:
+        parser.error("--answer is for --through client: prepared requests answer nothing")
     if found.sweep and found.rate is not None and len(found.rate) > 1:
         parser.error("--sweep tries its own rates: give the first one only, or leave --rate out")
     if found.limit is not None and not found.sweep:
@@ -333,7 +393,7 @@ def _read_options(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         seed=found.seed,
         limit=(found.limit or DEFAULT_LIMIT) if found.sweep else None,
         processes=found.processes,
-        era=_ERAS.get(found.era, found.era),
+        era=_ERAS.get(found.era, found.era or getattr(calls, "era", None)),
         timeout=found.timeout or DEFAULT_TIMEOUT,
         thresholds=tuple(found.threshold),
         allow_remote=found.allow_remote,
@@ -341,6 +401,12 @@ def _read_options(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
         as_markdown=found.markdown,
         junit=found.junit,
         output=found.output,
+        arguments=getattr(calls, "arguments", {}),
+        conversations=found.connect,
+        sessions=found.sessions or 0,
+        progress=found.progress or 0,
+        through_client=found.through is not None,
+        answers=tuple(found.given_answers),
     )
 
 
@@ -354,7 +420,24 @@ def _paces(found: argparse.Namespace, *, is_open: bool) -> list[Pace]:
     ]
 
 
-def _read_calls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> BenchCalls:
+def _check_once(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """Refuse options that don't fit whole conversations, idle sessions or progress."""
+    if found.progress is not None and found.tool is None:
+        parser.error("--progress calls a tool that reports progress: add --tool NAME")
+    if found.connect and found.processes > 1:
+        parser.error("--processes is for requests, and not for --connect")
+    if found.through is not None and found.processes > 1:
+        parser.error("--processes is for prepared requests, and not for --through client")
+    kind = "--sessions" if found.sessions is not None else "--progress"
+    if found.sessions is None and found.progress is None:
+        return
+    for option in _TURN_OPTIONS:
+        value = getattr(found, option)
+        if value is True or value not in (None, False, 1, []):
+            parser.error(f"--{option} is for calls in turns, and {kind} measures once")
+
+
+def _read_calls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> Calls:
     arguments: dict[str, Any] = {}
     if found.args is not None:
         if found.tool is None:
@@ -371,6 +454,12 @@ def _read_calls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> B
         return BenchCalls(kind="read", name=found.read)
     if found.list is not None:
         return BenchCalls(kind="list", name=found.list)
+    if found.script is not None:
+        return read_script(found.script)
+    if found.load is not None:
+        return read_recorded(
+            found.load, Screen(sys.stderr), answers_itself=found.through is not None
+        )
     return BenchCalls()
 
 
@@ -390,6 +479,14 @@ def _several(text: str) -> list[str]:
     if len(words) > MAX_PACES:
         raise argparse.ArgumentTypeError(f"there are {len(words)} numbers, at most {MAX_PACES}")
     return words
+
+
+def _sessions(text: str) -> int:
+    return _whole(text, MAX_SESSIONS, "sessions")
+
+
+def _progress(text: str) -> int:
+    return _whole(text, MAX_PROGRESS, "notifications")
 
 
 def _seconds(text: str) -> float:
@@ -443,6 +540,11 @@ def bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
     for target in approved:
         target.require_allowed(options.calls.tools)
         _require_consent(target, options)
+    if options.sessions or options.progress:
+        from . import _bench_once
+
+        run_once = _bench_once.sessions if options.sessions else _bench_once.progress
+        return run_once(approved, options)
     return trio.run(_bench, approved, options)
 
 
@@ -453,6 +555,13 @@ def _require_consent(target: BenchTarget, options: BenchOptions) -> None:
         CliError: it would.
     """
     if not target.is_remote or options.allow_remote:
+        return
+    if options.sessions or options.progress:
+        if options.sessions > MAX_REMOTE_SESSIONS:
+            raise CliError(
+                f"{target.name} is on another machine: open {MAX_REMOTE_SESSIONS} sessions or"
+                " fewer, or add --allow-remote if it is yours"
+            )
         return
     is_slow = options.limit is None and all(
         pace.rate is not None and pace.rate <= MAX_REMOTE_RATE for pace in options.paces
@@ -499,6 +608,14 @@ async def _bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
 def _open(target: BenchTarget, options: BenchOptions) -> Any:
     """Return the context manager of a target's load."""
     address = target.address()
+    answers = options.answers if options.through_client else None
+    open_lean_or_client = partial(
+        open_one, target, era=options.era, timeout=options.timeout, answers=answers
+    )
+    if options.conversations:
+        return open_conversations(open_lean_or_client, meter_of(target), timeout=options.timeout)
+    if options.through_client:
+        return open_lean_or_client()
     if isinstance(address, Address) and options.processes > 1:
         from mcp_trio.oracle.bench._processes import open_loads
 
@@ -508,7 +625,7 @@ def _open(target: BenchTarget, options: BenchOptions) -> Any:
     return open_load(address, era=options.era, timeout=options.timeout)
 
 
-def _end_of(target: BenchTarget, exc: ConnectFailed | TargetGone) -> TargetEnd:
+def _end_of(target: BenchTarget, exc: ConnectFailed | TargetGone | NothingToPlay) -> TargetEnd:
     status = exc.status if isinstance(exc, TargetGone) else None
     lines = exc.stderr if isinstance(exc, TargetGone) else ()
     return TargetEnd(target.hide(str(exc)), status, tuple(map(target.hide, lines)))
@@ -529,7 +646,7 @@ async def _new_run(
     hide = {target.name: target.hide for target in targets}
     return BenchRun(
         loads=loads,
-        works={name: options.calls.work(load.revision) for name, load in loads.items()},
+        works=await _works(targets, options, loads, ends),
         seconds=options.seconds,
         seed=options.seed,
         processes=lambda name: options.processes if name in urls else 1,
@@ -537,6 +654,31 @@ async def _new_run(
         is_machine_slow=echo.is_slow,
         ends=ends,
     )
+
+
+async def _works(
+    targets: Sequence[BenchTarget],
+    options: BenchOptions,
+    loads: dict[str, TargetLoad],
+    ends: dict[str, TargetEnd],
+) -> dict[str, Work]:
+    """Return the calls for each target. One that none fits gets its end."""
+    found: dict[str, Work] = {}
+    for target in targets:
+        load = loads.get(target.name)
+        if load is None:
+            continue
+        try:
+            work = CONVERSATIONS if options.conversations else options.calls.work(load.revision)
+            if isinstance(work, RecordedWork):
+                for text in [*work.warnings, *await work.missing(load)]:
+                    target.target.stderr.write_message(target.hide(text), f"{target.name}: ")
+        except (NothingToPlay, ConnectFailed, TargetGone) as exc:
+            del loads[target.name]
+            ends[target.name] = _end_of(target, exc)
+        else:
+            found[target.name] = work
+    return found
 
 
 async def _measure(run: BenchRun, options: BenchOptions) -> None:
