@@ -206,6 +206,13 @@ def _opening(revision: str) -> list[Step]:
     return steps
 
 
+def _single(step: Step) -> Step:
+    """Return a step that sends one message: for a burst of a request that request."""
+    if step[0] == "burst" and len(step) > 2:
+        return ("request", *step[2:4], "int") if len(step) > 3 else ("request", step[2])
+    return step
+
+
 def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
     """Return the step of a case by which a habit explains its fault, or None."""
     if fault.kind != "row" or fault.row != habit.row or fault.cases_back:
@@ -214,7 +221,7 @@ def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
         return None
     request = decoded(fault.sent) if fault.sent else None
     received = [decoded(fault.received)] if fault.received else None
-    for step in case:
+    for step in map(_single, case):
         exchange = sent_by(step)
         if exchange is None or not habit.holds(exchange):
             continue

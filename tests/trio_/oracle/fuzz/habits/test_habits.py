@@ -313,6 +313,7 @@ def habits_of(run: Campaign) -> list[str]:
         ("typescript", PARAMS, "drops-params"),
         ("python 1", PARAMS, "logs-undeclared drops-params"),
         ("python 2", PARAMS, "drops-params"),
+        ("typescript", [OPEN, ("burst", 3, "tools/list", [1])], "drops-params"),
         ("typescript", NULL, "drops-null-params"),
         ("typescript", OTHER, "drops-members"),
         ("typescript", META, "drops-meta"),
