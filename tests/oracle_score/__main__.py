@@ -2,8 +2,9 @@
 
     python -m tests.oracle_score [--cases N] [--operators NAME ...] [--seed-of-day D] [--jobs N]
 
-It fails if more than two faults of the baseline aren't found, or if anything is found in a server
-that isn't broken. `--write` writes the baseline, and the list in the docs page.
+It fails if a campaign ends with an exception, if more than two faults of the baseline aren't found,
+or if anything is found in a server that isn't broken. `--write` writes the baseline, and the list
+in the docs page.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ def main() -> int:
         on_result=_show_result,
     )
     _show(score, hold_out(given.seed_of_day), given.seed_of_day)
+    for each in score.failures:
+        print(f"FAILED: {each}")
+    if score.failures:
+        return 1
     if given.write:
         write_baseline(score)
         write_page(score)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 WHOLE: Final = ("whole", "all")
+META: Final = "io.modelcontextprotocol/"
 LIST: Final[tuple[Any, ...]] = ("request", "tools/list", {}, "int")
 LOCATE: Final = {"name": "locate", "arguments": {"region": "x"}}
 ECHO: Final = ("call", "echo", {"text": "x"}, ())
@@ -60,7 +61,7 @@ class IgnoreHead(HttpOperator):
             exchange.set(b"mcp-protocol-version", OLD.encode())
         elif place == "the version of a request" and is_new and isinstance(params, dict):
             meta = params.get("_meta")
-            found = meta.get("io.modelcontextprotocol/protocolVersion") if meta else None
+            found = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
             if isinstance(found, str):
                 exchange.set(b"mcp-protocol-version", found.encode())
         elif place == "Host":

@@ -173,26 +173,25 @@ class BreakSchema(MessageOperator):
 
     def to_client(self, message: Json) -> Iterator[Json]:
         result = self.result_of(message, "tools/call")
-        if result is None or "structuredContent" not in result:
+        content = result.get("structuredContent") if result is not None else None
+        if not isinstance(content, dict):
             yield message
-        elif self.place == "retyped" and "celsius" in result["structuredContent"]:
+        elif self.place == "retyped" and "celsius" in content:
             yield changed(message, "result/structuredContent/celsius", "warm")
-        elif self.place == "removed" and "celsius" in result["structuredContent"]:
+        elif self.place == "removed" and "celsius" in content:
             yield changed(message, "result/structuredContent/celsius")
-        elif self.place == "missing" and "celsius" in result["structuredContent"]:
+        elif self.place == "missing" and "celsius" in content:
             yield changed(message, "result/structuredContent")
-        elif self.place == "large numbers":
-            found = result["structuredContent"].get("result")
-            is_large = isinstance(found, int) and abs(found) > 2**31
-            yield (
-                changed(message, "result/structuredContent/result", str(found))
-                if is_large
-                else message
-            )
+        elif self.place == "large numbers" and _is_large(content.get("result")):
+            yield changed(message, "result/structuredContent/result", str(content["result"]))
         elif self.place == "no text":
             yield changed(message, "result/content", [])
         else:
             yield message
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) > 2**31
 
 
 WEATHER = talk(OLD, *TOOLS, call("weather", city="x"))

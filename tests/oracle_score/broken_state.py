@@ -152,7 +152,7 @@ class BreakSubscription(MessageOperator):
             if (
                 self.place == "another resource"
                 and isinstance(wanted, dict)
-                and wanted.get("resourceSubscriptions")
+                and isinstance(wanted.get("resourceSubscriptions"), list)
             ):
                 uris = [*wanted["resourceSubscriptions"], "note:///one"]
                 yield changed(message, "params/notifications/resourceSubscriptions", uris)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ class CampaignResult(Struct, kw_only=True):
         cases: how many cases were played, until then or in all.
         starts: how many processes were started, apart from the probe's.
         seconds: how long it took.
+        failure: the exception that has ended it, "" without one.
         notes: the faults that no further play has confirmed, and why the run has ended early.
     """
 
@@ -47,6 +49,7 @@ class CampaignResult(Struct, kw_only=True):
     cases: int = 0
     starts: int = 0
     seconds: float = 0.0
+    failure: str = ""
     notes: list[str] = []
 
 
@@ -55,7 +58,12 @@ def run_campaign(
 ) -> CampaignResult:
     """Play cases against a server that is broken at a place, or right with None."""
     began = time.perf_counter()
-    result: CampaignResult = run_repeatable(lambda: _campaign(server, place, cases, seed), seed)
+    result: CampaignResult
+    try:
+        result = run_repeatable(lambda: _campaign(server, place, cases, seed), seed)
+    except Exception as exc:  # noqa: BLE001  an operator's: the other mutants are played all the same
+        last = traceback.format_exception(exc)[-2:]
+        result = CampaignResult(failure="".join(last).strip())
     result.seconds = time.perf_counter() - began
     return result
 

@@ -109,6 +109,12 @@ class Score(Struct, kw_only=True):
             if each.found
         ]
 
+    @property
+    def failures(self) -> list[str]:
+        """The mutants whose campaign an exception has ended, and the exceptions."""
+        results = {each.id: each.result for each in self.mutants} | self.clean
+        return [f"{name}: {each.failure}" for name, each in results.items() if each.failure]
+
     def lost(self, baseline: Score) -> list[str]:
         """Return the mutants that a baseline has found and this score hasn't."""
         known = {each.id for each in baseline.found()}
@@ -200,7 +206,7 @@ def write_baseline(score: Score, path: Path = BASELINE) -> None:
     """Write a score to be committed, without what differs from machine to machine."""
     found: Any = msgspec.to_builtins(score)
     for result in (*(each["result"] for each in found["mutants"]), *found["clean"].values()):
-        del result["seconds"], result["notes"]
+        del result["seconds"], result["notes"], result["failure"]
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 

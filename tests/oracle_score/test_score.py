@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,8 +20,13 @@ from tests.oracle_score.score import (
     run_score,
     write_baseline,
 )
-from tests.oracle_score.servers import SERVERS
+from tests.oracle_score.servers import SERVERS, RightServer
 from tests.oracle_score.talks import play_talk
+
+if TYPE_CHECKING:
+    import trio
+
+    from tests.oracle_score.operators import MutantPlace
 
 SAMPLE = ("repeat-response/tools/list", "crash/an unknown method")
 KNOWN_ROWS = frozenset({*ROWS, CRASH, HANG})
@@ -84,6 +89,21 @@ def test_score_names_what_the_baseline_has_found_and_it_has_not() -> None:
 def test_finding_in_an_unbroken_server_is_a_false_one() -> None:
     clean = {"workshop": CampaignResult(), "sdk": CampaignResult(found="RPC-7", sentence="twice")}
     assert Score(cases=1, seed=1, clean=clean).false_findings == ["sdk: RPC-7 twice"]
+
+
+class BrokenServer(RightServer):
+    """A server that cannot be opened."""
+
+    def target(self, place: MutantPlace | None, nursery: trio.Nursery) -> Any:
+        raise ValueError("no such target")
+
+
+def test_exception_in_a_campaign_is_its_failure() -> None:
+    result = run_campaign(BrokenServer(None, ()), None, cases=1, seed=1)
+    assert "no such target" in result.failure
+    score = Score(cases=1, seed=1, clean={"broken": result})
+    assert score.failures == [f"broken: {result.failure}"]
+    assert score.false_findings == []
 
 
 def test_baseline_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory) -> None:

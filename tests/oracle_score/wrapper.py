@@ -192,7 +192,7 @@ class Wrapper:
                 await self._inner.send_all(data)
 
     def _note(self, message: Json) -> None:
-        if "method" in message and "id" in message:
+        if "method" in message and _key(message.get("id")) is not None:
             self.requests[_key(message["id"])] = message
         params = message.get("params")
         if not isinstance(params, dict):
