@@ -31,6 +31,7 @@ def find_faults(
     cwd: str | os.PathLike[str] | None = None,
     headers: Mapping[str, str] | None = None,
     response_timeout: float = 2.0,
+    call_timeout: float = 10.0,
 ) -> dict[str, str]:
     """Play a case of `mcp-trio fuzz` against a server, and return what the server does wrong.
 
@@ -45,6 +46,8 @@ def find_faults(
         env, inherit_env, cwd: for a command, as in `mcp_trio.connect_stdio`.
         headers: for a URL, sent with each request.
         response_timeout: seconds that the server may take for a response.
+        call_timeout: seconds that a tool's first call may take, and later ones at most. Later ones
+            may take three times as long as the tool's slowest call that succeeded.
 
     Returns:
         a sentence for each fault, by the requirement's id, such as `RPC-7`. The end of the
@@ -59,7 +62,9 @@ def find_faults(
 
     played = list(steps)
     _check_names(played, STEP_NAMES)
-    return trio.run(_find, target, played, env, inherit_env, cwd, headers, response_timeout)
+    return trio.run(
+        _find, target, played, env, inherit_env, cwd, headers, response_timeout, call_timeout
+    )
 
 
 def _check_names(steps: Sequence[tuple[Any, ...]], known: Collection[str]) -> None:
@@ -84,8 +89,10 @@ async def _find(
     cwd: str | os.PathLike[str] | None,
     headers: Mapping[str, str] | None,
     response_timeout: float,
+    call_timeout: float,
 ) -> dict[str, str]:
     from mcp_trio._nursery import open_quiet_nursery
+    from mcp_trio.oracle.fuzz._call_times import CallTimes
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._play import Player
     from mcp_trio.oracle.fuzz._probe import probe
@@ -113,7 +120,8 @@ async def _find(
         async def play(case: list[tuple[Any, ...]]) -> tuple[Outcome, TargetSession]:
             session = await played.open()
             try:
-                outcome = await Player(response_timeout, echo=echo).play(case, session)
+                player = Player(response_timeout, echo=echo, call_times=CallTimes(call_timeout))
+                outcome = await player.play(case, session)
             finally:
                 with trio.CancelScope(shield=True):
                     await session.aclose()

@@ -60,6 +60,7 @@ async def fuzz_server(
     seed: int = 0,
     allow: Iterable[str] = (),
     response_timeout: float = 2.0,
+    call_timeout: float = 10.0,
     baseline: str | os.PathLike[str] | None = None,
     ignore: Iterable[str] = (),
     **options: Any,
@@ -75,6 +76,8 @@ async def fuzz_server(
         seed: of the cases. The same seed draws the same cases.
         allow: tools that are called beside those whose hints say that they change nothing.
         response_timeout: seconds for a response.
+        call_timeout: seconds for a tool's first call, and at most for later ones, which may take
+            three times as long as the tool's slowest call that succeeded.
         baseline: a `report.json` of an earlier run of the command or of this function, whose
             findings are left out.
         ignore: rows whose findings are left out, each as `ROW`, `ROW:METHOD` or `ROW:TOOL`.
@@ -107,6 +110,7 @@ async def fuzz_server(
         seconds=seconds,
         cases=cases,
         response_timeout=response_timeout,
+        call_timeout=call_timeout,
         baseline=_read_baseline(baseline),  # before the directory is removed, which it can be in
         ignored=tuple(map(parse_ignored_row, ignore)),
         lanes=1 if isinstance(target, str) else DEFAULT_LANES,

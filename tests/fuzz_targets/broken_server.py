@@ -141,6 +141,8 @@ def serve_stdio(server: Server) -> None:
         elif not line.isspace():
             _receive_line(conversation, line, output)
     conversation.close()
+    if server.fault == "ignores-end-of-input":
+        threading.Event().wait()
 
 
 def _receive_line(conversation: Conversation, line: bytes, output: Output) -> None:

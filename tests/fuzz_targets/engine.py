@@ -206,6 +206,7 @@ class Server:
         self.listens: list[Listen] = []
         self.conversations: list[Conversation] = []
         self.leak: list[bytes] = []
+        self.echoed = 0
         self.lock = threading.RLock()
 
     def publish(self, method: str, params: Json) -> None:
@@ -490,7 +491,7 @@ class Conversation:
         if handler is None or (
             call.method.startswith("tasks/") and call.revision not in ("2025-11-25", "2026-07-28")
         ):
-            raise RpcError(-32601, "Method not found")
+            return self._unknown_method()
         if (
             call.revision == "2026-07-28"
             and call.method in _ROUNDS
@@ -499,13 +500,18 @@ class Conversation:
             self._check_state(call)
         return handler(self, call)
 
+    def _unknown_method(self) -> Json:
+        if self.server.fault == "serves-unknown-methods":
+            return {}
+        raise RpcError(-32601, "Method not found")
+
     def _check_meta(self, call: Call) -> None:
         version = call.meta.get(META + "protocolVersion")
         if not isinstance(version, str):
             raise RpcError(-32602, f'`_meta["{META}protocolVersion"]` is missing')
         if not isinstance(call.meta.get(META + "clientCapabilities"), dict):
             raise RpcError(-32602, f'`_meta["{META}clientCapabilities"]` is missing')
-        if version != "2026-07-28":
+        if version != "2026-07-28" and self.server.fault != "serves-other-version":
             data = {"supported": ["2026-07-28"], "requested": version}
             raise RpcError(-32022, "Unsupported protocol version", data)
         self.is_modern = True
@@ -590,13 +596,19 @@ class Conversation:
         cursor = call.params.get("cursor")
         start = 0
         if cursor is not None:
-            known = {f"{key}-{place}": place for place in range(_PAGE, len(entries), _PAGE)}
+            first = 0 if self.server.fault == "circle-of-cursors" else _PAGE
+            known = {f"{key}-{place}": place for place in range(first, len(entries), _PAGE)}
             if not isinstance(cursor, str) or cursor not in known:
                 raise RpcError(-32602, "The cursor is invalid")
             start = known[cursor]
         result: Json = {key: entries[start : start + _PAGE]}
         if key == "tools" and self.server.fault == "repeats-cursor":
             return {key: entries[:_PAGE], "nextCursor": f"{key}-{_PAGE}"}
+        if key == "tools" and start + _PAGE >= len(entries):
+            if self.server.fault == "circle-of-cursors":
+                result["nextCursor"] = f"{key}-0"
+            elif self.server.fault == "tool-on-two-pages":
+                result[key] = [*result[key], entries[0]]
         if start + _PAGE < len(entries):
             result["nextCursor"] = f"{key}-{start + _PAGE}"
         return result
@@ -695,7 +707,7 @@ class Conversation:
 
     # -- Tools -------------------------------------------------------------------------------------
 
-    def _call_tool(self, call: Call) -> Json:
+    def _call_tool(self, call: Call) -> Json | None:
         name, arguments = call.params.get("name"), call.params.get("arguments", {})
         tool = next((each for each in TOOLS if each["name"] == name), None)
         if not isinstance(name, str):
@@ -709,7 +721,10 @@ class Conversation:
         as_task = call.revision == "2025-11-25" and task is not None
         if as_task and name != "work":
             raise RpcError(-32601, "The tool does not run as a task")
-        if error := find_argument_error(tool, arguments):
+        error = find_argument_error(tool, arguments)
+        if error and self.server.fault == "serves-wrong-arguments":
+            return text_result("done")
+        if error:
             if call.revision in ("2024-11-05", "2025-03-26", "2025-06-18"):
                 raise RpcError(-32602, error)
             return text_result(error, is_error=True)
@@ -717,7 +732,10 @@ class Conversation:
             self.server.leak.append(bytes(100_000))
         return _TOOLS[name](self, call, arguments)
 
-    def _echo(self, call: Call, arguments: Json) -> Json:
+    def _echo(self, call: Call, arguments: Json) -> Json | None:
+        self.server.echoed += 1
+        if self.server.fault == "tool-stops" and self.server.echoed > 3:
+            return None
         return text_result(arguments["text"])
 
     def _locate(self, call: Call, arguments: Json) -> Json:

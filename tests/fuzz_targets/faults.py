@@ -120,6 +120,45 @@ FAULTS: Final[dict[str, Fault]] = {
         ("CAP-3", "LIFE-13", "LIFE-15", "MRTR-5"),
     ),
     "repeats-cursor": Fault("Every page of tools/list has the same nextCursor.", ("PAGE-1",)),
+    "circle-of-cursors": Fault(
+        "The last page of tools/list leads back to an earlier one.", ("PAGE-1",)
+    ),
+    "tool-on-two-pages": Fault(
+        "The last page of tools/list has a tool of the first one, too.",
+        ("TOOL-19",),
+        revisions=span("2025-11-25"),
+    ),
+    "serves-other-version": Fault(
+        "A request that names a version which doesn't exist is served.",
+        ("VER-1",),
+        revisions=span("2026-07-28"),
+        transports=("stdio",),
+    ),
+    "serves-wrong-arguments": Fault(
+        "The arguments of tools are not compared with their schemas.",
+        ("TOOL-24",),
+        within=500,
+    ),
+    "serves-unknown-methods": Fault(
+        "A method that doesn't exist has a result.",
+        ("ERR-1",),
+        sight="probe",
+    ),
+    "ignores-end-of-input": Fault(
+        "The process goes on after the end of its input.",
+        ("STDIO-11",),
+        revisions=span("2026-07-28"),
+        transports=("stdio",),
+        sight="probe",
+        within=500,
+    ),
+    "tool-stops": Fault(
+        "The tool `echo` answers its first three calls only.",
+        ("RPC-35",),
+        transports=("stdio",),
+        sight="probe",
+        within=500,
+    ),
     "unknown-tool-method-not-found": Fault(
         "An unknown tool has the error -32601.", ("TOOL-17",), within=200
     ),

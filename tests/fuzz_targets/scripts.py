@@ -276,6 +276,22 @@ def mistake_argument(wire: Any) -> None:
     wire.last_status, _ = wire.post(message, mcp_param_region="us")
 
 
+def list_pages_twice(wire: ProcessConversation) -> None:
+    """A circle is certain in its second round, which is within the limit of `pages`."""
+    pages(wire, "tools/list", "tools")
+    pages(wire, "tools/list", "tools")
+
+
+def name_other_version(wire: ProcessConversation) -> None:
+    wire.result("server/discover")
+    wire.call("tools/list", {"_meta": {META + "protocolVersion": "1999-12-31"}})
+
+
+def call_without_arguments(wire: ProcessConversation) -> None:
+    pages(wire, "tools/list", "tools")
+    wire.tool("echo")
+
+
 SCRIPTS: Final[dict[str, Callable[[Any], None]]] = {
     "double-response": list_tools,
     "id-as-number": use_string_id,
@@ -289,6 +305,10 @@ SCRIPTS: Final[dict[str, Callable[[Any], None]]] = {
     "cancel-mixes-ids": cancel_one_of_two,
     "asks-undeclared": ask_undeclared,
     "repeats-cursor": list_two_pages,
+    "circle-of-cursors": list_pages_twice,
+    "tool-on-two-pages": list_pages_twice,
+    "serves-other-version": name_other_version,
+    "serves-wrong-arguments": call_without_arguments,
     "unknown-tool-method-not-found": call_unknown_tool,
     "wrong-structured-content": call_add,
     "late-acknowledgement": listen,

@@ -188,7 +188,7 @@ async def test_server_with_our_client_is_clean(
 
 
 def test_faults_name_rows_of_their_revisions() -> None:
-    assert len(FAULTS) == 34
+    assert len(FAULTS) == 41
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
         assert set(fault.revisions) <= set(REVISIONS), name
@@ -334,6 +334,36 @@ def serves_other_owner(fault: str) -> bool:
         return "result" in server.call("tasks/get", {"taskId": id})
 
 
+def serves_unknown_methods(fault: str) -> bool:
+    with StdioConversation(fault) as server:
+        return "result" in server.call("acme/none")
+
+
+def ignores_end_of_input(fault: str) -> bool:
+    server = StdioConversation(fault)
+    server.call("tools/list")
+    assert server.process.stdin is not None
+    server.process.stdin.close()
+    try:
+        server.process.wait(1.0 if fault else PATIENCE)
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        server.process.kill()
+        server.process.communicate()
+    return False
+
+
+def stops_after_three_calls(fault: str) -> bool:
+    with StdioConversation(fault) as server:
+        for _ in range(3):
+            server.tool("echo", {"text": "x"})
+        server.start("tools/call", {"name": "echo", "arguments": {"text": "x"}})
+        is_silent = server.receive(1.0) is None
+        server.call("tools/list")
+    return is_silent
+
+
 PROBES: Final[dict[str, Callable[[str], bool]]] = {
     "silent-on-array-params": partial(is_silent_on, params=[1]),
     "silent-on-null-params": partial(is_silent_on, params=None),
@@ -345,6 +375,9 @@ PROBES: Final[dict[str, Callable[[str], bool]]] = {
     "serves-foreign-origin": serves_foreign_origin,
     "hangs-on-half-bodies": hangs_on_half_bodies,
     "serves-other-owner": serves_other_owner,
+    "serves-unknown-methods": serves_unknown_methods,
+    "ignores-end-of-input": ignores_end_of_input,
+    "tool-stops": stops_after_three_calls,
 }
 
 

@@ -68,6 +68,7 @@ FOUND: Final = 1
 LOST: Final = NO_CONNECTION
 DEFAULT_SECONDS: Final = 60.0
 DEFAULT_RESPONSE_TIMEOUT: Final = 2.0  # the same as for `find_faults`
+DEFAULT_CALL_TIMEOUT: Final = 10.0  # the same
 MAX_LANES: Final = 64  # each has a process of its own, and two for examinations
 DEFAULT_RATE: Final = 20.0  # requests a second to another machine
 # Seconds after Ctrl+C in which another one is ignored: processes are ended, and files written.
@@ -124,6 +125,7 @@ class FuzzOptions:
     keep_going: bool = True
     shrinks: bool = True
     response_timeout: float = DEFAULT_RESPONSE_TIMEOUT
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
     lanes: int | None = None
     rate: float | None = None
     junit: Path | None = None
@@ -191,6 +193,14 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         action="store_true",
         help="exit with 4 if no tool may be called",
     )
+    add(
+        "--call-timeout",
+        metavar="SECONDS",
+        type=_positive,
+        default=DEFAULT_CALL_TIMEOUT,
+        help=f"how long a tool's first call may take (default: {DEFAULT_CALL_TIMEOUT:g}); later"
+        " ones three times as long as its slowest success, at least 0.3 s, and no longer than this",
+    )
     add("--stress", action="store_true", help="send what is large, slow or much, too")
     add(
         "--rate",
@@ -237,6 +247,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         allow_all=found.allow_all,
         requires_tools=found.require_tools,
         stress=found.stress,
+        call_timeout=found.call_timeout,
         rate=found.rate,
         allow_remote=found.allow_remote,
     )
@@ -575,6 +586,7 @@ def campaign_options(options: FuzzOptions, *, is_command: bool) -> CampaignOptio
         seconds=options.seconds,
         cases=options.cases,
         response_timeout=options.response_timeout,
+        call_timeout=options.call_timeout,
         shrinks=options.shrinks,
         keep_going=options.keep_going,
         baseline=_read_baseline(options.baseline),
@@ -766,6 +778,8 @@ def write(
         arguments["cwd"] = RunDirectory(path, options.output, root)
     if options.response_timeout != DEFAULT_RESPONSE_TIMEOUT:
         arguments["response_timeout"] = options.response_timeout
+    if options.call_timeout != DEFAULT_CALL_TIMEOUT:
+        arguments["call_timeout"] = options.call_timeout
     document = report_document(campaign, offers, options.seed)
     if options.junit is not None:  # first: the folder may not be writable
         write_junit(options.junit, junit_report(campaign, strict=options.strict))

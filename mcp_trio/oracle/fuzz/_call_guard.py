@@ -21,10 +21,20 @@ if TYPE_CHECKING:
 
     from ._case import Step
 
-__all__ = ["UNKNOWN_TOOLS", "UNKNOWN_URI", "CallGuard", "calls_in", "completes_call", "folded_tail"]
+__all__ = [
+    "INVENTED_METHODS",
+    "UNKNOWN_TOOLS",
+    "UNKNOWN_URI",
+    "CallGuard",
+    "calls_in",
+    "completes_call",
+    "folded_tail",
+]
 
 # Tool names in drawn cases that no server has.
 UNKNOWN_TOOLS: Final = ("mcp-trio-fuzz-none", "", "a" * 300)
+# Methods in drawn cases that no extension defines either.
+INVENTED_METHODS: Final = ("acme/none", "a" * 200)
 UNKNOWN_URI: Final = "mcp-trio-fuzz://none"
 # Shorter forms of them, and a text that is drawn in place of params.
 _INVENTED: Final = re.compile(r"mcp-trio-fuzz-none|a*|x")

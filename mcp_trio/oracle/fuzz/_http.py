@@ -60,12 +60,15 @@ class _ResponseState:
     Attributes:
         status: 0 before its head.
         is_complete: it ended as HTTP says.
+        has_body: a part of its body has come, and it isn't a stream of events, which may break.
         may_follow: the missing message can come on another stream, or was too large to read.
     """
 
     def __init__(self) -> None:
         self.status = 0
         self.is_complete = False
+        self.has_body = False
+        self.is_stream = False
         self.may_follow = False
 
     def add(self, lines: Iterable[TraceLine]) -> None:
@@ -419,9 +422,11 @@ class HttpSession(TargetSession):
             opened.set()
         if request is not None and request.answer is None:
             request.answer = LOST
-            is_excused = scope.cancelled_caught or self._is_excused(request, response)
-            is_complete = response.is_complete
-            request.loss = "excused" if is_excused else "missing" if is_complete else "broken"
+            request.loss = "cut" if response.has_body else "broken"
+            if scope.cancelled_caught or self._is_excused(request, response):
+                request.loss = "excused"
+            elif response.is_complete:
+                request.loss = "missing"
             self.open.pop(request.id, None)
             self.wake()
 
@@ -477,11 +482,13 @@ class HttpSession(TargetSession):
                 return
             if type(action) is Head:
                 response.status = action.status
+                response.is_stream = is_event_stream(action)
                 self._see_head(action, request)
                 if opened is not None:
                     opened.set()
             elif type(action) is Body:
                 size += len(action.data)
+                response.has_body = not response.is_stream
                 if size > MAX_EXCHANGE:
                     self.end("it sends without end")
                     return
@@ -623,6 +630,10 @@ class HttpSession(TargetSession):
         """Return another client's session, in the same trace."""
         return await self.target.open(keep=self.lines is not None, former=self)
 
+    async def fresh(self) -> HttpSession:
+        """Return another client's session."""
+        return await self.target.open()
+
     async def aclose(self) -> None:
         """End the session, and all its exchanges."""
         await self.end_case()
@@ -643,6 +654,14 @@ class HttpSession(TargetSession):
                 cure = "write a header Authorization with a token into its entry"
             return f" (HTTP status {self.last_status}: it requires a login; {cure})"
         return f" (HTTP status {self.last_status})" if self.last_status else ""
+
+
+def is_event_stream(head: Head) -> bool:
+    """Return True if a response is a stream of server-sent events."""
+    return any(
+        name == b"content-type" and bytes(value).lower().startswith(b"text/event-stream")
+        for name, value in head.headers
+    )
 
 
 def encode_head(head: RequestHead) -> bytes:

@@ -10,18 +10,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 from msgspec.structs import replace
 
-from mcp_core import ALL, DIALECTS, Role
+from mcp_core import ALL, DIALECTS, ConnectFailed, Role
 from mcp_core.processes import find_error_line
-from mcp_core.trace import Redactor
+from mcp_core.trace import ROWS, Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
-from ._call_guard import calls_in, completes_call, folded_tail
+from ._call_guard import INVENTED_METHODS, calls_in, completes_call, folded_tail
+from ._call_times import CallTimes
 from ._case import UNSUPPORTED_TASK, Outcome
 from ._http_steps import HTTP_STEPS
 from ._known_crashes import find_known_crash
@@ -37,6 +39,7 @@ from ._session import (
     link_of,
     other_version,
     row_fault,
+    shown_value,
     was_served_early,
 )
 from ._stress import MAX_CONNECTIONS, PROBE_TIMEOUT_FACTOR, STRESS_STEPS, StressBudget
@@ -59,15 +62,16 @@ OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 SLOW_START: Final = 2.0  # seconds of a start, from which further first responses may be slow too
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
 EARLY_TIMEOUT: Final = 0.3  # seconds for a response that a server needn't send
-CALL_TIMEOUT: Final = 0.3  # seconds for code of the server's author; then the call is cancelled
+ASK_TIMEOUT: Final = 0.3  # seconds for a request of the server
 LINGER: Final = 0.1  # seconds at the end of a replay
 LATE_TIMEOUT: Final = 0.5  # seconds for what a cancelled call still sends
 FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
 FOLLOW_INTERVAL: Final = 0.04
 BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its author's code
-MAX_PAGES: Final = 50
+MAX_PAGES: Final = 50  # twice as many if they go round in a circle
 MAX_BURST: Final = 500
 UNKNOWN_REVISION: Final = "2199-01-01"
+STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
 STDERR_LINE: Final = "its stderr: "  # before each line of `ChildProcess.describe`
 _SHOWN: Final = 80  # characters of a value in a sentence
 
@@ -103,6 +107,8 @@ class Player:
         wanted: the cause of a fault. A play ends when it is found.
         drops: True for a request that the server is known to drop; None if it drops none. It isn't
             waited for: the response to the probe shows that the server has read it.
+        call_times: how long calls of tools may take, which the players of a run share. By default
+            nothing is known about any tool.
     """
 
     def __init__(
@@ -114,8 +120,10 @@ class Player:
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
         drops: Callable[[Mapping[str, Any]], bool] | None = None,
+        call_times: CallTimes | None = None,
     ) -> None:
         self._timeout = response_timeout
+        self._call_times = call_times or CallTimes()
         self._drops = drops
         self._echo = echo
         self._guard = guard
@@ -137,6 +145,7 @@ class Player:
         self._named: set[str] = set()
         self._tail = ""  # the last letters of the bytes that were sent
         session.begin_case()
+        session.call_times = self._call_times
         if self._drops is not None:
             session.drops = self._drops
         try:
@@ -175,8 +184,10 @@ class Player:
         if not self._is_over():
             await self._settle()
         for request in session.requests:
-            if request.loss == "missing":
+            if request.loss in ("missing", "cut"):
                 self._report_missing(request)
+            elif request.method in INVENTED_METHODS and request.is_plain and request.was_open:
+                self._report_unknown_method(request)
         if self._wanted is not None and not self._is_over():
             # For what no request brings, such as the response to a cancelled one.
             cancelled = any(each.cancelled and each.answer is None for each in session.requests)
@@ -211,8 +222,11 @@ class Player:
         await self._wait_for_responses()
         missing = [] if self._is_over() else self._open_requests()
         running = [each for each in missing if not each.is_bounded]
+        if len(missing) == len(running) == 1:
+            await self._examine_stopped(running[0])
         for request in running:
-            await self._cancel_slow(request)
+            if request.answer is None:
+                await self._cancel_slow(request)
         is_stateless = not dialect_of(session.revision).stateful
         if running and is_stateless and session.transport == "stdio":
             await self._watch_cancelled()
@@ -273,9 +287,64 @@ class Player:
         """Cancel a request that runs the author's code and takes too long."""
         session = self.session
         session.is_busy = True
-        self._outcome.slow.append(f"{request.method} {name_of(request.message)}".strip())
+        self._call_times.add_late(request.name)
+        self._outcome.slow.append(request.name)
         await self._cancel_request(request)
         session.open.pop(request.id, None)
+
+    async def _examine_stopped(self, request: SentRequest) -> None:
+        """Report a tool that has answered in this session and doesn't answer this call.
+
+        It is reported only if a fresh process answers the call in time: a call can be slow because
+        of its arguments.
+        """
+        session, times = self.session, self._call_times
+        if request.method != "tools/call" or request.name not in session.succeeded:
+            return
+        if session.may_be_busy or not request.is_plain or not times.may_have_stopped(request.name):
+            return  # a call that was cancelled before can be in its way
+        if self._is_over() or await self._is_slow():
+            return
+        began = trio.current_time()
+        is_answered = await self._is_answered_elsewhere(request)
+        elapsed = trio.current_time() - began
+        await self.wait_until(lambda: request.answer is not None, elapsed)
+        if request.answer is not None or session.ended:
+            return
+        if not is_answered:
+            times.add_slow_elsewhere(request.name)
+            return
+        fault = row_fault(
+            UNANSWERED,
+            request.method,
+            f"{shown_value(name_of(request.message))} has answered before, and does not answer any"
+            " more, while a fresh process answers the same call",
+            session.revision,
+        )
+        self._add_fault(replace(fault, detail=STOPPED, sent=json.dumps(request.message)))
+
+    async def _is_answered_elsewhere(self, request: SentRequest) -> bool:
+        """Return True if another session gets a result for the same call in time."""
+        former = self.session
+        player = Player(self._timeout, guard=self._guard, call_times=self._call_times)
+        try:
+            session = await former.fresh()
+        except ConnectFailed:
+            return False
+        try:
+            player.attach(session)
+            player._named = set()
+            session.call_times = self._call_times
+            await player._open(former.revision, "whole", former.offers)
+            if not session.is_open:
+                return False
+            again = await player._send(request.method, request.message.get("params", {}))
+            timeout = self._call_times.timeout(request.name)
+            await player.wait_until(lambda: again.answer is not None, timeout)
+            return again.answer is not None and "result" in again.answer
+        finally:
+            with trio.CancelScope(shield=True):
+                await session.aclose()
 
     async def _watch_cancelled(self) -> None:
         """Wait for messages about cancelled requests: there must be none any more (CXL-7).
@@ -303,17 +372,24 @@ class Player:
             return
         defect = request.defect
         row = UNANSWERED_MALFORMED if defect else UNANSWERED
-        lacks = (
-            "got no response: its HTTP exchange is complete"
-            if request.loss
-            else f"was not answered within {self._timeout:g} s"
-        )
+        lacks = f"was not answered within {self._timeout:g} s"
+        if request.loss == "missing":
+            lacks = "got no response: its HTTP exchange is complete"
+        elif request.loss:
+            lacks = "got no response: the server has cut off the HTTP response"
         sentence = f"the request {request.method[:_SHOWN]} {lacks}"
         if defect:
             sentence += f"; the message was malformed: {defect}"
         fault = row_fault(row, request.method, sentence, session.revision)
         fault = replace(fault, sent=json.dumps(request.message))
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
+
+    def _report_unknown_method(self, request: SentRequest) -> None:
+        if request.answer is None or "result" not in request.answer:
+            return
+        sentence = f"the method {request.method[:_SHOWN]}, which does not exist, has a result"
+        fault = row_fault("ERR-1", request.method, sentence, self.session.revision)
+        self._add_fault(replace(fault, sent=json.dumps(request.message)))
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
         """Return a fault; as advice if a call that the case has cancelled can still run."""
@@ -332,7 +408,7 @@ class Player:
         method = dialect_of(session.revision).ping
         faults = session.take_faults()  # the probe isn't a part of the case
         request = await self._exchange_probe(method)
-        if request.loss == "broken" and not session.ended:
+        if request.loss in ("broken", "cut") and not session.ended:
             # A server may close a connection that was idle, or one too many for it.
             await session.end_case()
             request = await self._exchange_probe(method)
@@ -342,7 +418,7 @@ class Player:
             self._report_missing(request)
         if session.ended:
             return False
-        if request.answer is not None and request.loss != "broken":
+        if request.answer is not None and request.loss not in ("broken", "cut"):
             return True
         session.spent = True
         if session.is_busy:
@@ -450,7 +526,7 @@ class Player:
         begin = request.sent_at
         if self._may_be_starting():
             begin = max(begin, session.opened_at + (session.longest_start or 0.0))
-        return float(begin + CALL_TIMEOUT)
+        return float(begin + self._call_times.timeout(request.name))
 
     async def _wait_for_responses(self) -> None:
         """Wait for the responses to requests; not as long for those that run the author's code."""
@@ -664,7 +740,7 @@ class Player:
         session = self.session
         if not session.asked:
             await self.wait_until(
-                lambda: bool(session.asked) or not self._is_waiting(), CALL_TIMEOUT
+                lambda: bool(session.asked) or not self._is_waiting(), ASK_TIMEOUT
             )
         if session.asked:
             await self._respond_to(session.asked.pop(place % len(session.asked)), how)
@@ -693,12 +769,13 @@ class Player:
             await self._send(method, {"cursor": cursor})
             return
         result = await self.exchange(method, {})
-        seen: set[str] = set()
-        for _ in range(MAX_PAGES if how == "all" else 1):
+        seen: Counter[str] = Counter()
+        while len(seen) < (MAX_PAGES if how == "all" else 1):
             cursor = None if result is None else result.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in seen:
+            # The second round shows that the pages go round for ever.
+            if not isinstance(cursor, str) or seen[cursor] == 2:
                 return
-            seen.add(cursor)
+            seen[cursor] += 1
             result = await self.exchange(method, {"cursor": cursor})
 
     async def _retry(self, place: int, how: str) -> None:
@@ -729,7 +806,8 @@ class Player:
         sent = await self._send(request.method, params)
         if how not in ("altered", "foreign") or not isinstance(state, str):
             return
-        await self.wait_until(lambda: sent.answer is not None, CALL_TIMEOUT)
+        timeout = self._call_times.timeout(sent.name)
+        await self.wait_until(lambda: sent.answer is not None, timeout)
         if sent.answer is not None and "result" in sent.answer:
             self._add_fault(
                 TargetFault(
@@ -796,14 +874,27 @@ class Player:
         former = self.session
         if not former.ended:
             await self._settle()
-            await former.disconnect()
+            await self._end_session()
         self.session = await former.successor()
         if former is not self._first:
             await former.aclose()
 
     async def _disconnect(self) -> None:
         await self._wait()
-        await self.session.disconnect()
+        await self._end_session()
+
+    async def _end_session(self) -> None:
+        """End the conversation in order, and report a process that goes on without its input."""
+        session = self.session
+        is_idle = not session.may_be_busy and not session.waits()
+        await session.disconnect()
+        if not session.outlives_input or not is_idle or not session.is_open:
+            return
+        if not set(ROWS["STDIO-11"].revisions).issuperset((session.revision,)):
+            self._outcome.notes.append("the process goes on after the end of its input")
+        elif not await self._is_slow():
+            sentence = "the process goes on after the end of its input, and has to be killed"
+            self._add_fault(row_fault("STDIO-11", "", sentence, session.revision))
 
 
 _STEPS: Final[dict[str, Any]] = {

@@ -21,6 +21,9 @@ from msgspec import Struct
 from mcp_core import ALL, DIALECTS, Dialect, __version__
 from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
+from ._answers import name_of
+from ._call_times import CallTimes
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -185,7 +188,8 @@ class SentRequest:
         is_owed: the server must respond; False if the HTTP exchange is faulty.
         loss: why there is no response. "excused" if the server need not respond, or if the response
             may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
-            ended in order, and "broken" if it was cut off. Empty otherwise.
+            ended in order, "cut" if it broke off within the response, and "broken" if it did before
+            that. Empty otherwise.
     """
 
     __slots__ = (
@@ -220,12 +224,17 @@ class SentRequest:
         self.is_overdue = False
         self.is_dropped = False
         self.is_owed = True
-        self.loss: Literal["", "missing", "broken", "excused"] = ""
+        self.loss: Literal["", "missing", "cut", "broken", "excused"] = ""
         self.was_open = True
         self.unread = 0  # errors without an id that the server had sent before
         params = message.get("params")
         meta = params.get("_meta") if isinstance(params, dict) else None
         self.token = meta.get("progressToken") if isinstance(meta, dict) else None
+
+    @property
+    def name(self) -> str:
+        """Its method, and the tool, prompt or resource that it names: `tools/call add`."""
+        return f"{self.method} {name_of(self.message)}".strip()
 
     @property
     def defect(self) -> str:
@@ -273,6 +282,9 @@ class TargetSession(ABC):
         spent: the session must not be used for another case.
         steps: further steps that this transport has.
         drops: True for a request that the server is known to drop.
+        call_times: how long the calls of tools take; a player sets it.
+        succeeded: the names of the calls that have succeeded in this session.
+        outlives_input: the process went on after the end of its input.
         ended: why the conversation is over, empty before that.
         exit_status: the process's exit status, None while it runs and for a URL.
     """
@@ -298,6 +310,9 @@ class TargetSession(ABC):
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
         self.drops: Callable[[Mapping[str, Any]], bool] = lambda message: False
+        self.call_times = CallTimes()
+        self.succeeded: set[str] = set()
+        self.outlives_input = False
         self.ended = ""
         self.exit_status: int | None = None
         self.began_at = self.opened_at = trio.current_time()
@@ -468,6 +483,14 @@ class TargetSession(ABC):
             ConnectFailed: the target doesn't start.
         """
 
+    @abstractmethod
+    async def fresh(self) -> TargetSession:
+        """Return another session with the target, on a process of its own if it is a command.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+
     def follow(self, former: TargetSession) -> None:
         """Continue the trace of `former`."""
         self.judge, self.lines, self.began_at = former.judge, former.lines, former.began_at
@@ -478,6 +501,7 @@ class TargetSession(ABC):
         self.messages = former.messages
         self.requests = former.requests
         self.drops = former.drops
+        self.call_times = former.call_times
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -552,7 +576,9 @@ class TargetSession(ABC):
     def receive(self, line: TraceLine, method: str = "") -> None:
         """Take a line from the server. `method` is the method of its HTTP exchange."""
         self.has_spoken = True
-        if line.truncated is not None and CUT_NOTE not in self.notes:
+        # A shorter one is whole: the server has cut it off itself.
+        is_too_long = line.truncated is not None and line.truncated.size > MESSAGE_LIMIT
+        if is_too_long and CUT_NOTE not in self.notes:
             self.notes.append(CUT_NOTE)
         found = self.record(line)
         if line.raw is not None:
@@ -624,6 +650,11 @@ class TargetSession(ABC):
         result = message.get("result")
         if isinstance(result, dict):
             self._receive_result(request, result)
+            if not request.is_bounded and result.get("isError") is not True:
+                began = max(request.sent_at, self.opened_at)
+                self.call_times.add(request.name, trio.current_time() - began)
+                if len(self.succeeded) < MAX_KEPT:
+                    self.succeeded.add(request.name)
         return request.method
 
     def _receive_result(self, request: SentRequest, result: Mapping[str, Any]) -> None:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["CommandTarget", "StdioSession"]
 
 MAX_INPUT: Final = 256 * 1024 * 1024  # bytes of one session; more is a flood
-EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdin
+EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdout
+PROMPT_TIMEOUT: Final = 5.0  # seconds for an exit after the end of stdin
 _TROUBLE: Final = re.compile(
     rb"Traceback \(most recent call last\)|panic(ked)?\b|[Uu]nhandled\b[^\n]{0,80}"
 )
@@ -121,7 +122,8 @@ class StdioSession(TargetSession):
         self.spent = True
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self._child.stream.send_stream.aclose()
-        await self._wait_for_exit(EXIT_TIMEOUT)
+        await self._wait_for_exit(PROMPT_TIMEOUT)
+        self.outlives_input = self.is_running
         if not self.is_running:
             # Else the next step would write to the closed stdin, as if the process had closed it.
             with trio.move_on_after(EXIT_TIMEOUT):
@@ -131,6 +133,10 @@ class StdioSession(TargetSession):
         """Return the session of a new process, in the same trace."""
         self.end(RECONNECTED)
         return await self._target.open(keep=self.lines is not None, former=self)
+
+    async def fresh(self) -> StdioSession:
+        """Return the session of a new process."""
+        return await self._target.open()
 
     async def aclose(self) -> None:
         """Kill the process and its group."""

@@ -24,7 +24,7 @@ from mcp_trio.oracle.strategies._messages import meta_of, methods, notifications
 from mcp_trio.oracle.strategies._mutations import damage, malformed
 from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts
 
-from ._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
+from ._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name
 from ._stress import draw_stress
 
@@ -41,11 +41,11 @@ IDS: Final = ("int", "digits", "text")
 OPENINGS: Final = ("half", "late", "twice", "unknown", "none", "late", "versions", "versions")
 WITH_HANDSHAKE: Final = tuple(each for each in ALL if DIALECTS[each].stateful)
 UNKNOWN_METHODS: Final = (
-    "acme/none",
+    INVENTED_METHODS[0],
     "tools/List",
     "tools",
     "rpc.discover",
-    "a" * 200,
+    INVENTED_METHODS[1],
     "tools/get",
 )
 SCALARS: Final[tuple[Any, ...]] = (82, "x", True, None, [], [1, 2], 1.5)
@@ -220,7 +220,9 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
             phrase = draw.pick(phrases)
             steps += phrase(draw, choices, revision)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
-        if how == "whole" and draw.below(300) == 0:
+        # How a process ends costs a new one each time, and is soon known.
+        ends = 40 if choices.fresh == FRESH_AT_FIRST and not choices.http else 300
+        if how == "whole" and draw.below(ends) == 0:
             steps.append(("disconnect",))
         return steps
 

@@ -25,7 +25,8 @@ from msgspec.structs import replace
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
-from mcp_trio.oracle.fuzz._play import CALL_TIMEOUT, FreshPlays, Player, play_case
+from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT, CallTimes
+from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.habits._table import HABITS
@@ -35,6 +36,7 @@ from ._agenda import MAX_TRIES, Agenda, Sighting
 from ._examination import MAX_HISTORY, Examiner, joined
 from ._feed import CaseFeed
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding, HeldFinding
+from ._memory import MemoryWatch
 from ._shrink import MAX_SECONDS, ShrinkBudget
 
 if TYPE_CHECKING:
@@ -74,8 +76,6 @@ MAX_FAILED_STARTS: Final = 5
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
 # Rows that a server at a URL breaks if it is away.
 _SILENT: Final = (UNANSWERED, UNANSWERED_MALFORMED, "crash")
-_GROWTH_FROM, _GROWTH_TO = 100, 1_000  # cases between which a process's memory is compared
-_GROWTH: Final = 2.0
 _SHOWN: Final = 80  # characters of a method, which the peer can choose
 
 
@@ -86,6 +86,7 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
         seconds: how long cases are drawn; None for no limit.
         cases: how many at most; None for no limit.
         response_timeout: seconds for a response.
+        call_timeout: seconds for a tool's first call, and at most for later ones.
         shrinks: whether findings are shrunk.
         keep_going: whether the run goes on after the first finding.
         baseline: an earlier report, whose findings are left out.
@@ -98,6 +99,7 @@ class CampaignOptions(Struct, kw_only=True, frozen=True):
     seconds: float | None = 60.0
     cases: int | None = None
     response_timeout: float = 2.0
+    call_timeout: float = DEFAULT_CALL_TIMEOUT
     shrinks: bool = True
     keep_going: bool = True
     baseline: Baseline = NO_BASELINE
@@ -188,11 +190,12 @@ class Campaign:
         self._allowed = set(choices.names)
         self._guard = CallGuard(self._allowed, self._known_tools, getattr(choices, "uris", ()))
         self._echo = echo
+        self._call_times = CallTimes(options.call_timeout)
         self._plays = FreshPlays(target, self._new_player, options.response_timeout)
         self._habits = HabitWatch(self._plays, choices, table=self.known_habits)
         self._sessions: list[tuple[tuple[str, str], TargetSession]] = []  # that wait for a case
         self._histories: dict[int, deque[Case]] = {}
-        self._memory: dict[int, int] = {}
+        self._memory = MemoryWatch()
         self._found = Findings(options.baseline, options.ignored, self._known_tools())
         self._agenda = Agenda(self._found)
         self._is_beside = options.lanes > 1 and target.kind != "http"
@@ -224,6 +227,7 @@ class Campaign:
             probes=probes,
             wanted=wanted,
             drops=self._habits.drops,
+            call_times=self._call_times,
         )
 
     def _new_examiner(self) -> Examiner:
@@ -251,6 +255,8 @@ class Campaign:
                 async with trio.open_nursery() as nursery:  # each can take seconds
                     while self._sessions:
                         nursery.start_soon(self._end_session, self._sessions.pop()[1])
+            if note := self._memory.note():
+                self._add_note(note)
 
     async def _play_and_examine(self) -> None:
         async with open_quiet_nursery(wait=True) as nursery:
@@ -417,7 +423,7 @@ class Campaign:
 
     async def _end_session(self, session: TargetSession) -> None:
         self._histories.pop(id(session), None)
-        self._memory.pop(id(session), None)
+        self._memory.end(id(session))
         self.opportunities.update(session.judge.opportunities)
         trouble = session.trouble()
         if trouble:
@@ -445,15 +451,8 @@ class Campaign:
             )
 
     def _watch_memory(self, session: TargetSession) -> None:
-        if session.played not in (_GROWTH_FROM, _GROWTH_TO):
-            return
-        size = session.memory()
-        earlier = self._memory.setdefault(id(session), size)
-        if session.played == _GROWTH_TO and earlier and size > _GROWTH * earlier:
-            self._add_note(
-                f"memory of the server has grown from {earlier >> 20} to {size >> 20} MiB in"
-                f" {_GROWTH_TO - _GROWTH_FROM} cases"
-            )
+        if self._memory.is_due(session.played):
+            self._memory.add(id(session), session.played, session.memory())
 
     def _add_note(self, note: str) -> None:
         if note not in self.notes and len(self.notes) < MAX_FINDINGS:
@@ -465,7 +464,8 @@ class Campaign:
         if method == "tools/call" and self.slow[name] == MAX_SLOW and tool in self._allowed:
             self._allowed.discard(tool)
             self._add_note(
-                f"the tool {tool} takes longer than {CALL_TIMEOUT:g} s, and is not called any more"
+                f"the tool {tool} was too slow {MAX_SLOW} times, and is not called any more;"
+                " allow more time with --call-timeout"
             )
 
     # -- Findings ----------------------------------------------------------------------------------

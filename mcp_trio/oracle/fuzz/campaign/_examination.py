@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
-from mcp_trio.oracle.fuzz._play import PROBE_METHODS
+from mcp_trio.oracle.fuzz._play import PROBE_METHODS, STOPPED
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
@@ -124,6 +124,8 @@ class Examiner:
             case, hits, last = await self._confirm_slower(case, fault, hits, last)
         for count in HISTORIES if not hits else ():
             longer = joined(before[-count:], case)
+            if fault.detail == STOPPED:  # each call must have ended before the next one
+                longer = self._with_waits(longer)
             hits, last = await self._confirm(longer, fault)
             if hits or count >= len(before):
                 case = longer

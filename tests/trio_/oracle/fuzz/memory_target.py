@@ -117,6 +117,10 @@ class MemorySession(TargetSession):
         session.follow(self)
         return session
 
+    async def fresh(self) -> TargetSession:
+        """Return the session of another start."""
+        return await self._target.open()
+
     async def aclose(self) -> None:
         """End the conversation."""
         self.end("it is closed")

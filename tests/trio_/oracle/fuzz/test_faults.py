@@ -42,6 +42,13 @@ SAMPLE = (
     "serves-before-initialize",
     pytest.param("progress-goes-back", marks=pytest.mark.slow),
     "repeats-cursor",
+    pytest.param("circle-of-cursors", marks=pytest.mark.slow),
+    pytest.param("tool-on-two-pages", marks=pytest.mark.slow),
+    pytest.param("serves-other-version", marks=pytest.mark.slow),
+    pytest.param("serves-wrong-arguments", marks=pytest.mark.slow),
+    pytest.param("serves-unknown-methods", marks=pytest.mark.slow),
+    pytest.param("ignores-end-of-input", marks=pytest.mark.slow),
+    pytest.param("tool-stops", marks=pytest.mark.slow),
     "no-result-type",
     pytest.param("late-acknowledgement", marks=pytest.mark.slow),
 )
@@ -56,6 +63,9 @@ LONGER = {
     "task-key-reused": 20,
     "guessable-task-ids": 12,
     "cancelled-task-completes": 9,
+    "circle-of-cursors": 20,
+    "tool-on-two-pages": 20,
+    "tool-stops": 20,
 }
 
 

@@ -112,6 +112,17 @@ async def test_request_that_is_rejected_or_may_get_its_response_elsewhere_is_no_
     )
 
 
+async def test_response_that_is_cut_off_is_a_fault_and_not_taken_for_a_long_one(
+    autojump_clock: Any,
+) -> None:
+    cut = HttpResponse(body=b'{"jsonrpc": "2.0", "id"', is_cut=True)
+    outcome, _ = await played_over_http(responds_with(cut), [OPEN, LIST])
+    (fault,) = outcome.faults
+    assert (fault.row, fault.is_certain) == ("RPC-35", True)
+    assert fault.sentence.endswith("got no response: the server has cut off the HTTP response")
+    assert outcome.notes == []
+
+
 @pytest.mark.parametrize("status", [404, 429, 503])
 async def test_probe_that_is_rejected_with_a_status_is_no_fault(
     autojump_clock: Any, status: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._session import SentRequest
 from mcp_trio.oracle.fuzz._steps import CaseChoices
-from mcp_trio.oracle.fuzz.campaign import _campaign
+from mcp_trio.oracle.fuzz.campaign import _campaign, _memory
 from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
     OLD,
@@ -246,7 +247,8 @@ def test_response_to_a_call_that_was_cancelled_for_its_time_is_found(
 ) -> None:
     """The response comes 0.4 s after the cancellation. Before 2026-07-28 that is no fault."""
     case: Case = [("open", revision, "whole", "all"), ("call", "nap", {})]
-    run = played(LateTarget(same_each_time(answers)), case, tools=("nap",), shrinks=False)
+    target = LateTarget(same_each_time(answers))
+    run = played(target, case, tools=("nap",), shrinks=False, call_timeout=0.3)
     found = [each for each in run.findings if each.fault.row == "CXL-7"]
     assert [each.fault.row for each in found] == rows
     assert all(each.is_solid for each in found)
@@ -647,16 +649,12 @@ class NotedTarget(MemoryTarget):
     session_class = NotedSession
 
 
-@pytest.mark.parametrize(("growth", "noted"), [(2.9, True), (3.1, False)])
-def test_memory_that_grows_is_noted(
-    monkeypatch: pytest.MonkeyPatch, growth: float, noted: bool
-) -> None:
-    monkeypatch.setattr(_campaign, "_GROWTH_FROM", 2)
-    monkeypatch.setattr(_campaign, "_GROWTH_TO", 6)
-    monkeypatch.setattr(_campaign, "_GROWTH", growth)
-    run = played(NotedTarget(same_each_time(answers)), *[PING] * 6)
-    note = "memory of the server has grown from 2 to 6 MiB in 4 cases"
-    assert (note in run.notes) is noted
+def test_memory_that_grows_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"INTERVAL": 1, "WARM_UP": 2, "MIN_CASES": 5}.items():
+        monkeypatch.setattr(_memory, name, value)
+    run = played(NotedTarget(same_each_time(answers)), *[PING] * 14)
+    note = "memory of the server grows by 1024 KiB a case, without end (measured in 1 process)"
+    assert note in run.notes
     assert run.findings == []
 
 
@@ -683,7 +681,95 @@ def test_tool_that_takes_long_is_noted_and_not_called_any_more(
     run = played(MemoryTarget(naps), *[call] * 5, tools=("nap",))
     assert called == 3
     assert run.slow == {"tools/call nap": 3}
-    assert run.notes == ["the tool nap takes longer than 0.3 s, and is not called any more"]
+    (note,) = run.notes
+    assert note == (
+        "the tool nap was too slow 3 times, and is not called any more; allow more time with"
+        " --call-timeout"
+    )
+    assert run.findings == []
+
+
+def after(seconds: float) -> dict[str, float]:
+    return {"tools/call": seconds}
+
+
+def serves_calls(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a server with tools sends that answers each call."""
+    if message.get("method") == "tools/call":
+        yield {"jsonrpc": "2.0", "id": message["id"], "result": COMPLETE}
+        return
+    for response in answers(message):
+        if message["method"] == "initialize":
+            response["result"]["capabilities"] = {"tools": {}}
+        yield response
+
+
+NAP: Case = [PING[0], ("call", "nap", {}, ())]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options", "answered"),
+    [
+        (9.0, {}, True),
+        (11.0, {}, False),
+        (1.5, {"call_timeout": 1.0}, False),
+        (15.0, {"call_timeout": 20.0}, True),
+    ],
+)
+def test_first_call_of_a_tool_may_take_long(
+    seconds: float, options: dict[str, Any], answered: bool
+) -> None:
+    target = MemoryTarget(same_each_time(serves_calls), times=after(seconds))
+    run = played(target, NAP, tools=("nap",), **options)
+    assert run.calls == answered
+    assert dict(run.slow) == ({} if answered else {"tools/call nap": 1})
+    assert run.findings == []
+
+
+def stops_after(count: int, *, everywhere: bool = False) -> Any:
+    """Return the answers of a server whose tool answers so many calls of each start, or of all."""
+    called: Counter[int] = Counter()
+
+    def some(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "tools/call":
+            key = 0 if everywhere else start
+            called[key] += 1
+            if called[key] > count:
+                return iter(())
+        return serves_calls(message)
+
+    return some
+
+
+def test_tool_that_answered_and_stops_is_a_finding_with_the_calls_before_it() -> None:
+    run = played(MemoryTarget(stops_after(3)), *[NAP] * 5, tools=("nap",))
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.fault.detail) == ("RPC-35", "stopped")
+    assert finding.fault.sentence == (
+        '"nap" has answered before, and does not answer any more, while a fresh process answers'
+        " the same call"
+    )
+    assert finding.is_solid
+    assert sum(step[0] == "call" for step in finding.case) == 4
+
+
+def test_tool_that_stops_in_each_process_is_no_finding() -> None:
+    """What it waits for is outside of the process: a fresh one doesn't answer either."""
+    target = MemoryTarget(stops_after(3, everywhere=True))
+    run = played(target, *[NAP] * 8, tools=("nap",))
+    assert run.findings == []
+    assert run.slow["tools/call nap"] == 5
+
+
+def test_tool_that_is_slow_with_some_arguments_is_no_finding() -> None:
+    def slow_with_one(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        is_call = message.get("method") == "tools/call"
+        if is_call and message["params"]["arguments"]:
+            return iter(())
+        return serves_calls(message)
+
+    slow: Case = [PING[0], ("call", "nap", {"a": 1}, ())]
+    run = played(MemoryTarget(slow_with_one), NAP, *[slow] * 9, tools=("nap",))
     assert run.findings == []
 
 

@@ -1,0 +1,62 @@
+"""How long the calls of tools may take: what a server's author has written can be slow.
+
+1. The first call may take long, because nothing is known about the tool. Once it has answered, a
+   call may take three times as long as its slowest one that succeeded.
+2. A tool that has never answered in time gets little time from then on.
+3. If a tool has answered and then doesn't, its call is played on a fresh process too. If that one
+   answers, it isn't the call that is slow. Tools whose calls are slow themselves are soon believed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+__all__ = ["DEFAULT_CALL_TIMEOUT", "CallTimes"]
+
+DEFAULT_CALL_TIMEOUT: Final = 10.0  # seconds; the same for `find_faults`
+SHORTEST: Final = 0.3  # seconds; less can pass on a busy machine
+FACTOR: Final = 3.0
+MAX_SLOW_ELSEWHERE: Final = 3  # calls of one tool that were slow on a fresh process, too
+MAX_NAMES: Final = 1_000
+
+
+class CallTimes:
+    """The time that each tool, prompt and resource of a target takes, in all sessions of a run.
+
+    A name is a method, and what is called, such as `tools/call add`.
+
+    Args:
+        longest: the seconds that a call may take at most, and the first one.
+    """
+
+    def __init__(self, longest: float = DEFAULT_CALL_TIMEOUT) -> None:
+        self._longest = longest
+        self._slowest: dict[str, float] = {}
+        self._late: set[str] = set()  # those that have never answered in time
+        self._slow_elsewhere: Counter[str] = Counter()
+
+    def timeout(self, name: str) -> float:
+        """Return the seconds that the next call of `name` may take."""
+        slowest = self._slowest.get(name)
+        if slowest is None:
+            return min(SHORTEST, self._longest) if name in self._late else self._longest
+        return min(self._longest, max(SHORTEST, FACTOR * slowest))
+
+    def add(self, name: str, seconds: float) -> None:
+        """Note that a call of `name` has succeeded, after so many seconds."""
+        if name in self._slowest or len(self._slowest) < MAX_NAMES:
+            self._slowest[name] = max(seconds, self._slowest.get(name, 0.0))
+
+    def add_late(self, name: str) -> None:
+        """Note that a call of `name` wasn't answered in time."""
+        if name not in self._slowest and len(self._late) < MAX_NAMES:
+            self._late.add(name)
+
+    def may_have_stopped(self, name: str) -> bool:
+        """Return True unless calls of `name` are known to be slow on fresh processes, too."""
+        return self._slow_elsewhere[name] < MAX_SLOW_ELSEWHERE
+
+    def add_slow_elsewhere(self, name: str) -> None:
+        """Note that a call of `name` was slow on a fresh process, too."""
+        self._slow_elsewhere[name] += 1

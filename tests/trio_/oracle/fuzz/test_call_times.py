@@ -1,0 +1,82 @@
+"""How long calls may take, and what counts as a leak."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_trio.oracle.fuzz._call_times import MAX_SLOW_ELSEWHERE, CallTimes
+from mcp_trio.oracle.fuzz.campaign._memory import MemoryWatch
+
+
+@pytest.mark.parametrize(
+    ("seconds", "timeout"), [((0.01,), 0.3), ((1.0,), 3.0), ((1.0, 0.1), 3.0), ((5.0,), 10.0)]
+)
+def test_call_after_successes_may_take_three_times_the_slowest(
+    seconds: tuple[float, ...], timeout: float
+) -> None:
+    times = CallTimes()
+    assert times.timeout("tools/call a") == 10.0
+    for each in seconds:
+        times.add("tools/call a", each)
+    assert times.timeout("tools/call a") == pytest.approx(timeout)
+    assert times.timeout("tools/call b") == 10.0
+
+
+def test_call_that_never_answered_in_time_gets_little_time_until_it_does() -> None:
+    times = CallTimes(0.2)
+    times.add_late("tools/call a")
+    assert times.timeout("tools/call a") == 0.2
+    times = CallTimes()
+    times.add_late("tools/call a")
+    assert times.timeout("tools/call a") == 0.3
+    times.add("tools/call a", 2.0)
+    assert times.timeout("tools/call a") == 6.0
+
+
+def test_tool_that_is_slow_elsewhere_too_is_soon_believed() -> None:
+    times = CallTimes()
+    for _ in range(MAX_SLOW_ELSEWHERE):
+        assert times.may_have_stopped("tools/call a")
+        times.add_slow_elsewhere("tools/call a")
+    assert not times.may_have_stopped("tools/call a")
+    assert times.may_have_stopped("tools/call b")
+
+
+def sizes(watch: MemoryWatch, process: int, cases: int, first: int, a_case: float) -> None:
+    for played in range(1, cases + 1):
+        if watch.is_due(played):
+            watch.add(process, played, int(first + a_case * played))
+    watch.end(process)
+
+
+def test_memory_that_grows_with_each_case_in_several_processes_is_noted() -> None:
+    watch = MemoryWatch()
+    for process in range(3):
+        sizes(watch, process, 200, 20 << 20, 100_000)
+    assert watch.note() == (
+        "memory of the server grows by 98 KiB a case, without end (measured in 3 processes)"
+    )
+
+
+@pytest.mark.parametrize(("cases", "a_case"), [(60, 100_000), (1_000, 5_000), (400, 0)])
+def test_memory_of_short_or_thrifty_processes_is_not_noted(cases: int, a_case: float) -> None:
+    watch = MemoryWatch()
+    sizes(watch, 1, cases, 20 << 20, a_case)
+    assert watch.note() == ""
+
+
+def test_memory_of_a_process_that_fills_its_caches_is_not_noted() -> None:
+    watch = MemoryWatch()
+    for process in range(3):
+        for played in range(20, 400, 10):
+            watch.add(process, played, (20 << 20) + 100_000 * min(played, 240) + 11_000 * played)
+        watch.end(process)
+    assert watch.note() == ""
+
+
+def test_memory_that_the_system_does_not_tell_is_not_noted() -> None:
+    watch = MemoryWatch()
+    for played in range(20, 400, 10):
+        watch.add(1, played, 0)
+    watch.end(1)
+    assert watch.note() == ""
