@@ -499,7 +499,7 @@ def test_cause_of_a_case_that_was_not_made_small_for_want_of_time_is_unclear(
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_finding_of_a_simpler_message_takes_the_place_of_the_other_one(first: int) -> None:
-    """What is outside of the process can hide it from the first examination."""
+    """A file outside of the process can hide it from the first examination."""
     fault = fault_of("row")
     calls_: list[Case] = [[OPEN, ("call", "foo", {}, each)] for each in ((), ("progress",))]
     two = [found(fault, each, smallest_cause(fault, each, ("foo",))) for each in calls_]
