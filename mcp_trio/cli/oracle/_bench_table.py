@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -34,7 +35,9 @@ class BenchDisplay:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the table for the block's duration, on a terminal."""
+        """Show the table for the block's duration, on a terminal, and a note first if needed."""
+        if note := _busy_note():
+            self._stderr.write_line(("note: ", "yellow"), note)
         if not self._stderr.terminal:
             yield
             return
@@ -55,6 +58,21 @@ class BenchDisplay:
         elif time.monotonic() - self._last_line >= _LINE_INTERVAL:
             self._last_line = time.monotonic()
             self._stderr.write_line(_state(run, row))
+
+
+def _busy_note() -> str:
+    """Return a sentence if other programs already take this machine's time, as far as it says."""
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows has none
+        return ""
+    processors = os.cpu_count() or 1
+    if load <= processors:
+        return ""
+    return (
+        f"this machine is busy (load average {load:.0f}, {processors} processors): figures vary"
+        " more than usual, and ratios are better than times"
+    )
 
 
 def _state(run: BenchRun, row: BenchRow) -> str:

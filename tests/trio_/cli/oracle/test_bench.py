@@ -303,6 +303,16 @@ def test_signal_before_anything_was_measured_says_so(bench: FakeBench) -> None:
     assert "mcp-trio: nothing was measured" in found.err
 
 
+@pytest.mark.parametrize(("load", "is_noted"), [(1000.0, True), (0.0, False)])
+def test_machine_that_is_busy_before_the_run_is_noted(
+    load: float, is_noted: bool, bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    bench.loads["python"] = FakeLoad(0.05)
+    found = bench("--", "python", "a.py")
+    assert ("note: this machine is busy (load average 1000, " in found.err) == is_noted
+
+
 def test_remote_target_is_called_slowly_or_with_consent(bench: FakeBench) -> None:
     bench.loads["http://192.0.2.1/mcp"] = FakeLoad()
     assert bench("--rate", "50", REMOTE).status == 0
