@@ -754,7 +754,7 @@ def test_tool_that_answered_and_stops_is_a_finding_with_the_calls_before_it() ->
 
 
 def test_tool_that_stops_in_each_process_is_no_finding() -> None:
-    """What it waits for is outside of the process: a fresh one doesn't answer either."""
+    """It waits for something outside of the process: a fresh one doesn't answer either."""
     target = MemoryTarget(stops_after(3, everywhere=True))
     run = played(target, *[NAP] * 8, tools=("nap",))
     assert run.findings == []
