@@ -12,7 +12,7 @@ from mcp_core._nesting import depth_exceeds
 
 from ._contract import KEYS, Contract, ServerOffers
 from ._documents import ANNOTATIONS, MAX_STEPS, mapping
-from ._schemas import Direction, compare_schemas
+from ._schemas import Direction, compare_schemas, new_members
 
 __all__ = ["RULES", "ContractChange", "Verdict", "compare_contracts", "worst_verdict"]
 
@@ -52,8 +52,12 @@ RULES: Final[dict[str, Verdict]] = {
     "has another default": "unclear",
     "a scope is gone": "breaking",
     "a scope is new": "unclear",
+    "names its default": "compatible",
+    "no longer names its default": "compatible",
     "accepts more": "compatible",
     "promises more": "compatible",
+    "is a new member": "compatible",
+    "is written differently": "compatible",
     "has another text": "compatible",
 }
 _NOUNS: Final = {
@@ -118,6 +122,8 @@ def compare_contracts(old: Contract, new: Contract) -> list[ContractChange]:
         else:
             comparison.compare(offers, new.offers[revision])
     comparison.revision = ""
+    if old.server and new.server and old.server != new.server:
+        comparison.add("server", "has another text", "name", old=old.server, new=new.server)
     if old.scopes is not None and new.scopes is not None:
         comparison.compare_scopes(old.scopes, new.scopes)
     return comparison.changes
@@ -165,7 +171,8 @@ class _ContractComparison:
                 elif name not in old.capabilities:
                     self.add(f"capability {name}", "is new")
         if old.instructions != new.instructions:
-            self._add_text("server", "instructions", old.instructions, new.instructions)
+            texts = old.instructions or None, new.instructions or None
+            self._add_text("server", "instructions", *texts)
         for kind, noun in _NOUNS.items():
             if kind in old.lists and kind in new.lists:
                 self._compare_lists(kind, noun, old.lists[kind], new.lists[kind])
@@ -231,7 +238,7 @@ class _ContractComparison:
             if after[sentence] and not before[sentence]:
                 self.add(what, sentence, "annotations")
         if before != after and not any(after[each] and not before[each] for each in before):
-            self.add(what, "is less dangerous", "annotations")
+            self.add(what, "is less dangerous", "annotations", old=old or None, new=new or None)
 
     def _compare_task_support(self, what: str, old: Any, new: Any) -> None:
         before, after = (mapping(each).get("taskSupport") or "forbidden" for each in (old, new))
@@ -286,12 +293,37 @@ class _ContractComparison:
         texts = list(_schema_texts(old, new, ""))
         for place, key, before, after in texts:
             where = f"{side} {place}".rstrip()
-            if key == "default" and direction.is_input and before is not None and after is not None:
-                self.add(what, "has another default", where, old=before, new=after)
+            if key == "default" and before is not None and after is not None:
+                sentence = "has another default" if direction.is_input else "has another text"
+                self.add(what, sentence, where, old=before, new=after)
+            elif key == "default":
+                sentence = "names its default" if before is None else "no longer names its default"
+                self.add(what, sentence, where, old=before, new=after)
             else:
                 self._add_text(f"{what}, {where}", key, before, after)
         if not found and _without_texts(old) != _without_texts(new):
-            self.add(what, "accepts more" if direction.is_input else "promises more", side)
+            self._add_compatible(what, side, direction, old, new)
+
+    def _add_compatible(
+        self, what: str, side: str, direction: Direction, old: Any, new: Any
+    ) -> None:
+        """Add where an input has become wider, or an output narrower."""
+        limit = min(self._steps, MAX_STEPS)
+        # The same question in the other direction: what would break if the change were undone.
+        found, left = compare_schemas(new, old, direction, steps=limit)
+        self._steps -= limit - left
+        limit = min(self._steps, MAX_STEPS)
+        members, left = new_members(old, new, steps=limit)
+        self._steps -= limit - left
+        for place, name in members:
+            where = f"{side} {place}.{name}" if place else f"{side} {name}"
+            self.add(what, "is a new member", where)
+        places = {each.place: None for each in found if each.is_certain or not members}
+        sentence = "accepts more" if direction.is_input else "promises more"
+        for place in places:
+            self.add(what, sentence, f"{side} {place}".rstrip())
+        if not members and not places:
+            self.add(what, "is written differently", side)
 
     def _add_text(self, what: str, member: str, old: Any, new: Any) -> None:
         if old != new and (old or new):

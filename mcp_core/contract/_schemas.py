@@ -47,7 +47,7 @@ from ._documents import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Direction", "SchemaFinding", "compare_schemas"]
+__all__ = ["Direction", "SchemaFinding", "compare_schemas", "new_members"]
 
 _MAX_FINDINGS: Final = 100  # of one pair of schemas
 _MAX_PARTS_DEPTH: Final = 8
@@ -103,7 +103,7 @@ _SENTENCES: Final = {
     "keyword": ("has another {}", "has another {}"),
     "choice": ("has other alternatives in {}", "has other alternatives in {}"),
     "nothing": ("accepts nothing now", "can have a value now"),
-    "undescribed": ("no longer describes {}, and may ignore it", "no longer describes {}"),
+    "undescribed": ("no longer describes {}, and may ignore it",) * 2,
     "reference": (
         "has a reference or a keyword that cannot be followed",
         "has a reference or a keyword that cannot be followed",
@@ -186,6 +186,30 @@ def compare_schemas(
     return found, max(min(root.steps for root in roots), 0)
 
 
+def new_members(
+    old: Any, new: Any, *, steps: int = MAX_STEPS
+) -> tuple[list[tuple[str, str]], int]:
+    """Return the members that only the new schema describes, and the steps that are left.
+
+    Args:
+        old: the earlier schema, decoded JSON.
+        new: the schema of today.
+        steps: how many steps the search may take.
+
+    Returns:
+        For each member, the place of its object, such as `days[0]`, and its name. None are found
+        in schemas that cannot be compared.
+    """
+    roots = SchemaRoot(new, steps), SchemaRoot(old, steps)
+    if any(root.problem for root in roots):
+        return [], steps
+    try:
+        found = _SchemaComparison(*roots, Direction(is_input=True)).find_undescribed()
+    except (TooComplex, RecursionError, OverflowError):
+        found = []
+    return found, max(min(root.steps for root in roots), 0)
+
+
 def _are_equal(old: Any, new: Any) -> bool:
     try:
         return _encode(old) == _encode(new)
@@ -226,6 +250,15 @@ class _SchemaComparison:
             self._find_undescribed(self.narrow.schema, self.wide.schema, "", set(), 0)
         found = {(each.place, each.sentence): each for each in map(self._tried, self.found)}
         return list(found.values())
+
+    def find_undescribed(self) -> list[tuple[str, str]]:
+        """Return the members that only `narrow` describes: the place of the object, and the name.
+
+        Raises:
+            TooComplex: it takes too many steps.
+        """
+        self._find_undescribed(self.narrow.schema, self.wide.schema, "", set(), 0)
+        return list(dict.fromkeys((each.place, each.detail) for each in self.found))
 
     def _find_undescribed(
         self, narrow: Any, wide: Any, name: str, seen: set[tuple[int, int]], depth: int

@@ -121,7 +121,19 @@ ROWS: dict[str, tuple[Contract, Contract, str]] = {
     "has another default": (schema({"default": 1}), schema({"default": 2}), "tool t, input a"),
     "a scope is gone": (Contract(scopes=("b",)), Contract(scopes=()), "scope b"),
     "a scope is new": (Contract(scopes=("a",)), Contract(scopes=("a", "b")), "scope b"),
-    "accepts more": (schema({"enum": [1]}), schema({"enum": [1, 2]}), "tool t, input"),
+    "names its default": (schema({}), schema({"default": 1}), "tool t, input a"),
+    "no longer names its default": (schema({"default": 1}), schema({}), "tool t, input a"),
+    "accepts more": (schema({"enum": [1]}), schema({"enum": [1, 2]}), "tool t, input a"),
+    "is a new member": (
+        tools(inputSchema={"properties": {"a": {}}}),
+        tools(inputSchema={"properties": {"a": {}, "b": {"properties": {"c": {}}}}}),
+        "tool t, input b",
+    ),
+    "is written differently": (
+        schema({"type": "string"}),
+        schema({"allOf": [{"type": "string"}]}),
+        "tool t, input",
+    ),
     "promises more": (
         tools(outputSchema={"type": "object"}),
         tools(outputSchema={"type": "object", "required": ["a"]}),
@@ -224,6 +236,45 @@ def test_same_name_twice_before_and_after_is_no_change() -> None:
         contract(tools=[{"name": "t"}, {"name": "t", "title": title}]) for title in "xy"
     )
     assert compare_contracts(before, after)[0].sentence == "is in the list twice"
+
+
+def test_compatible_change_names_its_places() -> None:
+    """Each place that accepts more has a line, and so has each new member."""
+    old = {"type": "object", "properties": {"a": {"enum": [1]}, "b": {"type": "string"}}}
+    new = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "a": {"enum": [1, 2]},
+            "b": {"type": ["string", "null"]},
+            "c": {"type": "string"},
+        },
+    }
+    found = compare_contracts(tools(inputSchema=old), tools(inputSchema=new))
+    assert [(each.verdict, each.place, each.sentence) for each in found] == [
+        ("compatible", "input c", "is a new member"),
+        ("compatible", "input a", "accepts more"),
+        ("compatible", "input b", "accepts more"),
+    ]
+    spelled = {**old, "$schema": new["$schema"]}
+    [change] = compare_contracts(tools(inputSchema=old), tools(inputSchema=spelled))
+    assert change.sentence == "is written differently"
+
+
+def test_names_in_another_normal_form_are_other_names() -> None:
+    """To the server they are: a call with the old name fails."""
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    old, new = (contract(tools=[{"name": name}]) for name in (composed, decomposed))
+    found = {(each.what, each.sentence) for each in compare_contracts(old, new)}
+    assert found == {(f"tool {composed}", "is gone"), (f"tool {decomposed}", "is new")}
+    assert read_contract(encode_contract(old)) == old
+
+
+def test_another_server_is_named() -> None:
+    """The wrong file is the usual cause of many changes."""
+    [change] = compare_contracts(Contract(server="tea"), Contract(server="git"))
+    assert (change.what, change.place, change.old, change.new) == ("server", "name", "tea", "git")
+    assert compare_contracts(Contract(), Contract(server="git")) == []
 
 
 def test_unknown_scopes_are_not_compared_and_none_are() -> None:
