@@ -186,9 +186,7 @@ def compare_schemas(
     return found, max(min(root.steps for root in roots), 0)
 
 
-def new_members(
-    old: Any, new: Any, *, steps: int = MAX_STEPS
-) -> tuple[list[tuple[str, str]], int]:
+def new_members(old: Any, new: Any, *, steps: int = MAX_STEPS) -> tuple[list[tuple[str, str]], int]:
     """Return the members that only the new schema describes, and the steps that are left.
 
     Args:

@@ -42,6 +42,7 @@ __all__ = [
     "QUOTE",
     "Screen",
     "content_text",
+    "counted",
     "describe_blob",
     "encode_document",
     "encode_json_line",
@@ -52,6 +53,11 @@ QUOTE: Final = "| "  # before each line of a quoted text
 # The name that begins the command's own messages, and text that looks like it.
 _OWN_NAME: Final = re.compile("mcp.trio", re.IGNORECASE)
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 tool` or `2 tools`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def split_lines(text: str) -> list[str]:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from mcp_core import ALL, ConnectFailed, RevisionRefused, escape_text
 from mcp_core.auth import AuthorizationFailed
 from mcp_core.contract import (
@@ -75,17 +77,33 @@ async def check_contract(
         allow_unclear: whether a change that may break users or not is no failure.
         resources: whether resources are part of the contract; they are in any case if the file has
             them.
-        options: as of `mcp_trio.connect`.
+        options: as of `mcp_trio.connect`. `versions` names the revisions that are compared, by
+            default all of the file.
 
     Raises:
         ContractBroken: a change breaks users of the server, or may break them.
         FileNotFoundError: there is no such file.
-        InvalidContract: the file isn't a contract, or one of another form.
+        InvalidContract: the file isn't a contract, has another form, or none of the `versions`.
         ChangingLists: what the server offers changes while it is read.
         McpTrioError: the server cannot be connected to or read.
     """
     saved = _load(path, update=update)
-    revisions = [None] if saved is None else list(saved.offers)
+    versions = options.get("versions")
+    if saved is None or (update and versions):
+        revisions: list[str | None] = [None]
+    else:
+        kept = {
+            name: each
+            for name, each in saved.offers.items()
+            if versions is None or name in versions
+        }
+        if not kept:
+            raise InvalidContract(
+                f"{path}: it has none of the revisions in versions=, but {', '.join(saved.offers)}:"
+                " leave versions= out, or let pytest --mcp-update write it anew"
+            )
+        saved = structs.replace(saved, offers=kept)
+        revisions = list(kept)
     if saved is not None:
         resources = resources or any("resources" in each.lists for each in saved.offers.values())
     found = [await _read(target, each, resources, options) for each in revisions]

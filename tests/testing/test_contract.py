@@ -70,6 +70,19 @@ async def test_update_keeps_the_revisions_of_the_file(file: Path) -> None:
     await check_contract(server("b"), file)
 
 
+async def test_versions_choose_what_is_compared_and_written(file: Path) -> None:
+    """One of the file's revisions, none of them, and another one with an update."""
+    only = '"only": {"2026-07-28": {"prompts": [{"name": "gone"}]}}, "revisions"'
+    write(file, TWO.replace('"revisions"', only))
+    await check_contract(server("a"), file, versions=["2025-06-18"])
+    with pytest.raises(ContractBroken, match="prompt gone: is gone"):
+        await check_contract(server("a"), file, versions=["2025-06-18", "2026-07-28"])
+    with pytest.raises(InvalidContract, match=r"none of the revisions in versions=, but 2026-07"):
+        await check_contract(server("a"), file, versions=["2025-11-25"])
+    await check_contract(server("a"), file, update=True, versions=["2025-11-25"])
+    assert [*read_contract(read(file).encode()).offers] == ["2025-11-25"]
+
+
 async def test_missing_file_says_how_it_is_written(file: Path) -> None:
     with pytest.raises(FileNotFoundError, match="pytest --mcp-update writes it"):
         await check_contract(server("a"), file)

@@ -43,6 +43,7 @@ def diff_breaking(old: str, new: str, *, allow_unclear: bool, as_json: bool) -> 
         raise CliError(str(exc), NOTHING_JUDGED) from exc
     # A trace has the revisions that its clients asked for, not all that the server speaks.
     common = [revision for revision in first.offers if revision in second.offers]
+    revisions = [", ".join(each.offers) for each in (first, second)]
     first, second = (
         structs.replace(each, offers={name: each.offers[name] for name in common})
         for each in (first, second)
@@ -63,9 +64,15 @@ def diff_breaking(old: str, new: str, *, allow_unclear: bool, as_json: bool) -> 
     elif compared:
         show_changes(stdout, changes, first.offers.keys())
     if not compared:
+        why = (
+            f"the lists are of different revisions, {revisions[0]} in {old}, {revisions[1]} in"
+            f" {new}: record both with one --revision"
+            if all(revisions) and not common
+            else "no list was read to its end in both traces"
+        )
         stderr.write_message(
-            "mcp-trio: nothing was compared: no list was read to its end in both traces, in the"
-            " same revision; `mcp-trio inspect --record FILE` records all lists"
+            f"mcp-trio: nothing was compared: {why}; `mcp-trio inspect --record FILE` records all"
+            " lists"
         )
         return NOTHING_JUDGED
     return contract_status(changes, allow_unclear=allow_unclear)

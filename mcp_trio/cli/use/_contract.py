@@ -32,7 +32,7 @@ from mcp_core.drivers import shorten_text
 from mcp_core.urls import http_url
 from mcp_trio._files import write_output
 from mcp_trio.cli._errors import NO_CONNECTION, NOTHING_JUDGED, CliError, one_line
-from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._screen import Screen, counted
 from mcp_trio.cli._session import allow_undeclared, run_session
 from mcp_trio.oracle._contract import ChangingLists, read_contract_of, read_scopes
 
@@ -234,7 +234,7 @@ def _read(
         newest = _read_revision(target, resources)
         if not options.every_revision:
             return newest
-        wanted = [each for each in ALL if each not in newest.offers]
+        wanted = list(ALL[ALL.index(next(iter(newest.offers))) + 1 :])  # newer ones were offered
     else:
         wanted = list(saved.offers)
         newest = None
@@ -395,8 +395,9 @@ def _short(text: str) -> str:
 
 def _summary(contract: Contract) -> str:
     first = next(iter(contract.offers.values()))
-    nouns = {"tools": "tools", "prompts": "prompts", "resourceTemplates": "resource templates"}
+    nouns = {"tools": "tool", "prompts": "prompt", "resourceTemplates": "resource template"}
     if "resources" in first.lists:
-        nouns["resources"] = "resources"
-    counts = [f"{len(first.lists.get(name, ()))} {noun}" for name, noun in nouns.items()]
-    return f"{', '.join(counts)}, revision {', '.join(contract.offers)}"
+        nouns["resources"] = "resource"
+    counts = [counted(len(first.lists.get(name, ())), noun) for name, noun in nouns.items()]
+    revisions = f"revision{'s' if len(contract.offers) > 1 else ''} {', '.join(contract.offers)}"
+    return f"{', '.join(counts)}, {revisions}"

@@ -25,7 +25,7 @@ from mcp_core.drivers import shorten_text
 from mcp_core.urls import Url, http_url, url_transport
 from mcp_trio.cli._errors import NO_CONNECTION, SERVER_ERROR, CliError
 from mcp_trio.cli._parser import server_parser
-from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._screen import Screen, counted
 from mcp_trio.cli._session import (
     connect_and_run,
     explain_error,
@@ -63,10 +63,10 @@ _CONNECT_TIMEOUT: Final = 10.0  # seconds, as for a client's connections
 _LOGIN_TIMEOUT: Final = 60.0  # seconds for all documents about a login; each has less
 _STYLES: Final = {"ok": "green", "failed": "bold red"}
 _NOUNS: Final = {
-    "tools": "tools",
-    "resources": "resources",
-    "resourceTemplates": "resource templates",
-    "prompts": "prompts",
+    "tools": "tool",
+    "resources": "resource",
+    "resourceTemplates": "resource template",
+    "prompts": "prompt",
 }
 
 
@@ -469,9 +469,11 @@ def _list(examination: Examination) -> str:
     if failures:
         raise CliError("\n".join(failures))
     counts = [
-        f"{len(lists.lists[name])} {noun}" for name, noun in _NOUNS.items() if name in lists.lists
+        counted(len(lists.lists[name]), noun)
+        for name, noun in _NOUNS.items()
+        if name in lists.lists
     ]
-    return ", ".join(counts) or "the server has none"
+    return ", ".join(counts) or "the server offers nothing"
 
 
 STEPS: Final = (

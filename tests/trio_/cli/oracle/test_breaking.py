@@ -27,6 +27,11 @@ def tool(name: str, **properties: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
 
+def contract(revisions: list[str], *names: str) -> Contract:
+    offers = offers_of_lists({"tools": [tool(name) for name in names]})
+    return Contract(offers=dict.fromkeys(revisions, offers))
+
+
 def test_gone_tool_breaks_and_new_one_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,10 +46,6 @@ def test_revision_of_one_trace_only_is_not_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trace has the revisions that its clients asked for. A common one is compared."""
-
-    def contract(revisions: list[str], *names: str) -> Contract:
-        offers = offers_of_lists({"tools": [tool(name) for name in names]})
-        return Contract(offers=dict.fromkeys(revisions, offers))
 
     old = contract(["2026-07-28", "2025-06-18"], "one", "two")
     new = contract(["2025-11-25", "2026-07-28"], "one")
@@ -65,6 +66,19 @@ def test_unclear_change_fails_unless_allowed(
     found = json.loads(capsys.readouterr().out)
     assert (found["verdict"], found["compared"]) == ("unclear", ["tools"])
     assert main(["diff", "--breaking", "--allow-unclear", old, new]) == 0
+
+
+def test_traces_of_different_revisions_name_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contracts = iter([contract([name], "one") for name in ("2025-11-25", "2026-07-28")])
+    monkeypatch.setattr(_breaking, "_contract", lambda trace: next(contracts))
+    old, new = (trace(tmp_path, name) for name in "ab")
+    assert main(["diff", "--breaking", old, new]) == 4
+    assert (
+        f"nothing was compared: the lists are of different revisions, 2025-11-25 in {old},"
+        f" 2026-07-28 in {new}: record both with one --revision"
+    ) in capsys.readouterr().err
 
 
 def test_traces_without_a_common_list_are_status_4(

@@ -43,7 +43,7 @@ def against(file: Path, *target: str, status: int = 0) -> str:
 
 def test_contract_of_unchanged_server_has_no_changes(file: Path) -> None:
     assert save(file, *TEAHOUSE) == (
-        f"saved {file}: 2 tools, 1 prompts, 1 resource templates, revision 2026-07-28\n"
+        f"saved {file}: 2 tools, 1 prompt, 1 resource template, revision 2026-07-28\n"
     )
     first = file.read_bytes()
     assert against(file, *TEAHOUSE) == "no changes\n"
@@ -310,7 +310,7 @@ def test_all_servers_of_a_file_have_a_contract_each(tmp_path: Path) -> None:
     write(tool("one"))
     result = run(*words, "--save", "kept", cwd=tmp_path)
     assert result.returncode == 3, result.stderr
-    assert "a/b\nsaved kept/a_b.contract.json: 1 tools" in result.stdout
+    assert "a/b\nsaved kept/a_b.contract.json: 1 tool" in result.stdout
     assert "mcp-trio: bad: " in result.stderr
     assert [each.name for each in (tmp_path / "kept").iterdir()] == ["a_b.contract.json"]
     write(tool("two"))

@@ -290,7 +290,7 @@ def test_doctor_file_prints_a_line_for_each_step() -> None:
         "skipped    TLS            stdin and stdout do not use it\n"
         "skipped    authorization  stdin and stdout need no token\n"
         "ok         negotiation    greeter 0, revision 2026-07-28\n"
-        "ok         lists          1 tools\n"
+        "ok         lists          1 tool\n"
     )
 
 
@@ -431,7 +431,7 @@ def test_doctor_approved_server_is_started(servers: ConfiguredServers, words: li
     servers.add()
     result = servers.run("doctor", "--approve-server", "demo", *words)
     assert "ok         name           demo of " in result.stdout
-    assert "ok         lists          1 tools, 1 resources, 0 resource templates, 1 prompts\n" in (
+    assert "ok         lists          1 tool, 1 resource, 0 resource templates, 1 prompt\n" in (
         result.stdout
     )
     assert result.stderr.count("--approve-server lets demo") == 1
