@@ -19,38 +19,58 @@ that the `narrow` one does?
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable
-from decimal import Decimal, DecimalException
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from ._documents import (
     MAX_DEPTH,
     MAX_STEPS,
-    NAMES_OF_TYPES,
     NO_SCHEMA,
     SchemaRoot,
     TooComplex,
     array_parts,
-    has_type,
     is_number,
-    listed_types,
     mapping,
     same,
     without_annotations,
 )
+from ._keywords import (
+    OF_SOME_DIALECTS,
+    all_members,
+    beyond,
+    bound_of,
+    count_of,
+    counted_items,
+    described_members,
+    first_items,
+    has_any,
+    has_kind,
+    has_references,
+    is_length,
+    is_multiple_of,
+    listed_values,
+    merge_parts,
+    of_type,
+    refers_to_definitions,
+    required_names,
+    show_values,
+    size_of,
+    types_of,
+    unused_name,
+    with_names,
+    with_parts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Direction", "SchemaFinding", "compare_schemas", "new_members"]
 
 _MAX_FINDINGS: Final = 100  # of one pair of schemas
-_MAX_PARTS_DEPTH: Final = 8
 _MAX_EXAMPLES: Final = 50  # that are tried for one of them
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 # Keywords that say nothing else than what they say: if both have them, they must be equal.
@@ -231,7 +251,7 @@ class _SchemaComparison:
         self._has_equal_dialect = narrow.dialect == wide.dialect
         roots = mapping(narrow.schema), mapping(wide.schema)
         self._has_equal_definitions = self._has_equal_dialect and all(
-            same(roots[0].get(key), roots[1].get(key)) and _refers_to_definitions(roots[0].get(key))
+            same(roots[0].get(key), roots[1].get(key)) and refers_to_definitions(roots[0].get(key))
             for key in ("$defs", "definitions")
         )
 
@@ -264,8 +284,8 @@ class _SchemaComparison:
         """Find members that `narrow` describes and `wide` accepts, perhaps without reading them."""
         pairs = [
             (mine, other)
-            for mine in _with_parts(self.narrow, narrow)
-            for other in _with_parts(self.wide, wide)
+            for mine in with_parts(self.narrow, narrow)
+            for other in with_parts(self.wide, wide)
         ]
         self.narrow.spend(len(pairs))
         if not pairs or depth > MAX_DEPTH or all((id(a), id(b)) in seen for a, b in pairs):
@@ -273,16 +293,16 @@ class _SchemaComparison:
         seen.update((id(mine), id(other)) for mine, other in pairs)
         self._kept += [each for pair in pairs for each in pair]
         mine, others = (
-            _all_members(mine for mine, _ in pairs),
-            _all_members(each for _, each in pairs),
+            all_members(mine for mine, _ in pairs),
+            all_members(each for _, each in pairs),
         )
         if others or not name:  # elsewhere an object without any is a dictionary
             for member in sorted(mine.keys() - others.keys()):
                 self.found.append(_Raw(name, "undescribed", member, ()))
-        for member in mine.keys() & others.keys():
+        for member in sorted(mine.keys() & others.keys()):
             inner = f"{name}.{member}" if name else member
             self._find_undescribed(mine[member], others[member], inner, seen, depth + 1)
-        old_items, new_items = _first_items(a for a, _ in pairs), _first_items(b for _, b in pairs)
+        old_items, new_items = first_items(a for a, _ in pairs), first_items(b for _, b in pairs)
         if old_items and new_items:
             self._find_undescribed(old_items, new_items, f"{name}[]", seen, depth + 1)
 
@@ -327,13 +347,13 @@ class _SchemaComparison:
 
     def _is_equal(self, narrow: Any, wide: Any) -> bool:
         """Return True if two schemas are equal, with all that they refer to."""
-        self.narrow.spend(1 + _size(narrow) // 8)
+        self.narrow.spend(1 + size_of(narrow) // 8)
         if not same(narrow, wide):
             return False
-        if not self._has_equal_dialect and _has_any(narrow, _OF_SOME_DIALECTS):
+        if not self._has_equal_dialect and has_any(narrow, OF_SOME_DIALECTS):
             return False
-        return not _has_references(narrow) or (
-            self._has_equal_definitions and _refers_to_definitions(narrow)
+        return not has_references(narrow) or (
+            self._has_equal_definitions and refers_to_definitions(narrow)
         )
 
     def _prove(self, narrow: Any, wide: Any, place: _DocumentPlace, depth: int) -> None:
@@ -376,7 +396,7 @@ class _SchemaComparison:
             self._add(place, "reference")
             return
         if any(
-            key in wide and not _has_kind(wide[key], kind) and not self._has_same(key, narrow, wide)
+            key in wide and not has_kind(wide[key], kind) and not self._has_same(key, narrow, wide)
             for key, kind in _KINDS.items()
         ):
             self._add(place, "reference")
@@ -428,15 +448,15 @@ class _SchemaComparison:
             return
         parts = [without_annotations(each) if isinstance(each, dict) else each for each in parts]
         parts = [each for each in [narrow, *parts] if each not in ({}, True)]
-        merged = _merge(parts)
+        merged = merge_parts(parts)
         if merged is not None:
             self._prove(merged, wide, place, depth)
             return
         whole = {"allOf": parts}
-        names = _described(self.narrow, whole)
+        names = described_members(self.narrow, whole)
         found: list[_Raw] = []
         for part in parts:
-            part = _with_names(part, names, is_root=not place.level)
+            part = with_names(part, names, is_root=not place.level)
             mine = self._try(partial(self._prove, part, wide, place, depth))
             if not mine:
                 return
@@ -453,18 +473,18 @@ class _SchemaComparison:
     def _prove_types(
         self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
-        values = _listed_values(narrow)
+        values = listed_values(narrow)
         if values is not None:
             self._prove_values(values, narrow, wide, place)
             return
-        types = _atoms(narrow)
-        allowed = _atoms(wide)
+        types = types_of(narrow)
+        allowed = types_of(wide)
         refused = [name for name in types if name not in allowed]
         if refused:
             names = [name for name in refused if name != "integer" or "number" not in refused]
             named = "fractions" if names == ["number"] and "integer" in allowed else ""
             values = [
-                value for name in names for value in self.narrow.examples(_of_type(narrow, name))
+                value for name in names for value in self.narrow.examples(of_type(narrow, name))
             ]
             self._add(place, "type", named or " or ".join(names), values)
         rest = {key: value for key, value in wide.items() if key != "type"}
@@ -478,7 +498,7 @@ class _SchemaComparison:
             kept.remove("integer")  # a number is one or the other
         for name in kept:
             if name not in ("null", "boolean"):
-                self._prove_type(name, _of_type(narrow, name), rest, place, depth)
+                self._prove_type(name, of_type(narrow, name), rest, place, depth)
 
     def _prove_values(
         self,
@@ -495,7 +515,7 @@ class _SchemaComparison:
             refused += [value] if found is False else []
             unclear = unclear or found is None
         if refused:
-            self._add(place, "value", _shown(refused), refused)
+            self._add(place, "value", show_values(refused), refused)
         if unclear:
             self._add(place, "keyword", "constraint")
 
@@ -511,7 +531,7 @@ class _SchemaComparison:
         kind = "number" if name == "integer" else name
         if "enum" in wide or "const" in wide:
             listed = wide.get("enum", [wide.get("const")])
-            shown = _shown(listed if isinstance(listed, list) else [])
+            shown = show_values(listed if isinstance(listed, list) else [])
             self._add(place, "only", shown, self.narrow.examples(narrow))
         for key in (*_ALWAYS_EQUAL_OR_UNCLEAR, *_EQUAL_OR_UNCLEAR[kind]):
             if key not in wide or (key in ("then", "else") and "if" not in wide):
@@ -519,7 +539,7 @@ class _SchemaComparison:
             if not self._has_same(key, narrow, wide) or key in _NEEDS_EQUAL_SCHEMA:
                 self._add(place, "keyword", key, self.narrow.examples(narrow))
         if kind == "array" and "contains" in wide:
-            counted = [_counted(each) for each in (narrow, wide)]
+            counted = [counted_items(each) for each in (narrow, wide)]
             if not self._is_equal(*counted):
                 self._add(place, "keyword", "contains", self.narrow.examples(narrow))
         for key in "anyOf", "oneOf":
@@ -541,9 +561,9 @@ class _SchemaComparison:
             self._add(place, "reference")
             return
         resolved = [self.wide.resolve(part) for part in parts]
-        types = set(_atoms(narrow))
+        types = set(types_of(narrow))
         fitting = [
-            part for part in resolved if part is not False and types.intersection(_atoms(part))
+            part for part in resolved if part is not False and types.intersection(types_of(part))
         ]
         if not fitting:
             self._add(place, "type", name, self.narrow.examples(narrow))
@@ -588,19 +608,19 @@ class _SchemaComparison:
             return True
         if not isinstance(narrow, dict) or not isinstance(wide, dict) or depth > MAX_DEPTH:
             return False
-        values = _listed_values(narrow)
+        values = listed_values(narrow)
         if values is not None:
             return all(self.wide.fits(value, wide) is False for value in values)
-        values = _listed_values(wide)
+        values = listed_values(wide)
         if values is not None:
             return all(self.narrow.fits(value, narrow) is False for value in values)
-        both = set(_atoms(narrow)) & set(_atoms(wide))
+        both = set(types_of(narrow)) & set(types_of(wide))
         if both - {"object"}:
             return False
         if not both:
             return True
         mine, others = mapping(narrow.get("properties")), mapping(wide.get("properties"))
-        required = {*_names(narrow.get("required")), *_names(wide.get("required"))}
+        required = {*required_names(narrow.get("required")), *required_names(wide.get("required"))}
         return any(
             name in required and self._are_disjoint(mine[name], others[name], depth + 1)
             for name in mine.keys() & others.keys()
@@ -611,8 +631,8 @@ class _SchemaComparison:
     ) -> None:
         for key in "minLength", "maxLength":
             if self._is_narrower(key, narrow, wide):
-                lengths = [narrow.get(key), _beyond(key, wide[key]), narrow.get("minLength", 0)]
-                texts = [self._text(length) for length in lengths if _is_length(length)]
+                lengths = [narrow.get(key), beyond(key, wide[key]), narrow.get("minLength", 0)]
+                texts = [self._text(length) for length in lengths if is_length(length)]
                 self._add_bound(place, key, narrow, wide, texts)
 
     def _text(self, length: int) -> str:
@@ -639,15 +659,15 @@ class _SchemaComparison:
         values: Iterable[Any],
     ) -> None:
         old, new = (narrow, wide) if self.direction.is_input else (wide, narrow)
-        before, after = (_shown([each[key]]) if key in each else "none" for each in (old, new))
+        before, after = (show_values([each[key]]) if key in each else "none" for each in (old, new))
         self._add(place, "bound", f"{key}: {before} → {after}", values)
 
     def _prove_number(
         self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace, depth: int
     ) -> None:
-        is_whole = _atoms(narrow) == ("integer",)
+        is_whole = types_of(narrow) == ("integer",)
         for keys, sign in _BOUNDS:
-            mine, other = (_bound(each, keys, sign, is_whole) for each in (narrow, wide))
+            mine, other = (bound_of(each, keys, sign, is_whole) for each in (narrow, wide))
             if other <= mine:
                 continue
             key = next(key for key in keys if key in wide)
@@ -658,7 +678,7 @@ class _SchemaComparison:
                 values = [math.floor(value) for value in values]
             self._add_bound(place, key, narrow, wide, [*values, *self.narrow.examples(narrow)])
         step = wide.get("multipleOf")
-        if step is not None and not _is_multiple_of(narrow, step, is_whole):
+        if step is not None and not is_multiple_of(narrow, step, is_whole):
             values = self.narrow.examples(narrow)
             self._add_bound(place, "multipleOf", narrow, wide, values)
 
@@ -680,9 +700,9 @@ class _SchemaComparison:
             self._prove(mine[1], others[1], self._item(narrow, place, index, ""), depth)
         for key in "minItems", "maxItems":
             if self._is_narrower(key, narrow, wide):
-                lengths = [narrow.get(key), _beyond(key, wide[key]), narrow.get("minItems", 0)]
+                lengths = [narrow.get(key), beyond(key, wide[key]), narrow.get("minItems", 0)]
                 arrays = [
-                    self.narrow.filled(narrow, int(each)) for each in lengths if _is_length(each)
+                    self.narrow.filled(narrow, int(each)) for each in lengths if is_length(each)
                 ]
                 self._add_bound(
                     place, key, narrow, wide, [each for each in arrays if each is not None]
@@ -700,7 +720,7 @@ class _SchemaComparison:
         def document(value: Any) -> tuple[Any] | None:
             least = narrow.get("minItems", 0)
             before = self.narrow.filled(narrow, index)
-            if before is None or not _is_length(least):
+            if before is None or not is_length(least):
                 return None
             return ([*before, *[value] * max(1, int(least) - index)],)
 
@@ -718,8 +738,8 @@ class _SchemaComparison:
         by_pattern = "patternProperties" in narrow or "patternProperties" in wide
         if by_pattern and not self._prove_patterns(narrow, wide, place):
             return
-        named = set() if is_data or by_pattern else _described(self.narrow, narrow)
-        for name in mine.keys() | others.keys():
+        named = set() if is_data or by_pattern else described_members(self.narrow, narrow)
+        for name in sorted(mine.keys() | others.keys()):
             inner = self._member(narrow, place, name)
             if name in mine and name in others:
                 self._prove(mine[name], others[name], inner, depth)
@@ -736,11 +756,11 @@ class _SchemaComparison:
             else:
                 self._prove(mine[name], rest, inner, depth)
         if undescribed is not False and rest is False and not by_pattern:
-            inner = self._member(narrow, place, _unused_name(mine, others))
+            inner = self._member(narrow, place, unused_name(mine, others))
             values = self.narrow.examples(undescribed)
             self._add(place, "members", documents=[inner.document(value) for value in values])
         elif rest is not True and not by_pattern:
-            inner = self._member(narrow, place, _unused_name(mine, others), f"{place.name}.*")
+            inner = self._member(narrow, place, unused_name(mine, others), f"{place.name}.*")
             self._prove(undescribed, rest, inner, depth)
         self._prove_counts(narrow, wide, place)
 
@@ -757,11 +777,11 @@ class _SchemaComparison:
     def _prove_required(
         self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace
     ) -> None:
-        required = set(_names(narrow.get("required")))
+        required = set(required_names(narrow.get("required")))
         if not isinstance(wide.get("required", []), list):
             self._add(place, "reference")
             return
-        for name in sorted(set(_names(wide.get("required"))) - required):
+        for name in sorted(set(required_names(wide.get("required"))) - required):
             values = self.narrow.examples(narrow)
             without = [value for value in values if isinstance(value, dict) and name not in value]
             self._add(place, "required", name, without)
@@ -769,18 +789,20 @@ class _SchemaComparison:
     def _prove_counts(
         self, narrow: dict[str, Any], wide: dict[str, Any], place: _DocumentPlace
     ) -> None:
-        least = max(len(set(_names(narrow.get("required")))), _count(narrow, "minProperties", 0))
-        if least < _count(wide, "minProperties", 0):
+        least = max(
+            len(set(required_names(narrow.get("required")))), count_of(narrow, "minProperties", 0)
+        )
+        if least < count_of(wide, "minProperties", 0):
             values = self.narrow.examples(narrow)
             self._add_bound(place, "minProperties", narrow, wide, values)
-        most = _count(wide, "maxProperties", math.inf)
+        most = count_of(wide, "maxProperties", math.inf)
         known = mapping(narrow.get("properties"))
         limit = len(known) if narrow.get("additionalProperties") is False else math.inf
         if "patternProperties" in narrow:
             limit = math.inf
-        if min(limit, _count(narrow, "maxProperties", math.inf)) > most:
+        if min(limit, count_of(narrow, "maxProperties", math.inf)) > most:
             names = [*known, *(f"other{number}" for number in range(min(int(most) + 1, 1000)))]
-            required = _names(narrow.get("required"))
+            required = required_names(narrow.get("required"))
             ordered = list(dict.fromkeys([*required, *names]))
             found = self.narrow.members(narrow, ordered[: int(most) + 1])
             self._add_bound(place, "maxProperties", narrow, wide, [found] if found else [])
@@ -789,7 +811,7 @@ class _SchemaComparison:
         self, narrow: dict[str, Any], place: _DocumentPlace, name: str, shown: str | None = None
     ) -> _DocumentPlace:
         def document(value: Any) -> tuple[Any] | None:
-            names = [each for each in _names(narrow.get("required")) if each != name]
+            names = [each for each in required_names(narrow.get("required")) if each != name]
             others = self.narrow.members(narrow, names)
             return None if others is None else ({**others, name: value},)
 
@@ -797,265 +819,7 @@ class _SchemaComparison:
         return place.inner(named if shown is None else shown, document)
 
 
-def _described(root: SchemaRoot, schema: Any) -> set[str]:
-    """Return the members that a schema describes or requires, or a part or a condition of it."""
-    names: set[str] = set()
-    seen: dict[int, Any] = {}  # kept, so that no other object gets one's identity
-    queue = [schema]
-    while queue:
-        root.spend()
-        node = queue.pop()
-        if id(node) in seen:
-            continue
-        seen[id(node)] = node
-        node = root.resolve(node)
-        if not isinstance(node, dict):
-            continue
-        names.update(mapping(node.get("properties")), _names(node.get("required")))
-        for key in "allOf", "anyOf", "oneOf":
-            queue += node[key] if isinstance(node.get(key), list) else ()
-        queue += [node[key] for key in ("if", "then", "else", "not") if key in node]
-        for key in "dependentSchemas", "dependencies":
-            queue += mapping(node.get(key)).values()
-    return names
-
-
-def _with_names(part: Any, names: Iterable[str], *, is_root: bool) -> Any:
-    """Return a part that doesn't take members for unused which the whole describes."""
-    if not isinstance(part, dict) or "additionalProperties" in part:
-        return part  # its members are data in any case
-    if "properties" not in part and not is_root:
-        return part
-    return {**part, "properties": {**dict.fromkeys(names, True), **mapping(part.get("properties"))}}
-
-
-def _has_kind(value: Any, kind: type | tuple[type, ...]) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _counted(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `contains` and what belongs to it, with the default: one item at least."""
-    keys = "contains", "minContains", "maxContains"
-    found = {key: schema[key] for key in keys if key in schema}
-    return {"minContains": 1, **found} if "contains" in found else {}
-
-
-def _with_parts(root: SchemaRoot, schema: Any, depth: int = 0) -> list[dict[str, Any]]:
-    """Return a schema and its alternatives and parts, without booleans and what is unclear."""
-    root.spend()
-    schema = root.resolve(schema)
-    if not isinstance(schema, dict) or depth > _MAX_PARTS_DEPTH:
-        return []
-    found = [schema]
-    for key in "allOf", "anyOf", "oneOf":
-        for part in schema[key] if isinstance(schema.get(key), list) else ():
-            found += _with_parts(root, part, depth + 1)
-    return found
-
-
-def _all_members(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        name: each for schema in schemas for name, each in mapping(schema.get("properties")).items()
-    }
-
-
-def _first_items(schemas: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    return next((each["items"] for each in schemas if isinstance(each.get("items"), dict)), None)
-
-
-def _size(schema: Any) -> int:
-    return sum(len(node) for node in _objects(schema))
-
-
-def _has_references(schema: Any) -> bool:
-    return _has_any(schema, _REFERENCES)
-
-
-def _has_any(schema: Any, keys: Iterable[str]) -> bool:
-    """Return True if a schema has one of some keywords anywhere, or a member of such a name."""
-    return any(key in node for node in _objects(schema) for key in keys)
-
-
-# Keywords that not every dialect has, or that don't mean the same in every one.
-_OF_SOME_DIALECTS: Final = (
-    *("items", "additionalItems", "prefixItems", "contains", "minContains", "maxContains"),
-    *("unevaluatedItems", "unevaluatedProperties", "dependencies", "dependentRequired"),
-    *("dependentSchemas", "if", "then", "else"),
-)
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-
-
-def _refers_to_definitions(schema: Any) -> bool:
-    """Return True if all references are to definitions at the root."""
-    for node in _objects(schema):
-        for key in _REFERENCES:
-            found = node.get(key)
-            if found is not None and not (
-                isinstance(found, str) and found.startswith(("#/$defs/", "#/definitions/"))
-            ):
-                return False
-    return True
-
-
-def _objects(schema: Any) -> Iterator[dict[str, Any]]:
-    queue = [schema]
-    while queue:
-        node = queue.pop()
-        if isinstance(node, dict):
-            yield node
-            queue += node.values()
-        elif isinstance(node, list):
-            queue += node
-
-
-def _accepts_all(schema: Any) -> bool:
-    return schema is True or schema == {}
-
-
-def _merge(parts: Sequence[Any]) -> dict[str, Any] | None:
-    """Return one schema for several that all hold, or None if there is no simple one."""
-    if not all(isinstance(part, dict) for part in parts):
-        return None
-    if len(parts) == 1:
-        return dict(parts[0])
-    found: dict[str, Any] = {}
-    is_open = any(_accepts_all(part.get("additionalProperties")) for part in parts)
-    parts = [
-        {
-            key: value
-            for key, value in part.items()
-            if key != "additionalProperties" or not _accepts_all(value)
-        }
-        for part in parts
-    ]
-    looking = [part for part in parts if not part.keys().isdisjoint(_LOOKS_BESIDE)]
-    seen = [part for part in parts if not part.keys().isdisjoint(_LOOKED_AT)]
-    if looking and len(seen) > 1:
-        return None
-    for part in parts:
-        for key, value in without_annotations(part).items():
-            if key not in found or same(found[key], value):
-                found[key] = value
-            elif key == "required" and isinstance(value, list) and isinstance(found[key], list):
-                found[key] = [*found[key], *value]
-            elif key == "properties":
-                mine = dict(mapping(found[key]))
-                for name, schema in mapping(value).items():
-                    is_new = name not in mine or same(mine[name], schema)
-                    mine[name] = schema if is_new else {"allOf": [mine[name], schema]}
-                found[key] = mine
-            elif key == "allOf" and isinstance(value, list) and isinstance(found[key], list):
-                found[key] = [*found[key], *value]
-            else:
-                return None
-    if is_open:  # so its members are data
-        found.setdefault("additionalProperties", True)
-    return found
-
-
-# Keywords whose meaning depends on the keywords beside them.
-_LOOKS_BESIDE: Final = (
-    *("additionalProperties", "patternProperties", "unevaluatedProperties", "unevaluatedItems"),
-    *("additionalItems", "prefixItems", "items", "contains", "minContains", "maxContains"),
-    *("if", "then", "else", "$dynamicRef", "$recursiveRef"),
-)
-_LOOKED_AT: Final = (*_LOOKS_BESIDE, "properties")
-
-
-def _atoms(schema: Any) -> tuple[str, ...]:
-    """Return the types of a schema's documents, as far as its `type` says."""
-    if not isinstance(schema, dict):
-        return NAMES_OF_TYPES
-    listed = listed_types(schema)
-    if listed is None:
-        return NAMES_OF_TYPES
-    types = {*listed, "integer"} if "number" in listed else set(listed)
-    return tuple(name for name in NAMES_OF_TYPES if name in types)
-
-
-def _of_type(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**schema, "type": name}
-
-
-def _listed_values(schema: dict[str, Any]) -> list[Any] | None:
-    """Return values of which all documents of a schema are one, or None if they aren't listed."""
-    if "const" in schema:
-        return [schema["const"]]
-    if isinstance(schema.get("enum"), list):
-        return list(schema["enum"])
-    listed = listed_types(schema)
-    if listed and set(listed) <= {"null", "boolean"}:
-        constants = (None, True, False)
-        return [value for value in constants if any(has_type(value, name) for name in listed)]
-    return None
-
-
-def _names(required: Any) -> list[str]:
-    return (
-        [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    )
-
-
-def _count(schema: dict[str, Any], key: str, default: float) -> float:
-    found = schema.get(key)
-    return found if is_number(found) else default
-
-
-def _is_length(value: Any) -> TypeGuard[int]:
-    return is_number(value) and 0 <= value <= 10_000
-
-
-def _beyond(key: str, bound: Any) -> Any:
-    if not is_number(bound):
-        return None
-    return bound - 1 if key.startswith("min") else bound + 1
-
-
 _BOUNDS: Final = ((("minimum", "exclusiveMinimum"), 1), (("maximum", "exclusiveMaximum"), -1))
-
-
-def _bound(
-    schema: dict[str, Any], keys: tuple[str, str], sign: int, is_whole: bool
-) -> tuple[float, bool]:
-    """Return the lower bound of numbers, and whether it is exclusive; of their negatives for -1."""
-    found = (-math.inf, False)
-    for key in keys:
-        value = schema.get(key)
-        if is_number(value):
-            bound = sign * value
-            is_exclusive = key != keys[0]
-            if is_whole:
-                bound = math.floor(bound) + 1 if is_exclusive else math.ceil(bound)
-                is_exclusive = False
-            found = max(found, (bound, is_exclusive))
-    return found
-
-
-def _is_multiple_of(narrow: dict[str, Any], step: Any, is_whole: bool) -> bool:
-    mine = narrow.get("multipleOf")
-    if not is_number(step) or step <= 0:
-        return False
-    try:
-        if is_number(mine) and not Decimal(str(mine)) % Decimal(str(step)):
-            return True
-        return is_whole and not Decimal(1) % Decimal(str(step))
-    except DecimalException:
-        return False
-
-
-def _unused_name(*properties: Mapping[str, Any]) -> str:
-    for number in itertools.count():
-        name = f"other{number}" if number else "other"
-        if not any(name in each for each in properties):
-            return name
-    raise AssertionError
-
-
-def _shown(values: Sequence[Any]) -> str:
-    """Return values for a user, the first few, in JSON."""
-    texts = [json.dumps(value, ensure_ascii=False) for value in values[:5]]
-    shown = ", ".join(text if len(text) <= 60 else f"{text[:60]}..." for text in texts)
-    return f"{shown} and {len(values) - 5} more" if len(values) > 5 else shown
 
 
 # The values of types that have few.
