@@ -181,6 +181,12 @@ async def test_timeout_of_a_thread_leaves_it_behind_and_says_so(
     )
 
 
+async def answer_late(params: ElicitParams) -> dict[str, Any]:
+    """Answer a form as a user does who was away for 50 s."""
+    await either.sleep(50)
+    return {"name": "Ada"}
+
+
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("style", ["await", "return"])
 async def test_timeout_stands_still_while_the_user_is_asked(style: str, version: str) -> None:
@@ -202,12 +208,7 @@ async def test_timeout_stands_still_while_the_user_is_asked(style: str, version:
         await either.sleep(2)
         return "done"
 
-    async def on_elicit(params: ElicitParams) -> dict[str, Any]:
-        await either.sleep(50)
-        return {"name": "Ada"}
-
-    options: dict[str, Any] = {"versions": [version], "on_elicit": on_elicit}
-    async with either.connect(server, **options) as client:
+    async with either.connect(server, versions=[version], on_elicit=answer_late) as client:
         assert (await client.call_tool("ask", {"before": 2})).text == "done"
         result = await client.call_tool("ask", {"before": 4})
         # Run again with the answer, the handler has the whole time, and needs six seconds of it.
@@ -227,12 +228,7 @@ async def test_timeout_of_a_task_counts_no_wait_for_the_user(version: str) -> No
         await either.sleep(2)
         return "done"
 
-    async def on_elicit(params: ElicitParams) -> dict[str, Any]:
-        await either.sleep(50)
-        return {"name": "Ada"}
-
-    options: dict[str, Any] = {"versions": [version], "on_elicit": on_elicit}
-    async with either.connect(server, **options) as client:
+    async with either.connect(server, versions=[version], on_elicit=answer_late) as client:
         for before, text in ((2, "done"), (9, "The tool took longer than 5 s, and was stopped.")):
             result = await client.call_tool("work", {"before": before}, timeout=None)
             assert (result.text, result.is_error) == (text, text != "done")

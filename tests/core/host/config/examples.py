@@ -26,6 +26,13 @@ _VSCODE_SETTINGS: Final = (
     "code.visualstudio.com/docs/copilot/chat/mcp-servers (as of 2025-05-08, in vscode-docs)"
 )
 _GOOSE: Final = "goose-docs.ai/docs/guides/config-files"
+_GOOSE_FILESYSTEM = {
+    "transport": "stdio",
+    "command": "npx",
+    "args": ("-y", "@modelcontextprotocol/server-filesystem", "/tmp"),
+    "call_timeout": 300.0,
+    "extra": {"name": "filesystem"},
+}
 _ZED_PERMISSIONS: Final = "zed.dev/docs/ai/tool-permissions"
 
 # Where a call's timeout is documented, a file with 45, and what this means in seconds. None is less
@@ -922,13 +929,7 @@ approval_mode = "approve"
 }
 """,
         {
-            "filesystem": {
-                "transport": "stdio",
-                "command": "npx",
-                "args": ("-y", "@modelcontextprotocol/server-filesystem", "/tmp"),
-                "call_timeout": 300.0,
-                "extra": {"name": "filesystem"},
-            },
+            "filesystem": _GOOSE_FILESYSTEM,
             "remote-tools": {
                 "transport": "http",
                 "url": "https://example.com/mcp",
@@ -990,13 +991,7 @@ extensions:
     timeout: 300
 """,
         {
-            "filesystem": {
-                "transport": "stdio",
-                "command": "npx",
-                "args": ("-y", "@modelcontextprotocol/server-filesystem", "/tmp"),
-                "call_timeout": 300.0,
-                "extra": {"name": "filesystem"},
-            },
+            "filesystem": _GOOSE_FILESYSTEM,
             "github": {
                 "command": "npx",
                 "args": ("-y", "@modelcontextprotocol/server-github"),
