@@ -80,7 +80,7 @@ class ContractChange(Struct, frozen=True, kw_only=True):
         what: what has changed, such as `tool search`.
         place: where in it, such as `input days[0]`, or "".
         sentence: how it has changed.
-        revision: the revision of the protocol; "" for scopes, which have none.
+        revision: the revision of the protocol; "" for scopes, which are the same in all.
         example: of a schema's breaking change, a whole document that shows it, as JSON; else "".
         old: a text before, or None.
         new: a text of today, or None.
@@ -148,7 +148,7 @@ class _ContractComparison:
         old: Any = None,
         new: Any = None,
     ) -> None:
-        """Add a change. Its verdict is that of its sentence in `RULES`."""
+        """Add a change. Without `verdict`, `RULES` has it by the sentence."""
         if len(self.changes) < _MAX_CHANGES:
             change = ContractChange(
                 verdict=verdict or RULES[sentence],

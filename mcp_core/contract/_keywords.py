@@ -176,7 +176,7 @@ def _accepts_all(schema: Any) -> bool:
 
 
 def merge_parts(parts: Sequence[Any]) -> dict[str, Any] | None:
-    """Return one schema for several that all hold, or None if there is no simple one."""
+    """Return one schema for several that all hold, or None if that isn't simple."""
     if not all(isinstance(part, dict) for part in parts):
         return None
     if len(parts) == 1:
@@ -242,7 +242,7 @@ def of_type(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def listed_values(schema: dict[str, Any]) -> list[Any] | None:
-    """Return values of which all documents of a schema are one, or None if they aren't listed."""
+    """Return the only values that a schema accepts, or None if it doesn't list them."""
     if "const" in schema:
         return [schema["const"]]
     if isinstance(schema.get("enum"), list):
@@ -262,13 +262,13 @@ def required_names(required: Any) -> list[str]:
 
 
 def count_of(schema: dict[str, Any], key: str, default: float) -> float:
-    """Return a keyword's number, or the default if it has none."""
+    """Return a keyword's number, or the default without one."""
     found = schema.get(key)
     return found if is_number(found) else default
 
 
 def is_length(value: Any) -> TypeGuard[int]:
-    """Return True for a length of which an example can be made."""
+    """Return True for a length that an example can have."""
     return is_number(value) and 0 <= value <= 10_000
 
 

@@ -13,7 +13,8 @@ that the `narrow` one does?
    a schema that permits other members. If `additionalProperties` says so, or the object has no
    `properties` at all, its members are data, and do count. So are members that it requires, and
    those that another part of it describes: each part of an `allOf`, and a condition, sees all.
-5. An alternative that accepts what another one described, and doesn't describe it, is no proof.
+5. If an alternative accepts what another one described, and doesn't describe it, that proves
+   nothing.
 """
 
 from __future__ import annotations

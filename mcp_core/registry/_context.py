@@ -168,9 +168,9 @@ class Context(Injected, Generic[L]):
         They are the POST's own, also in a session, and over a WebSocket the upgrade's. Empty on
         other transports, and in a task that another process or an earlier run has begun. Without
         `authorization`, `proxy-authorization`, `cookie`, and what else `auth=` reads: `principal`
-        and `grant` say what these have proved. Nor is there `mcp-session-id`, with which another
-        client could act in the session. Everything else is what the client says of itself, so check
-        it like an argument.
+        and `grant` say what these have proved. `mcp-session-id` is left out too: another client
+        could act in the session with it. The client can write anything into all other headers, so
+        check them like arguments.
 
         Values of headers with one name are joined by ", " (RFC 9110, 5.3). Each byte is one
         character; a value in UTF-8 is `value.encode("latin-1").decode()`.

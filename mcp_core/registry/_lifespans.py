@@ -24,7 +24,7 @@ class LifespanValues(Struct, frozen=True, eq=False):
 
 
 def lifespan_value(value: Any, server: Server, *, mounted: bool = False) -> Any:
-    """Return the lifespan value of `server`, of the `value` with which it is served.
+    """Return `server`'s lifespan value. `value` is what the served server was started with.
 
     `mounted` is True for a server that is mounted in the one that is served.
     """

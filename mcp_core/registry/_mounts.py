@@ -1,11 +1,10 @@
 """Servers mounted in others: the form that their entries have there.
 
-1. An entry of a mounted server stands in the tables of the outer one as a `MountedEntry`, and as
-   one of that in the tables of the next outer one. So a lookup, a list and a capability know no
-   difference, and a call passes one `Mount` for each server that it enters.
-2. What a call enters has names of its own: handlers and middlewares see a request as it would be
-   if their server were served by itself.
-3. Middlewares of a mounted server run before arguments are read, as those of the outer one do.
+1. The outer server's tables have a `MountedEntry` for each entry of a mounted server, and the next
+   outer server's tables a `MountedEntry` for that one. So lookups, lists and capabilities treat all
+   entries alike, and a call passes one `Mount` for each server that it enters.
+2. Handlers and middlewares see a request with their own server's names, as if it were served alone.
+3. A mounted server's middlewares run before arguments are read, as the outer server's do.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class MountedEntry:
         return MountedCompleters(self._mount, self._entry.completers)
 
     def prepare(self, *arguments: Any) -> Any:
-        """Return what the entry itself returns, or the `MountedCall` inside of which it will."""
+        """Prepare the entry's own call, at once or later within a `MountedCall`."""
         return self._mount.answer(partial(self._entry.prepare, *arguments))
 
     def check_own(self, kind: str, key: str) -> None:
@@ -179,7 +178,7 @@ class MountedNamedEntry(MountedEntry):
         return replace(listed, name=self.name)
 
     def prepare(self, arguments: Any, dialect: Dialect, task: TaskOptions | None = None) -> Any:
-        further = () if task is None else (task,)  # a prompt has none
+        further = () if task is None else (task,)  # prompts don't run as tasks
         prepare = partial(self._entry.prepare, arguments, dialect, *further)
         return self._mount.answer(prepare, task)
 
@@ -225,8 +224,8 @@ def make_mount(outers: Sequence[Server], other: Server, prefix: str) -> Mount | 
     prefix = plain_name(prefix)
     if prefix and not _PREFIX.fullmatch(prefix):
         raise DeclarationError(
-            f"{prefix!r} is no prefix of names: it is of A-Z, a-z, 0-9, '.', '_' and '-', and the"
-            " underscore after it is added"
+            f"{prefix!r} cannot be a prefix: use A-Z, a-z, 0-9, '.', '_' and '-'; the underscore"
+            " after it is added"
         )
     mounted = other.info.name
     if other is outer:

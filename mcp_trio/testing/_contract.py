@@ -74,7 +74,7 @@ async def check_contract(
         target: as of `mcp_trio.connect`: a URL, the words of a command, or a `Server`.
         path: the contract's file, as `mcp-trio inspect --save` writes it.
         update: write it anew, and compare nothing. A new one has the newest common revision.
-        allow_unclear: whether a change that may break users or not is no failure.
+        allow_unclear: whether to pass in spite of a change that may break users or not.
         resources: whether resources are part of the contract; they are in any case if the file has
             them.
         options: as of `mcp_trio.connect`. `versions` names the revisions that are compared, by

@@ -1,6 +1,6 @@
 """The limits of one tool's calls: how long a call may take, and how many there may be.
 
-A file of its own because most tools have none: it is loaded with the first that has one.
+It is loaded with the first tool that has a limit: most servers don't need it.
 """
 
 from __future__ import annotations

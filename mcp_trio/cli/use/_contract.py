@@ -1,8 +1,8 @@
 """`mcp-trio inspect --save` and `--against`: a server's contract as a file, and what has changed.
 
-1. A contract is checked in the revisions that its file has, or in that of `--revision`. If the
+1. A contract is checked in the revisions that its file has, or in `--revision`. If the
    server's answer says that it doesn't speak one, that is a breaking change. A failure isn't.
-2. A list that changes while it is read is no contract: exit status 4.
+2. If a list changes each time that it is read, there is no contract: exit status 4.
 3. A file that exists and isn't a contract is never overwritten.
 """
 
@@ -266,7 +266,7 @@ def _wanted(offers: dict[str, ServerOffers], target: Target) -> dict[str, Server
     """Return what a file has of the revisions that may be spoken.
 
     Raises:
-        CliError: it has none of them.
+        CliError: the file has other revisions only.
     """
     found = {name: each for name, each in offers.items() if name in target.versions}
     if not found:

@@ -21,7 +21,7 @@ class ContractOptions:
         against: the file to compare with, or None; with `--all` a directory.
         every_revision: whether it has all revisions that the server speaks.
         resources: whether resources are part of it.
-        allow_unclear: whether unclear changes are no failure.
+        allow_unclear: whether unclear changes are allowed.
         as_json: print one JSON document.
     """
 
@@ -66,7 +66,7 @@ def add_contract_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--allow-unclear",
         action="store_true",
-        help="with --against: a change that may break users or not is no failure",
+        help="with --against: don't fail because of a change that may break users or not",
     )
 
 

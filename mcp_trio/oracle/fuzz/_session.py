@@ -165,7 +165,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
 
     @property
     def is_silence(self) -> bool:
-        """True if the fuzzer has waited for a message in vain."""
+        """True if the fuzzer has waited for a message that didn't come."""
         return self.kind == "hang" or self.row in (UNANSWERED, UNANSWERED_MALFORMED)
 
     @property
@@ -181,7 +181,7 @@ class SentRequest:
         is_plain: every server can read it and must respond to it.
         is_bounded: it doesn't run the server author's code, which could take long.
         was_open: the handshake was complete when it was sent.
-        is_overdue: a step has waited for the response in vain; later steps don't wait for it.
+        is_overdue: the response didn't come while a step waited; later steps don't wait for it.
         is_dropped: the server is known to drop it, so no step waits for a response.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case, the response included.
@@ -465,7 +465,7 @@ class TargetSession(ABC):
         return True
 
     async def cancel_exchange(self, request: SentRequest) -> bool:
-        """Cancel a request by the transport's own means. Return False if it has none."""
+        """Cancel a request by the transport's own means. Return False if it cannot."""
         return False
 
     async def end_case(self) -> None:  # noqa: B027 - stdio leaves nothing open

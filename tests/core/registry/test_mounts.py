@@ -220,9 +220,9 @@ def lifespan_too_late() -> None:
         (equal_uris, "there is a resource 'x:1' already"),
         (equal_methods, "there is a method 'acme/do' already"),
         (two_ways_to_one_name, "there is a tool 't' already on server 'top'"),
-        (bad_prefix("with space"), "'with space' is no prefix of names"),
+        (bad_prefix("with space"), "'with space' cannot be a prefix"),
         (bad_prefix("weather_"), "the underscore after it is added"),
-        (bad_prefix("/weather"), "is no prefix of names"),
+        (bad_prefix("/weather"), "cannot be a prefix"),
         (extensions_differ, "declare the extension 'com.example/a' with different settings"),
         (
             extensions_differ_through_a_middle_server,

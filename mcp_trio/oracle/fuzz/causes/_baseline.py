@@ -102,7 +102,7 @@ class IgnoredRow(Struct, frozen=True, kw_only=True):
             family = "hang"
         if row_family(self.row) != family:
             return False
-        # The method of a hang is that of the probe after the case, not of what hangs.
+        # A hang's method is the method of the probe after the case, not what hangs.
         own = "" if fault.kind == "hang" else fault.method
         return self.scope in ("", own) or set(scopes) == {self.scope}
 
@@ -235,7 +235,7 @@ def _text(value: Any, name: str, where: str) -> str:
 
 
 def _list(value: Any, name: str, where: str = "") -> list[Any]:
-    """Return a member that must be a list. Only that of the whole report isn't optional."""
+    """Return a member that must be a list. Only the whole report's list is required."""
     found = value.get(name, None if not where and name == "findings" else [])
     if not isinstance(found, list):
         place = f"{where}.{name}" if where else name

@@ -49,7 +49,7 @@ _JOINED: Final = {
     "params/_meta": "no-object",
     "params/_meta/progressToken": "no-token",
 }
-# Values of which none is an object, and then some of which none is a token, one of each type.
+# Values that aren't objects, and then values that aren't tokens, one of each type.
 _NO_OBJECTS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
 _NO_TOKENS: Final[tuple[Any, ...]] = ([], {}, True, None)
 _UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
@@ -413,7 +413,7 @@ def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[
     """Return what can have shown the fault, the most likely one last; at least one."""
     sent = list(_sent_in(case, tools))
     others = [each for each in sent if not each.shape.startswith("opening")]
-    if fault.kind == "hang":  # its method is that of the probe, which isn't answered any more
+    if fault.kind == "hang":  # its method is the probe's, which isn't answered any more
         return others or sent or [_Sent("conversation")]
     is_of_clients = bool(case) and case[0][0] == "serve"
     if not is_of_clients and _is_servers_own(fault):
