@@ -12,6 +12,7 @@ from mcp_core.contract import Contract, compare_contracts, offers_of_lists
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.use._contract import show_changes
 from tests.harness.world.command import GREETER, TEAHOUSE, answering, output_of, run
+from tests.harness.world.threaded_http import fixed_response, threaded_http_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -319,3 +320,16 @@ def test_all_servers_of_a_file_have_a_contract_each(tmp_path: Path) -> None:
     found = json.loads(result.stdout)["servers"]
     assert found["a/b"]["verdict"] == "breaking"
     assert "there is no contract kept/bad.contract.json" in found["bad"]["error"]
+
+
+@pytest.mark.parametrize("option", ["--save", "--against"])
+def test_server_that_needs_a_login_is_status_3_and_says_how(file: Path, option: str) -> None:
+    """The file is kept as it was: the server has lost nothing."""
+    save(file, *GREETER)
+    kept = file.read_bytes()
+    with threaded_http_server(fixed_response(401, {})) as root:
+        result = run("inspect", option, str(file), f"{root}/mcp")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert f"`mcp-trio login {root}/mcp` gets a token" in result.stderr
+    assert "auth=True" not in result.stderr
+    assert file.read_bytes() == kept
