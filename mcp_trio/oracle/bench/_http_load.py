@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,12 +27,12 @@ from ._http_reader import MAX_RESPONSE, HttpReader, ReadState, TooLarge
 from ._process import ListenerMeter, NoMeter
 from ._schedule import OpenLoop
 from ._tally import Lengths, Tally
-from ._templates import FIRST_ID, HttpTemplates, Template, read_mirrored, response_to
+from ._templates import HttpTemplates, Template, new_ids, read_mirrored, response_to
 from ._turn import BenchTurn, TargetGone
 from ._verdicts import decode_json, find_cause, find_response
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from mcp_core import Dialect
     from mcp_core.http import ParamHeaders
@@ -234,7 +233,7 @@ class HttpLoad:
         self._connector = Connector(url.scheme, url.host, url.port)
         self._connections: list[HttpConnection] = []
         self._lengths = Lengths()
-        self._ids = itertools.count(FIRST_ID)
+        self._ids = new_ids()
         self._answering = 0
         self._is_measuring = False
         self._gone: TargetGone | None = None
@@ -323,7 +322,7 @@ class HttpLoad:
                 templates = HttpTemplates(dialect, self.first_lines(None, b""), {})
             else:
                 templates = connection.templates
-            digits = b"%d" % next(self._ids)
+            digits = next(self._ids)
             try:
                 found = await connection.ask(templates.encode(method, params), digits)
             except BaseException:  # a response may still come, which belongs to no later request
@@ -446,7 +445,7 @@ class HttpLoad:
             ConnectFailed: there is no response that is JSON, or none in time.
         """
         connection = self._connections[0]
-        digits = b"%d" % next(self._ids)
+        digits = next(self._ids)
         try:
             with trio.fail_after(self._timeout):
                 found = await connection.ask(connection.templates.encode(method, params), digits)
@@ -557,7 +556,7 @@ class _HttpCaller:
         self._counts = tally.caller()
         self._answer: Any = None
 
-    async def run(self, ids: itertools.count[int]) -> None:
+    async def run(self, ids: Iterator[bytes]) -> None:
         """Call until the turn is over.
 
         Raises:
@@ -590,7 +589,7 @@ class _HttpCaller:
             self._counts.last = trio.current_time()
             await connection.drop()
 
-    async def _calls(self, ids: itertools.count[int]) -> None:
+    async def _calls(self, ids: Iterator[bytes]) -> None:
         """Make calls until the turn is over, or one fails with its connection."""
         connection, tally, loop = self._connection, self._tally, self._loop
         current_time = trio.current_time
@@ -609,7 +608,7 @@ class _HttpCaller:
                 start = due
             answer, self._answer = self._answer, None
             call = next_call(answer)
-            digits = b"%d" % next(ids)
+            digits = next(ids)
             tally.sent += 1
             connection.started = start
             if connection.needs_session:
@@ -632,9 +631,7 @@ class _HttpCaller:
                 tally.decoded(counts, call, digits, start, now, answer)
                 self._answer = answer if isinstance(answer, dict) else None
             else:
-                tally.answer(
-                    counts, call, digits, start, now, reader.body, is_stream=response.is_stream
-                )
+                tally.answer(counts, call, digits, start, now, reader.body, response.is_stream)
             if state is not ReadState.COMPLETE or not reader.can_continue:
                 await connection.finish(state)
             if call.think:

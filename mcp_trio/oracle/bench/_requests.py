@@ -82,7 +82,22 @@ class Mix:
 
     def worker(self, number: int, seed: int) -> Worker:
         """Return the worker of caller `number`, from 0. Equal seeds draw equal calls."""
+        if len(self._calls) == 1:
+            return _One(self._calls[0])
         return _Drawn(self._calls, Random(f"{seed}/{number}"))  # noqa: S311 - no secret
+
+
+class _One:
+    """Returns the same call each time."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: PreparedCall) -> None:
+        self._call = call
+
+    def next_call(self, answer: Mapping[str, Any] | None) -> PreparedCall:
+        """Return the call."""
+        return self._call
 
 
 class _Drawn:
@@ -95,9 +110,6 @@ class _Drawn:
         self._next = iter(self._draw())
 
     def _draw(self) -> Iterator[PreparedCall]:
-        if len(self._calls) == 1:
-            while True:
-                yield self._calls[0]
         while True:
             yield from self._random.choices(self._calls, self._weights, k=1000)
 

@@ -23,7 +23,7 @@ from ._handshake import negotiate
 from ._process import GroupMeter, NoMeter
 from ._schedule import OpenLoop
 from ._tally import Lengths, Tally
-from ._templates import FIRST_ID, Templates, response_to
+from ._templates import Templates, new_ids, response_to
 from ._turn import BenchTurn, TargetGone
 from ._verdicts import decode_json, find_cause
 
@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from ._process import Meter
     from ._requests import PreparedCall, Work, Worker
     from ._tally import CallerCounts
+    from ._templates import Template
     from ._turn import Pace
 
 __all__ = ["MAX_LINE", "StdioLoad"]
 
 MAX_LINE: Final = 64 * 1024 * 1024  # bytes of one message
 _LATE_IDS: Final = 10_000  # calls that have timed out and whose late responses are recognized
-_MAX_UNSENT: Final = 64 * 1024 * 1024  # bytes that wait for a target that doesn't read
+_MAX_UNSENT: Final = 10_000  # requests that wait for a target that doesn't read
 _EXIT_TIMEOUT: Final = 1.0  # seconds for an exit after the end of stdout
 _STDERR_LINES: Final = 5
 _STDERR_LINE: Final = 300  # characters
@@ -83,15 +84,19 @@ class StdioLoad:
         self._child = child
         self._meter: Meter = NoMeter() if child is None else GroupMeter(child.pid)
         self._lengths = Lengths()
-        self._ids = itertools.count(FIRST_ID)
+        self._new_id = new_ids().__next__
         self._templates: Templates
+        # Many loads make one call only.
+        self._last_call: PreparedCall | None = None
+        self._last_template: Template
         self._dialect: Dialect | None = None
         self._open: dict[bytes, _OpenCall] = {}  # in the order of their starts
+        self._take = self._open.pop
         self._asked: dict[bytes, _Question] = {}
         self._late: dict[bytes, None] = {}
         self._turn: _StdioTurn | None = None
         self._out: list[bytes] = []  # requests that aren't written yet
-        self._unsent = 0
+        self._put = self._out.append
         self._may_write = trio.Event()
         self._is_writing = False
         self._gone: TargetGone | None = None
@@ -141,7 +146,7 @@ class StdioLoad:
         if self._gone is not None:
             raise self._gone
         template = self._templates.encode(method, params)
-        digits = b"%d" % next(self._ids)
+        digits = self._new_id()
         question = self._asked[digits] = _Question()
         self._out.append(b"%b%b%b" % (template.head, digits, template.tail))
         self.flush()
@@ -192,16 +197,13 @@ class StdioLoad:
         return found
 
     def start(self, caller: _StdioCaller, call: PreparedCall, start: float) -> None:
-        """Put a call's request with those that are written next."""
-        head, tail = self._templates.of(call)
-        digits = b"%d" % next(self._ids)
+        """Put a call's request with those that `flush` writes."""
+        if call is not self._last_call:
+            self._last_call, self._last_template = call, self._templates.of(call)
+        head, tail = self._last_template
+        digits = self._new_id()
         self._open[digits] = caller, call, start
-        data = head + digits + tail
-        if self._is_writing:
-            self._unsent += len(data)
-            if self._unsent > _MAX_UNSENT:
-                return  # the call times out
-        self._out.append(data)
+        self._put(head + digits + tail)
 
     async def _watch(self) -> None:
         """Give calls up that have no response in time."""
@@ -237,7 +239,11 @@ class StdioLoad:
 
     def flush(self) -> None:
         """Write what the pipe takes at once, and leave the rest to the writer."""
-        if not self._out or self._is_writing:
+        if self._is_writing:
+            # More than the target reads for a long time. These calls time out.
+            del self._out[_MAX_UNSENT:]
+            return
+        if not self._out:
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
@@ -268,7 +274,6 @@ class StdioLoad:
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     return
             self._is_writing = False
-            self._unsent = 0
 
     # -- Reading -----------------------------------------------------------------------------------
 
@@ -309,11 +314,11 @@ class StdioLoad:
         await self._end()
 
     def _receive(self, line: bytes, now: float) -> None:
-        """Take one line."""
+        """Take one line. This runs once for each measured call."""
         # Most servers write these members in this order. Others end with the id.
         if line.startswith(_BEGIN):
             digits = line[22:32]
-            call = self._open.pop(digits, None)
+            call = self._take(digits, None)
             if call is not None:
                 call[0].answer(call, digits, line, now)
                 return
@@ -427,6 +432,7 @@ class _StdioCaller:
 
     __slots__ = (
         "_answer",
+        "_count",
         "_counts",
         "_deadline",
         "_load",
@@ -445,6 +451,7 @@ class _StdioCaller:
         self._turn = turn
         self._tally = turn.tally
         self._loop = turn.loop
+        self._count = turn.tally.answer
         self._reads_answers = turn.reads_answers
         self._next_call = worker.next_call
         self._counts: CallerCounts = turn.tally.caller()
@@ -468,9 +475,8 @@ class _StdioCaller:
             self._load.flush()
 
     def _begin(self, start: float) -> None:
-        answer, self._answer = self._answer, None
         self._tally.sent += 1
-        self._start(self, self._next_call(answer), start)
+        self._start(self, self._next_call(self._answer), start)
 
     def answer(self, open_call: _OpenCall, digits: bytes, line: bytes, now: float) -> None:
         """Count a response, and go on."""
@@ -480,7 +486,7 @@ class _StdioCaller:
             self._tally.decoded(self._counts, call, digits, start, now, message)
             self._answer = message if isinstance(message, dict) else None
         else:
-            self._tally.answer(self._counts, call, digits, start, now, line)
+            self._count(self._counts, call, digits, start, now, line)
         if call.think:
             self._turn.nursery.start_soon(self._think, call.think, now)
         elif self._loop is None and now < self._deadline:
@@ -490,6 +496,7 @@ class _StdioCaller:
 
     def fail(self, now: float, cause: str = "") -> None:
         """Count a call that has failed, or that timed out without a cause, and go on."""
+        self._answer = None
         self._counts.last = now
         if cause:
             self._tally.error(cause)

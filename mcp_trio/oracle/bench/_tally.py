@@ -138,7 +138,6 @@ class Tally:
         start: float,
         now: float,
         body: Body,
-        *,
         is_stream: bool = False,
     ) -> None:
         """Count a response. This runs once for each measured call.

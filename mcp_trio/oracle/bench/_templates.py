@@ -6,6 +6,7 @@ response by its digits.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -14,7 +15,7 @@ from mcp_core import __version__
 from mcp_core.http import message_headers, param_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mcp_core import Dialect
     from mcp_core.http import ParamHeaders
@@ -22,22 +23,27 @@ if TYPE_CHECKING:
     from ._requests import PreparedCall
 
 __all__ = [
-    "FIRST_ID",
     "INFO",
     "HttpTemplates",
     "Template",
     "Templates",
+    "new_ids",
     "read_mirrored",
     "response_to",
 ]
 
-FIRST_ID: Final = 1_000_000_001
+_FIRST_ID: Final = 1_000_000_001
 DIGITS: Final = 10
 INFO: Final = {"name": "mcp-trio bench", "version": __version__}
 _META: Final = "io.modelcontextprotocol/"
 _BEGIN: Final = b'{"jsonrpc":"2.0","id":'
 # Templates that are kept. A conversation makes a new call each time, because its ids change.
 _MAX_TEMPLATES: Final = 4096
+
+
+def new_ids() -> Iterator[bytes]:
+    """Return the ids of a load, as digits."""
+    return map(b"%d".__mod__, itertools.count(_FIRST_ID))
 
 
 class Template(NamedTuple):
