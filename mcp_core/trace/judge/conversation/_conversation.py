@@ -204,8 +204,7 @@ class ConversationState:
             if is_modern(version):
                 return (version,)
             # Another version has its own rules. What all revisions say holds in it, too.
-            known = self.negotiation.candidates(CLIENT)
-            return known if self.negotiation.selected and version in known else STATEFUL + MODERN
+            return STATEFUL + MODERN
         if message.method == "initialize":
             return revisions_of_initialize(message.params)
         if message.kind == "notification":
