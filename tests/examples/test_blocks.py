@@ -66,6 +66,11 @@ PLAYERS: Final = [
         IN_CONSOLE,
     ),
     Player(
+        "examples/test_howto.py::test_commands_of_page_print_what_it_shows",
+        ["docs/howto/bench.md"],
+        blocks,
+    ),
+    Player(
         "examples/test_howto.py::test_quick_start_from_clone_to_agent_is_quick",
         [QUICK_START],
         blocks,

@@ -27,7 +27,8 @@ BENCH = re.compile(
     r"(?: +[ ▁▂▃▄▅▆▇█]*[▁▂▃▄▅▆▇█](?:  [a-z, -]+)?$)| *\b\d[\d,.]*(?:us|ms|s|/s|MB)?(?!\w)| +",
     re.MULTILINE,
 )
-VARIABLE = {"docs/howto/fuzz-and-measure.md": FIGURE, "docs/howto/bench.md": BENCH}
+BENCHED = "docs/howto/bench.md"  # with files that its commands need
+VARIABLE = {"docs/howto/fuzz-and-measure.md": FIGURE, BENCHED: BENCH}
 TESTING = "docs/howto/testing.md"
 # A program that registers a server as Claude Code does.
 CLAUDE = """\
@@ -62,12 +63,12 @@ def claude(tmp_path: Path) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_of_page_print_what_it_shows(page: str, folder: Path, claude: None) -> None:
     if "$ curl " in read(page) and shutil.which("curl") is None:
         pytest.skip("needs curl")
-    outputs = list(play(page, folder, ["console"]))
+    outputs = list(play(page, folder, None if page == BENCHED else ["console"]))
     for output in outputs:
         output.check(VARIABLE.get(page))
     assert len(outputs) > 3

@@ -44,7 +44,7 @@ from mcp_trio.cli._screen import Screen, encode_document
 from mcp_trio.oracle.bench._calls import LISTS, BenchCalls
 from mcp_trio.oracle.bench._conversations import CONVERSATIONS, open_conversations
 from mcp_trio.oracle.bench._load import Address, open_load
-from mcp_trio.oracle.bench._recorded import NothingToPlay, RecordedWork
+from mcp_trio.oracle.bench._recorded import NothingToPlay, Recorded, RecordedWork
 from mcp_trio.oracle.bench._report import (
     BenchReport,
     comparison_text,
@@ -124,7 +124,8 @@ server that stalls cannot hide it. Without it each caller waits for its response
 again. Several servers take turns of a second, and are compared.
 
 TARGET of --target is a URL, server:NAME of the configuration files, a Python file as for `mcp-trio
-run`, or a command line in quotes. A tool is called only if --tool names it."""
+run`, or a command line in quotes. A tool is called only if --tool,
+a script or a recording names it."""
 _EPILOG: Final = """\
 example:
   mcp-trio bench --tool greet --args '{"name": "Ada"}' --rate 100,1000 server.py
@@ -132,9 +133,11 @@ example:
 
 exit status:
   0    measured, and each threshold is met
-  1    a threshold is missed, or all calls of a row failed, or none was made
+  1    a threshold is missed, or all calls of a row failed, or none was made; or fewer
+       sessions or progress notifications came than asked for
   2    the command line is wrong
   3    no connection: a target did not start or answer, or ended while it was measured
+  4    nothing to measure: the recording of --load has no request that can be sent
   70   an internal error of this command
   130  Ctrl+C; what was measured is printed
 """
@@ -563,6 +566,11 @@ def _require_consent(target: BenchTarget, options: BenchOptions) -> None:
                 " fewer, or add --allow-remote if it is yours"
             )
         return
+    if isinstance(options.calls, Recorded):
+        raise CliError(
+            f"{target.name} is on another machine, and --load repeats there all that the recorded"
+            " client did: add --allow-remote to send it there"
+        )
     is_slow = options.limit is None and all(
         pace.rate is not None and pace.rate <= MAX_REMOTE_RATE for pace in options.paces
     )

@@ -217,6 +217,14 @@ def test_recording_is_played_and_its_missing_parts_are_named(
     assert texts == ["a", "b", "a"]
 
 
+def test_recording_is_sent_to_another_machine_only_with_consent(
+    trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At any rate: it repeats all that the recorded client did."""
+    assert main(["bench", "--load", trace, "--rate", "1", REMOTE]) == 2
+    assert "add --allow-remote to send it there" in capsys.readouterr().err
+
+
 def test_recording_that_fits_no_target_has_no_run(
     load: _WorkLoad, trace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
