@@ -157,6 +157,9 @@ class HttpConnection:
                         self.load.answer_requests(self)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass
+            except BaseException:  # the rest of the response belongs to no later call
+                await self.drop()
+                raise
             await self.drop()
             if reader.has_begun or not is_reused:
                 raise _Broken
@@ -165,8 +168,12 @@ class HttpConnection:
         """Read the rest of a response whose call is answered, or close the connection."""
         reader = self.reader
         if state is ReadState.ANSWERED:
-            with trio.move_on_after(_DRAIN_TIMEOUT):
-                state = await self._drain()
+            try:
+                with trio.move_on_after(_DRAIN_TIMEOUT):
+                    state = await self._drain()
+            except BaseException:
+                await self.drop()
+                raise
         if state is not ReadState.COMPLETE or not reader.can_continue:
             await self.drop()
 
@@ -323,11 +330,7 @@ class HttpLoad:
             else:
                 templates = connection.templates
             digits = next(self._ids)
-            try:
-                found = await connection.ask(templates.encode(method, params), digits)
-            except BaseException:  # a response may still come, which belongs to no later request
-                await connection.drop()
-                raise
+            found = await connection.ask(templates.encode(method, params), digits)
             head = connection.reader.head
             assert head is not None
             where = self._url.text
@@ -450,7 +453,6 @@ class HttpLoad:
             with trio.fail_after(self._timeout):
                 found = await connection.ask(connection.templates.encode(method, params), digits)
         except (_Broken, ValueError, TooLarge, trio.TooSlowError) as exc:
-            await connection.drop()
             raise ConnectFailed(f"no response to {method}: {_explain(exc)}") from exc
         except ConnectFailed as exc:
             if is_refused(exc):
@@ -587,7 +589,6 @@ class _HttpCaller:
             connection.started = None
             self._answer = None
             self._counts.last = trio.current_time()
-            await connection.drop()
 
     async def _calls(self, ids: Iterator[bytes]) -> None:
         """Make calls until the turn is over, or one fails with its connection."""

@@ -546,11 +546,24 @@ async def test_address_that_refuses_connections_fails(autojump_clock: Any) -> No
             pass
 
 
-async def test_cancelled_turn_ends_at_once(autojump_clock: Any) -> None:
-    async with http_load(never_answer, timeout=100) as (load, _):
-        with trio.move_on_after(1) as scope:
-            await load.turn(Mix([PING]), Pace(10, 2), 10.0)
+@pytest.mark.parametrize("streams", [True, False])
+async def test_cancelled_turn_leaves_the_load_usable(autojump_clock: Any, streams: bool) -> None:
+    """A response that comes after the cancellation belongs to no later call."""
+
+    async def handle(request: HttpRequest) -> None:
+        if streams:
+            await request.begin_stream()
+            await request.event(result(request.message))
+        await trio.sleep(0.3)
+        await (request.end_stream() if streams else request.respond(result(request.message)))
+
+    async with http_load(handle, timeout=100) as (load, stand_in):
+        with trio.move_on_after(0.7) as scope:
+            await load.turn(Mix([PING]), Pace(None, 2), 10.0)
         assert scope.cancelled_caught
+        turn = await load.turn(Mix([PING]), Pace(None, 2), 0.5)
+    assert (turn.answered, turn.failed, stand_in.connections) == (4, 0, 4)
+    assert turn.histogram.shortest == pytest.approx(1e-6 if streams else 0.3)
 
 
 async def test_request_without_response_outside_a_turn_fails(autojump_clock: Any) -> None:
