@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.trace._members import META, lookup
 
-from ._keys import hidden_pointers
+from ._keys import exact_form, hidden_pointers
 from ._mapping import ValueMapping
 from ._recorded import RecordedTrace, describe_request
 from ._turns import Turn, may_be_early, seconds_to_repeat, turns_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CallCopy", "LeftOut", "RecordedCall", "RecordedLoad", "recorded_load"]
 
 _IGNORED: Final = frozenset({"initialize", "notifications/initialized", "notifications/cancelled"})
+_ABOUT_TASKS: Final = frozenset({"tasks/get", "tasks/result", "tasks/update", "tasks/cancel"})
 _ROUND_MEMBERS: Final = ("inputResponses", "requestState")
 _INPUT_REQUESTS: Final = "inputRequests"
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -162,9 +163,11 @@ def recorded_load(
         trace: the recorded conversations.
         revision: the live server's revision. Requests of others are left out, unless both begin
             with a handshake. None keeps all.
-        answers_itself: whether the sender answers the server's questions by itself. Then requests
-            that only carry answers are left out. Otherwise the calls are left out during which the
-            server sent the client a request.
+        answers_itself: whether the sender is a client, which answers the server's questions,
+            follows tasks, and describes itself in each request. Then the requests that only carry
+            answers or ask for a task are left out, and params have no member that a client writes
+            by itself. Otherwise the calls are left out during which the server sent the client a
+            request.
     """
     return _LoadReader(revision, answers_itself=answers_itself).run(trace)
 
@@ -225,6 +228,8 @@ class _LoadReader:
             for source in needed:
                 calls[source].is_source = True
             call.is_fixed = not needed
+            if self._answers_itself and call.params is not None:
+                call.params = exact_form(call.method, call.params)
             calls[turn] = call
         return tuple(calls.values())
 
@@ -259,6 +264,8 @@ class _LoadReader:
         if self._answers_itself:
             if call.params is not None and any(name in call.params for name in _ROUND_MEMBERS):
                 return "requests that carry answers, which the client sends itself"
+            if message.method in _ABOUT_TASKS:
+                return "requests about a task, which the client sends itself"
         elif any(
             item.message.kind == "request" and item.message.method != "ping" for item in turn.items
         ):

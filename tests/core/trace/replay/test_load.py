@@ -240,6 +240,22 @@ def test_sender_that_answers_itself_keeps_questions_and_sends_no_answers() -> No
     }
 
 
+def test_client_writes_its_own_meta_and_asks_for_its_own_tasks() -> None:
+    """It would refuse to send a recorded revision or capability."""
+    said = [
+        C(modern(1, "tools/list", cursor="c")),
+        S(result(1, tools=[])),
+        C(ask(2, "x/y", _meta={"own": 1, "progressToken": 5})),
+        S(result(2)),
+        C(modern(3, "tasks/get", taskId="t")),
+        S(result(3, status="completed")),
+    ]
+    load = recorded_load(recorded(said), answers_itself=True)
+    params = [each.params for each in load.conversations[0]]
+    assert params == [{"cursor": "c"}, {"_meta": {"own": 1}}]
+    assert left_out(load) == {"requests about a task, which the client sends itself": (1, [6])}
+
+
 def test_live_value_that_cannot_be_encoded_is_not_sent() -> None:
     copy = CallCopy()
     calls = recorded_load(recorded(CHAIN)).conversations[0]
