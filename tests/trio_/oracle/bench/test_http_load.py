@@ -401,6 +401,22 @@ async def test_error_of_the_length_of_a_result_is_found_by_samples(
     assert (second.answered, second.errors["isError"]) == (0, second.sent)
 
 
+async def test_response_to_another_call_is_found_at_once(autojump_clock: Any) -> None:
+    """It has the length of a result, so the samples alone would find it late."""
+    number = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        id = request.message["id"]
+        await request.respond({**result(request.message), "id": id if number <= 2 else id - 1})
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.1)
+    assert (turn.answered, turn.errors["wrong id"]) == (2, turn.sent - 2)
+
+
 async def test_target_without_response_counts_timeouts(autojump_clock: Any) -> None:
     async with http_load(never_answer, timeout=0.3) as (load, stand_in):
         turn = await load.turn(Mix([ECHO]), Pace(None, 2), 1.0)
