@@ -33,6 +33,7 @@ ALLOWED: Final = {
         "'attack'",
     ): "that a call times out is one way to survive",
     ("tests/trio_/cancelling.py", "move_on_after"): "all who use it have a mock clock",
+    ("tests/trio_/cli/oracle/test_bench_calls.py", "trio.sleep"): "the command has a mock clock",
     (
         "tests/trio_/oracle/fuzz/targets.py",
         "subprocess.run",

@@ -84,7 +84,7 @@ async def test_work_that_reads_answers_gets_the_decoded_response(autojump_clock:
 
     async with stdio_load(answer) as (load, _):
         turn = await load.turn(work, ONE, 1.2)
-    empty = {"content": []}
+    empty: dict[str, Any] = {"content": []}
     assert [each and each["result"] for each in work.seen] == [None, empty, empty]
     assert turn.answered == 3
     assert turn.seconds == pytest.approx(1.2, rel=0.02)
