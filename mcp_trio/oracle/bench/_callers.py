@@ -121,7 +121,7 @@ class CoroutineLoad(ABC):
             tally.sent += 1
             answer = await self._measure(number, call, start, tally, counts, reads=reads)
             if call.think:
-                await trio.sleep(call.think)
+                await trio.sleep_until(min(trio.current_time() + call.think, tally.deadline))
 
     async def _measure(
         self,

@@ -51,7 +51,6 @@ _IDLE: Final = 0.5  # seconds after which the server may have closed a connectio
 _DRAIN_TIMEOUT: Final = 1.0  # seconds for the end of an event stream that has the response
 _SIDE_TIMEOUT: Final = 5.0  # seconds for the server to take an answer
 _MAX_ANSWERING: Final = 64
-_SHORT: Final = 4096  # bytes of a body in which each call's id is looked for
 _DELETE_TIMEOUT: Final = 1.0
 _CONNECT_TIMEOUT: Final = 10.0
 _MAX_PAGES: Final = 20  # of the list of tools
@@ -628,11 +627,10 @@ class _HttpCaller:
             if response.status != 200:
                 counts.last = now
                 self._count_refusal(response.status, digits)
-            elif self._reads_answers or (len(reader.body) < _SHORT and digits not in reader.body):
+            elif self._reads_answers:
                 answer = find_response(reader.body, digits, is_stream=response.is_stream)
                 tally.decoded(counts, call, digits, start, now, answer)
-                if self._reads_answers and isinstance(answer, dict):
-                    self._answer = answer
+                self._answer = answer if isinstance(answer, dict) else None
             else:
                 tally.answer(counts, call, digits, start, now, reader.body, response.is_stream)
             if state is not ReadState.COMPLETE or not reader.can_continue:

@@ -22,6 +22,7 @@ __all__ = ["MAX_DUE", "OpenLoop", "starts"]
 
 # Calls that wait for a free caller. Of more the oldest counts as timed out.
 MAX_DUE: Final = 1_000_000
+_ROUNDING: Final = 0.002  # seconds that a timer may wake up late
 
 
 def starts(pace: Pace, seconds: float) -> Iterator[float]:
@@ -41,9 +42,10 @@ def starts(pace: Pace, seconds: float) -> Iterator[float]:
 class OpenLoop:
     """Hands the starts of a turn to free callers.
 
-    A start that finds a free caller counts from when the schedule woke up for it, which is up to a
-    millisecond later: epoll waits whole milliseconds. The difference is the load's, not the
-    target's, and is counted as the tally's `lag`.
+    The schedule wakes up late for a start: a millisecond, since epoll waits whole ones, and longer
+    if the load is busy. This is the tally's `lag`. `_ROUNDING` of it at most isn't part of the
+    latency of a call that finds a free caller; the rest is, as a late start may hide that the
+    target is slow.
 
     Args:
         pace: the pace of the turn.
@@ -72,7 +74,7 @@ class OpenLoop:
                 now = trio.current_time()
             if self._free:
                 tally.lag += now - start
-                self._free.popleft()(now)
+                self._free.popleft()(min(now, start + _ROUNDING))
             else:
                 tally.late += 1
                 self._due.append(start)

@@ -1,13 +1,14 @@
 """Counts what happens to the calls of a turn.
 
-Only a result has a latency. Whether a response is one is known by its length: the first response
-of each length to a call is decoded at once, and of further ones of a length that was a result one
-in a hundred, once the clock has stopped. While a length is known as that of an error, all of them
-are decoded.
+Only a result has a latency. Whether a response is one is known by its length and a look at its
+bytes: the first response of each length to a call is decoded at once, and so is a further one
+without the call's id, or with a member that errors have. Of the others one in a hundred is decoded,
+once the clock has stopped. All responses of a length that an error has had are decoded.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from heapq import heappush, heapreplace, nlargest
@@ -32,6 +33,8 @@ _MAX_KEPT: Final = 2000
 _MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
 _MAX_NOTED: Final = 200_000  # results that are noted until they are counted, 20 MB
 _INSTANT: Final = 1e-6  # seconds; a turn isn't shorter
+_ERROR_END: Final = b'rror"'  # both members of errors have it, and one search costs least
+_ERROR: Final = re.compile(rb'"error"|"isError"\s*:\s*true')
 _MAX_CAUSES: Final = 100  # different causes that are counted; the rest counts as "other"
 
 
@@ -54,17 +57,18 @@ class Lengths:
     """The lengths of responses that were decoded, over all turns of a load."""
 
     def __init__(self) -> None:
-        # True for results. The call is in the key by identity and therefore kept alive.
+        # True if all were results. The call is in the key by identity and therefore kept alive.
         self.are_results: dict[tuple[int, int], bool] = {}
         self._calls: dict[int, PreparedCall] = {}
 
     def note(self, call: PreparedCall, length: int, *, is_result: bool) -> None:
-        """Remember whether a response of this length was a result."""
+        """Remember whether a response of this length was a result. One error is never forgotten."""
         if len(self.are_results) >= _MAX_LENGTHS:
             self.are_results.clear()
             self._calls.clear()
         self._calls[id(call)] = call
-        self.are_results[id(call), length] = is_result
+        key = id(call), length
+        self.are_results[key] = is_result and self.are_results.get(key, True)
 
 
 class _Kept(NamedTuple):
@@ -152,7 +156,11 @@ class Tally:
             is_stream: whether it is an event stream.
         """
         caller.last = now
-        if self._are_results.get((id(call), len(body))):
+        if (
+            self._are_results.get((id(call), len(body)))
+            and digits in body
+            and not (_ERROR_END in body and _ERROR.search(body))
+        ):
             self._until_sample -= 1
             if self._until_sample:
                 caller.answered += 1

@@ -74,8 +74,8 @@ class BenchTurn:
         load_cpu: processor time of this process, in seconds.
         target_cpu: that of the target's processes; None if the system doesn't say.
         memory: the resident memory of these at the end, in bytes; None likewise.
-        lag: the mean seconds that the load itself was late in starting calls of an open loop. A lag
-            isn't part of a latency.
+        lag: the mean seconds that the load itself was late in starting calls of an open loop. Up to
+            2 ms of a call's lag, a timer's rounding, isn't part of its latency; the rest is.
     """
 
     seconds: float = 0.0

@@ -99,6 +99,15 @@ async def test_closed_loop_counts_latencies_of_each_caller(era: str, autojump_cl
     assert [name for _, name in turn.slowest] == ["tools/call wait"] * 5
 
 
+async def test_think_time_ends_with_the_turn(autojump_clock: Clock) -> None:
+    call = tool("wait", seconds=0.1)._replace(think=60.0)
+    async with loaded("2026-07-28") as load:
+        began = trio.current_time()
+        turn = await load.turn(Mix([call]), Pace(None, 2), 1.0)
+        assert trio.current_time() - began == pytest.approx(1.0)
+    assert turn.answered == 2
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_open_loop_counts_from_the_intended_start(era: str, autojump_clock: Clock) -> None:
     """Ten calls a second of 0.3 s on two connections fall behind, and the latency shows it."""

@@ -379,7 +379,7 @@ async def test_target_that_closes_without_a_response_counts_errors(autojump_cloc
     assert len(stand_in.requests) == turn.sent + 3  # the handshake, and the second attempt
 
 
-async def test_error_of_the_length_of_a_result_is_found_by_samples(
+async def test_error_that_only_decoding_shows_is_found_by_samples(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have one length. Once a sample is an error, all responses of it are decoded."""
@@ -390,15 +390,58 @@ async def test_error_of_the_length_of_a_result_is_found_by_samples(
         nonlocal number
         number += 1
         await trio.sleep(0.02)
-        value = {"isError": number > 10, "pad": "x" if number > 10 else ""}
+        value = {"resultType": "mistaken" if number > 10 and number % 2 else "complete"}
         await request.respond(result(request.message, value))
 
     async with http_load(handle) as (load, _):
         first = await load.turn(Mix([ECHO]), ONE, 1.0)
         second = await load.turn(Mix([ECHO]), ONE, 1.0)
-    assert first.errors["isError"] > 1
+    assert first.errors["mistaken"] >= 1
     assert first.sent == first.answered + first.failed
-    assert (second.answered, second.errors["isError"]) == (0, second.sent)
+    assert (second.answered, second.errors["mistaken"]) == (second.sent / 2, second.sent / 2)
+
+
+def _is_error(message: Any) -> Any:
+    return result(message, {"text": "bad!", "isError": True})
+
+
+def _error(message: Any) -> Any:
+    error = {"code": -5, "message": "x" * 12}
+    return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+
+def _wrong_id(message: Any) -> Any:
+    return result({**message, "id": message["id"] + 1}, {"text": "fine", "isError": False})
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("bad", "cause"), [(_is_error, "isError"), (_error, "-5"), (_wrong_id, "wrong id")]
+)
+async def test_every_error_of_the_length_of_a_result_is_counted(
+    autojump_clock: Any, bad: Any, cause: str, is_stream: bool
+) -> None:
+    number = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        good = json.dumps(result(request.message, {"text": "fine", "isError": False}))
+        answer = bad(request.message) if number > 4 and number % 2 else json.loads(good)
+        answer |= {"pad": "x" * (len(good) - len(json.dumps(answer)))}
+        if is_stream:
+            await request.begin_stream()
+            await request.event(answer)
+            await request.end_stream()
+        else:
+            await request.respond(answer)
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.395)
+    assert turn.sent == 40
+    assert turn.errors == {cause: 18}
+    assert turn.answered == turn.histogram.count == 22
 
 
 async def test_response_to_another_call_is_found_at_once(autojump_clock: Any) -> None:

@@ -174,6 +174,46 @@ async def test_bad_response_counts_as_an_error_and_never_as_a_latency(
     assert turn.sent == turn.answered + turn.failed
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+async def test_every_error_of_the_length_of_a_result_is_counted(
+    autojump_clock: Any, separators: tuple[str, str]
+) -> None:
+    number = 0
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        is_bad = number > 4 and number % 2 == 1
+        value = {"text": "broken" if is_bad else "fine?", "isError": is_bad}
+        line = json.dumps(result(message, value), separators=separators)
+        await server.send(line.encode() + b"\n")
+
+    async with stdio_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.395)
+    assert turn.errors == {"isError": 18}
+    assert turn.answered == turn.histogram.count == 22
+
+
+async def test_open_loop_latency_has_the_lag_of_the_load_but_for_rounding(
+    autojump_clock: Any,
+) -> None:
+    """The load is busy for 90 ms when the third call is due."""
+
+    async def be_busy() -> None:
+        await trio.sleep(0.19)
+        autojump_clock.jump(0.1)
+
+    async with stdio_load(answer) as (load, _), trio.open_nursery() as nursery:
+        quiet = await load.turn(Mix([ECHO]), Pace(10, 4, even=True), 1.0)
+        nursery.start_soon(be_busy)
+        busy = await load.turn(Mix([ECHO]), Pace(10, 4, even=True), 1.0)
+    assert (quiet.histogram.longest, quiet.lag) == (pytest.approx(0.01), pytest.approx(0))
+    assert busy.histogram.longest == pytest.approx(0.098)
+    assert busy.histogram.percentile(90) == pytest.approx(0.01, rel=0.03)
+    assert busy.lag == pytest.approx(0.009)
+
+
 async def test_flood_without_a_line_end_counts_once_and_ends_in_timeouts(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
