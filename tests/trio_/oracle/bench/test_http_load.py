@@ -421,6 +421,7 @@ def _wrong_id(message: Any) -> Any:
 async def test_every_error_of_the_length_of_a_result_is_counted(
     autojump_clock: Any, bad: Any, cause: str, is_stream: bool
 ) -> None:
+    """Samples alone would find one in a hundred."""
     number = 0
 
     async def handle(request: HttpRequest) -> None:

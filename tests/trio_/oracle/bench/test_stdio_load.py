@@ -178,6 +178,7 @@ async def test_bad_response_counts_as_an_error_and_never_as_a_latency(
 async def test_every_error_of_the_length_of_a_result_is_counted(
     autojump_clock: Any, separators: tuple[str, str]
 ) -> None:
+    """Samples alone would find one in a hundred."""
     number = 0
 
     async def handle(server: StdioStandIn, message: Message) -> None:
