@@ -143,6 +143,7 @@ FAULTS: Final[dict[str, Fault]] = {
         "A method that doesn't exist has a result.",
         ("ERR-1",),
         sight="probe",
+        within=1_000,
     ),
     "ignores-end-of-input": Fault(
         "The process goes on after the end of its input.",

@@ -287,6 +287,8 @@ class Player:
         """Cancel a request that runs the author's code and takes too long."""
         session = self.session
         session.is_busy = True
+        # Nothing more is certain in this session: the call can be in the way of all others.
+        session.spent = session.spent or request.name in session.succeeded
         self._call_times.add_late(request.name)
         self._outcome.slow.append(request.name)
         await self._cancel_request(request)
@@ -712,6 +714,9 @@ class Player:
 
     async def _wait(self) -> None:
         await self._wait_for_responses()
+        missing = [] if self._is_over() else self._open_requests()
+        if len(missing) == 1 and not missing[0].is_bounded:
+            await self._examine_stopped(missing[0])
 
     async def _cancel(self, place: int) -> None:
         session = self.session

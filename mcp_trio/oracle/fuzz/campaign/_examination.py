@@ -6,6 +6,7 @@ the whole case, else the case after the cases before it.
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +47,7 @@ _CANCEL_FIRST: Final[Case] = [("cancel", 0), AFTER_CANCEL]
 _MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
 _MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
+_MANY_CALLS: Final = 32  # equal calls, after which a tool that stops has probably stopped
 
 
 class Examiner:
@@ -137,8 +139,12 @@ class Examiner:
 
         If one does, most of the shrinking is done. For a fault of cancelling it is one request with
         its cancellation: in a whole case the timing decides which request a `cancel` meets, so
-        another play of that case seldom does the same.
+        another play of that case seldom does the same. For a tool that stops it is its call, often.
         """
+        if fault.detail == STOPPED:
+            params = json.loads(fault.sent)["params"]
+            call: Step = ("call", params["name"], params.get("arguments", {}), ())
+            return [[case[0], *[call, ("wait",)] * _MANY_CALLS]]
         if fault.row.startswith(_CANCELLATION):
             # Without capabilities no call becomes a task, whose first response comes at once.
             newest = ("open", self._newest(), "whole", "none")

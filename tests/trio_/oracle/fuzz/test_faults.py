@@ -46,7 +46,6 @@ SAMPLE = (
     pytest.param("tool-on-two-pages", marks=pytest.mark.slow),
     pytest.param("serves-other-version", marks=pytest.mark.slow),
     pytest.param("serves-wrong-arguments", marks=pytest.mark.slow),
-    pytest.param("serves-unknown-methods", marks=pytest.mark.slow),
     pytest.param("ignores-end-of-input", marks=pytest.mark.slow),
     pytest.param("tool-stops", marks=pytest.mark.slow),
     "no-result-type",
