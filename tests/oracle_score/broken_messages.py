@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_core import ALL
 from tests.oracle_score.operators import TABLE
 from tests.oracle_score.talks import call, cancel, note, now, request, talk
 from tests.oracle_score.wrapper import MessageOperator, changed
@@ -366,13 +367,20 @@ class ServeUnknown(MessageOperator):
         "acme/none": {},
     }
 
+    def _is_unknown(self, message: Json) -> bool:
+        """Return True for the error of a request in which nothing else is wrong."""
+        params = self.request_of(message).get("params")
+        meta = params.get("_meta", {}) if isinstance(params, dict) else None
+        if "error" not in message or not isinstance(meta, dict):
+            return False
+        version = meta.get("io.modelcontextprotocol/protocolVersion")
+        if version is None:
+            return self.wrapper.version in ALL and self.wrapper.version != NEW
+        return version == NEW and "io.modelcontextprotocol/clientCapabilities" in meta
+
     def to_client(self, message: Json) -> Iterator[Json]:
         method = self.method_of(message)
-        if (
-            "error" not in message
-            or method != self.place
-            or self.request_of(message).get("params") is None
-        ):
+        if method != self.place or not self._is_unknown(message):
             yield message
             return
         result = dict(self.RESULTS[method])

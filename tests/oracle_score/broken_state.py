@@ -285,13 +285,6 @@ class BreakVersions(MessageOperator):
             found = copy.deepcopy(message)
             found["params"]["_meta"][name] = NEW
             yield found
-        elif (
-            self.place == "early list"
-            and message.get("method") == "tools/list"
-            and not self.wrapper.version
-        ):
-            result: Json = {"tools": []}
-            self.wrapper.say({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
         else:
             yield message
 
@@ -303,10 +296,6 @@ class BreakVersions(MessageOperator):
         chosen = message["result"]["protocolVersion"]
         if self.place == "echo" and asked != chosen:
             yield changed(message, "result/protocolVersion", asked)
-        elif self.place == "other" and asked == "2025-06-18":
-            yield changed(message, "result/protocolVersion", "2025-03-26")
-        elif self.place == "older" and asked == OLD:
-            yield changed(message, "result/protocolVersion", "2024-11-05")
         else:
             yield message
 
@@ -324,22 +313,12 @@ def _initialize(version: str) -> Json:
     return request("initialize", 900, protocolVersion=version, capabilities={}, clientInfo=info)
 
 
-def _is_older(shown: TalkShown) -> bool:
-    """The server speaks what was requested, and selects another revision."""
-    return bool(shown.said[0]["result"]["protocolVersion"] < OLD)
-
-
 TABLE.add(
     "break-versions",
-    "A wrong revision is selected or served, or a list before the handshake.",
+    "A revision that doesn't exist is selected or served.",
     BreakVersions,
     {
         "echo": ("LIFE-4", talk(OLD, _initialize("2199-01-01"), handshake=False, breach=_echoes)),
-        "other": (
-            "LIFE-4",
-            talk(OLD, _initialize("2025-06-18"), handshake=False, breach=_is_older),
-        ),
-        "older": ("LIFE-4", talk(OLD, _initialize(OLD), handshake=False, breach=_is_older)),
         "unknown in a request": (
             "VER-1",
             talk(
@@ -347,10 +326,6 @@ TABLE.add(
                 request("tools/list", 901, _meta={META + "protocolVersion": "1999-12-31"}),
                 breach=_is_served,
             ),
-        ),
-        "early list": (
-            "LIFE-10",
-            talk(OLD, request("tools/list", 901), handshake=False, breach=_is_served),
         ),
     },
 )

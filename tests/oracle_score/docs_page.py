@@ -26,8 +26,6 @@ def list_of(score: Score) -> str:
     ]
     for level, name in (("MUST", "MUST, crash or hang"), ("SHOULD", "SHOULD")):
         lines.append(f"| {name} | {len(score.found(level))} of {len(score.of(level))} |")
-    if len(score.mutants) < len(all_places()):
-        lines += ["", f"Of {len(all_places())} faults, {len(score.mutants)} were measured."]
     lines += ["", "Not found:", "", "| fault | where | requirement |", "|---|---|---|"]
     lines += [_row(each) for each in score.unfound()]
     return "\n".join(lines) + "\n"
