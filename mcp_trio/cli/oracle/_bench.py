@@ -274,7 +274,8 @@ def _add_pace(parser: argparse.ArgumentParser) -> None:
         "--concurrency",
         metavar="NUMBER,...",
         type=_concurrency,
-        help="so many callers, each of which waits for its response (default: 1); with --rate or"
+        help="so many callers, each of which waits for its response (default: one for each of"
+        " --processes); with --rate or"
         f" --sweep the most calls that are open at a time (default: {DEFAULT_CONNECTIONS})",
     )
     add("--even", action="store_true", help="start calls at equal distances, and not at random")
@@ -302,7 +303,8 @@ def _add_pace(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         type=_processes,
         default=1,
-        help="call a URL from so many processes, if one is the slower part (default: 1)",
+        help="call a URL from so many processes, if one is the slower part; --concurrency is"
+        " that of all together (default: 1)",
     )
 
 
@@ -415,7 +417,8 @@ def _read_options(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
 
 def _paces(found: argparse.Namespace, *, is_open: bool) -> list[Pace]:
     if not is_open:
-        return [Pace(None, callers, seed=found.seed) for callers in found.concurrency or [1]]
+        callers = found.concurrency or [found.processes]
+        return [Pace(None, each, seed=found.seed) for each in callers]
     [connections] = found.concurrency or [DEFAULT_CONNECTIONS]
     return [
         Pace(rate, connections, even=found.even, seed=found.seed)
@@ -431,6 +434,12 @@ def _check_once(parser: argparse.ArgumentParser, found: argparse.Namespace) -> N
         parser.error("--processes is for requests, and not for --connect")
     if found.through is not None and found.processes > 1:
         parser.error("--processes is for prepared requests, and not for --through client")
+    least = min(found.concurrency or [MAX_CONCURRENCY])
+    if found.processes > least:
+        parser.error(
+            f"--concurrency {least} is not enough for --processes {found.processes}, since each"
+            f" process has a caller: give --concurrency {found.processes} or more, or leave it out"
+        )
     kind = "--sessions" if found.sessions is not None else "--progress"
     if found.sessions is None and found.progress is None:
         return

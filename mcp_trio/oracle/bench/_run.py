@@ -271,7 +271,9 @@ class BenchRun:
 
     def _row(self, name: str, pace: Pace) -> BenchRow:
         length = self.seconds / self.turns
-        return BenchRow(name, pace, length=length, processes=self.processes(name))
+        # A process without a caller is idle.
+        processes = min(self.processes(name), pace.concurrency)
+        return BenchRow(name, pace, length=length, processes=processes)
 
     async def _measure(self, rows: Sequence[BenchRow]) -> None:
         for row in rows:

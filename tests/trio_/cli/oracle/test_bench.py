@@ -59,6 +59,12 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("--json", "--markdown", URL), "not allowed with argument"),
     (("--processes", "0", URL), "0 is not a number of processes from 1 to 64"),
     (("--processes", "2", "--", "python", "a.py"), "--processes is for a server at a URL"),
+    (
+        ("--processes", "4", "--concurrency", "8,2", URL),
+        "--concurrency 2 is not enough for --processes 4, since each process has a caller: give"
+        " --concurrency 4 or more, or leave it out",
+    ),
+    (("--processes", "4", "--concurrency", "1", "--rate", "9", URL), "is not enough for"),
     (("--yes", URL), "there is no --yes here: --allow-remote sends to another machine"),
     ((), "no server: give its URL or its Python file"),
     (("ws://127.0.0.1:1/mcp",), "bench speaks stdio and Streamable HTTP, and not WebSockets"),
@@ -145,6 +151,14 @@ def test_one_target_is_pinged_by_one_caller(bench: FakeBench) -> None:
     assert load.startswith("the load alone: ")
     assert bench.options is not None
     assert bench.options.calls.text == "ping"
+
+
+def test_each_of_several_processes_has_a_caller(bench: FakeBench) -> None:
+    """Processes without a caller would be idle, and hide that the others are the slower part."""
+    bench.loads[URL] = FakeLoad(0.05, cpu=3.8)
+    [row] = json.loads(bench("--json", "--processes", "4", URL).out)["rows"]
+    assert (row["pace"]["concurrency"], row["processes"]) == (4, 4)
+    assert any(each.startswith("client-bound") for each in row["remarks"])
 
 
 def test_several_targets_are_compared_at_each_rate(pair: FakeBench) -> None:

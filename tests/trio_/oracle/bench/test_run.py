@@ -146,8 +146,16 @@ async def test_load_that_is_the_slower_part_is_found(
     cpu: float, processes: int, is_bound: bool, autojump_clock: MockClock
 ) -> None:
     run = with_options({"a": FakeLoad(0.05, cpu=cpu)}, processes=lambda _: processes)
-    await run.measure([CLOSED])
+    await run.measure([Pace(None, processes)])
     assert run.rows[0].is_client_bound == is_bound
+
+
+async def test_processes_without_a_caller_do_not_hide_that_the_load_is_slower(
+    autojump_clock: MockClock,
+) -> None:
+    run = with_options({"a": FakeLoad(0.05, cpu=0.9)}, processes=lambda _: 4)
+    await run.measure([CLOSED])
+    assert (run.rows[0].processes, run.rows[0].is_client_bound) == (1, True)
 
 
 async def test_slow_machine_is_noted_at_the_rows_that_it_hit(autojump_clock: MockClock) -> None:
