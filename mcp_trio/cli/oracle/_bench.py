@@ -48,6 +48,7 @@ from mcp_trio.oracle.bench._recorded import NothingToPlay, Recorded, RecordedWor
 from mcp_trio.oracle.bench._report import (
     BenchReport,
     comparison_text,
+    document_head,
     load_text,
     markdown,
     missed_text,
@@ -556,7 +557,7 @@ def bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
         from . import _bench_once
 
         run_once = _bench_once.sessions if options.sessions else _bench_once.progress
-        return run_once(approved, options)
+        return run_once(approved, options, {**document_head(), **_settings(options)})
     return trio.run(_bench, approved, options)
 
 
@@ -767,11 +768,20 @@ def _status(report: BenchReport, run: BenchRun, stop: StopSignal) -> int:
 
 
 def _settings(options: BenchOptions) -> dict[str, Any]:
+    """Return how a run is made. What doesn't hold for this kind of run is null."""
+    is_once = bool(options.sessions or options.progress)
+    has_no_calls = options.conversations or options.sessions
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "calls": options.calls.text,
+        "calls": None if has_no_calls else options.calls.text,
         "varied": options.calls.vary,
-        "seconds": options.seconds,
+        "connect": options.conversations,
+        "sessions": options.sessions or None,
+        "progress": options.progress or None,
+        "through": "client" if options.through_client or options.progress else None,
+        "era": options.era,
+        "processes": options.processes,
+        "seconds": None if is_once else options.seconds,
         "seed": options.seed,
         "timeout": options.timeout,
         "limit": options.limit,

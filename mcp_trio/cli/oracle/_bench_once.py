@@ -24,7 +24,7 @@ from mcp_trio.streams._stdio import stop_on_signals
 from ._bench_calls import client_of, meter_of, open_one
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from mcp_trio.oracle.bench._progress import ProgressRate
     from mcp_trio.oracle.bench._sessions import IdleSessions
@@ -42,27 +42,32 @@ _FILES_OF_A_PROGRAM: Final = 8  # descriptors that a program's pipes need
 _MIB: Final = 2**20
 
 
-def sessions(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
+def sessions(targets: Sequence[BenchTarget], options: BenchOptions, head: Mapping[str, Any]) -> int:
     """Open idle sessions at each target, print their memory, and return the exit status.
+
+    `head` has the first members of the JSON document.
 
     Raises:
         CliError: no target could be measured, or this process may not open so many files.
     """
-    return trio.run(_run, targets, options, _measure_sessions, _sessions_line)
+    return trio.run(_run, targets, options, head, _measure_sessions, _sessions_line)
 
 
-def progress(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
+def progress(targets: Sequence[BenchTarget], options: BenchOptions, head: Mapping[str, Any]) -> int:
     """Call a tool at each target once, print its progress, and return the exit status.
+
+    `head` has the first members of the JSON document.
 
     Raises:
         CliError: no target could be measured.
     """
-    return trio.run(_run, targets, options, _measure_progress, _progress_line)
+    return trio.run(_run, targets, options, head, _measure_progress, _progress_line)
 
 
 async def _run(
     targets: Sequence[BenchTarget],
     options: BenchOptions,
+    head: Mapping[str, Any],
     measure: Measure,
     line_of: Callable[[Any], str],
 ) -> int:
@@ -85,6 +90,8 @@ async def _run(
                 error = target.hide(figures.error)
                 stderr.write_message(f"mcp-trio: {target.name}: {error}")
     document = {
+        **head,
+        "problem": "the run was interrupted" if stop.caught else None,
         "targets": [{"name": name, **figures.to_json()} for name, figures in found.items()],
         "missing": missing,
     }

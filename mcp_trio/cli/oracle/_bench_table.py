@@ -78,10 +78,12 @@ def _busy_note() -> str:
 def _state(run: BenchRun, row: BenchRow) -> str:
     seconds = len(row.turns) * row.length
     histogram = row.total.histogram
+    p50, p99 = (
+        format_seconds(histogram.percentile(each)) if histogram.count else "-" for each in (50, 99)
+    )
     return (
-        f"{row.target}, {pace_text(row)}: {seconds:.0f} of {run.seconds:g} s,"
-        f" p50 {format_seconds(histogram.percentile(50))},"
-        f" p99 {format_seconds(histogram.percentile(99))}, {row.total.failed:,} failed"
+        f"{row.target}, {pace_text(row)}: {seconds:.0f} of {run.seconds:g} s, p50 {p50}, p99 {p99},"
+        f" {row.total.failed:,} failed"
     )
 
 

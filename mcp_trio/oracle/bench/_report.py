@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core import __version__, escape_text
@@ -14,6 +16,7 @@ from mcp_trio.oracle._junit import attribute, junit_case, junit_suite
 
 from ._histogram import SPECTRUM
 from ._ratios import Ratio, latency_ratio, rate_ratio
+from ._thresholds import percentile_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +29,7 @@ __all__ = [
     "BenchReport",
     "TargetComparison",
     "ThresholdVerdict",
+    "document_head",
     "format_seconds",
     "markdown",
     "pace_text",
@@ -40,6 +44,7 @@ _SPARKS: Final = 10  # characters of a sparkline
 _MAX_NAME: Final = 24
 _STDERR_LINES: Final = 5
 _MAX_CAUSES: Final = 5
+_MARKDOWN: Final = re.compile(r"[\\|\[\]!*_`]")
 
 
 class TargetComparison(NamedTuple):
@@ -61,6 +66,19 @@ class ThresholdVerdict(NamedTuple):
     row: BenchRow
     threshold: Threshold
     is_met: bool
+
+
+def document_head() -> dict[str, Any]:
+    """Return the first members of each JSON document of a bench."""
+    return {
+        "form": _FORM,
+        "mcp_trio": __version__,
+        "machine": {
+            "python": platform.python_version(),
+            "system": platform.platform(),
+            "processors": os.cpu_count(),
+        },
+    }
 
 
 @dataclass(kw_only=True)
@@ -145,6 +163,16 @@ class BenchReport:
                     f"keeps no rate with p99 below {format_seconds(self.limit)}: the lowest one"
                     f" tried was {rate_text(row)}"
                 )
+        if row.search_end is not None:
+            found.append(
+                f"the search ended at {number_text(row.search_end)}/s because the load itself was"
+                " the limit; the target may keep more"
+            )
+        if row.is_silent:
+            found.append(
+                f"nothing was answered in a turn of {format_seconds(row.turns[-1].seconds)}: this"
+                " pace was not measured further"
+            )
         if row.is_behind:
             found.append(f"cannot keep {rate_text(row)}: sustained {number_text(total.rate)}/s")
         if row.is_client_bound:
@@ -171,34 +199,32 @@ class BenchReport:
         elif total.errors:
             found.append(f"errors: {_causes(row)}")
         if row.end is not None:
-            found.append(_end_text(row))
+            found.append(_end_text(row.end))
         return found
 
     def document(self) -> dict[str, Any]:
         """Return the whole report as JSON values. Times are in seconds where no unit is named."""
+        limit = inf if self.limit is None else self.limit
+        tried = [_tried_document(row, limit) for row in self.tried]
         return {
-            "form": _FORM,
-            "mcpTrio": __version__,
-            "machine": {
-                "python": platform.python_version(),
-                "system": platform.platform(),
-                "processors": os.cpu_count(),
-            },
+            **document_head(),
             **self.settings,
             "problem": self.problem or None,
             "missing": {name: end.reason for name, end in self.missing.items()},
             "targets": list(self.targets),
             "rows": [self._row_document(row) for row in self.rows],
-            **({"tried": [_tried_document(row) for row in self.tried]} if self.tried else {}),
+            **({"tried": tried} if tried else {}),
             "ratios": [
                 {
-                    "pace": pace_text(each.row),
+                    "pace": _pace_document(each.row),
                     "target": each.row.target,
                     "other": each.other.target,
                     "by": each.by,
                     "times": each.ratio.value,
                     "low": each.ratio.low,
                     "high": each.ratio.high,
+                    "at_least": each.row.is_client_bound,
+                    "marks": {row.target: _doubts(row) for row in (each.row, each.other)},
                 }
                 for each in self.comparisons
             ],
@@ -209,20 +235,20 @@ class BenchReport:
         histogram = total.histogram
         return {
             "target": row.target,
-            "pace": {
-                "rate": row.pace.rate,
-                "concurrency": row.pace.concurrency,
-                "even": row.pace.even,
-            },
+            "pace": _pace_document(row),
             "turns": len(row.turns),
             "processes": row.processes,
-            "percentiles": {f"{each:g}": histogram.percentile(each) for each in SPECTRUM},
-            "mean": histogram.mean,
+            "percentiles": {
+                f"{each:g}": histogram.percentile(each) if histogram.count else None
+                for each in SPECTRUM
+            },
+            "mean": histogram.mean if histogram.count else None,
             "measured": total.to_json(),
             "behind": row.is_behind,
-            "clientBound": row.is_client_bound,
+            "client_bound": row.is_client_bound,
             "halves": row.halves,
-            "onSlowMachine": row.on_slow_machine,
+            "on_slow_machine": row.on_slow_machine,
+            "search_end": row.search_end,
             "end": None
             if row.end is None
             else {
@@ -246,7 +272,7 @@ class BenchReport:
             name = f"{row.target} {pace_text(row)}"
             failure = ""
             if row.end is not None:
-                failure = _end_text(row)
+                failure = _end_text(row.end)
             elif row.failed_all:
                 failure = _failure_text(row)
             elif not row.turns:
@@ -290,14 +316,26 @@ def _exact(value: float) -> Ratio:
     return Ratio(value, value, value)
 
 
-def _tried_document(row: BenchRow) -> dict[str, Any]:
+def _pace_document(row: BenchRow) -> dict[str, Any]:
+    return {
+        "rate": row.pace.rate,
+        "concurrency": row.pace.concurrency,
+        "even": row.pace.even,
+    }
+
+
+def _tried_document(row: BenchRow, limit: float) -> dict[str, Any]:
+    total = row.total
     return {
         "target": row.target,
         "rate": row.pace.rate,
-        "p99": _json_number(row.total.histogram.percentile(99)),
+        "answered_rate": total.rate,
+        "p99": _json_number(percentile_of(total, 99, missing=total.failed)),
+        "kept": row.keeps(limit),
+        "limited_by_load": row.is_limited_by_load(limit),
         "behind": row.is_behind,
-        "failed": row.total.failed,
-        "sent": row.total.sent,
+        "failed": total.failed,
+        "sent": total.sent,
     }
 
 
@@ -328,7 +366,7 @@ def _value_text(threshold: Threshold, value: float) -> str:
         return memory_text(value)
     if threshold.name in ("errors", "timeouts", "late", "sent", "answered"):
         return f"{value:,.0f}"
-    return "more calls than that timed out" if value == float("inf") else format_seconds(value)
+    return "more calls than that failed" if value == float("inf") else format_seconds(value)
 
 
 def _causes(row: BenchRow) -> str:
@@ -346,13 +384,12 @@ def _failure_text(row: BenchRow) -> str:
     return f"no call was answered without an error: {_causes(row)}"
 
 
-def _end_text(row: BenchRow) -> str:
-    assert row.end is not None, "the target has ended"
-    status = row.end.status
-    found = row.end.reason
-    if status is not None and str(status) not in found:
+def _end_text(end: TargetEnd) -> str:
+    status = end.status
+    found = end.reason
+    if status is not None and f"status {status}" not in found:
         found += f" (exit status {status})"
-    lines = [line for line in row.end.stderr if line.strip()][-_STDERR_LINES:]
+    lines = [line for line in end.stderr if line.strip()][-_STDERR_LINES:]
     return found + "".join(f"\n{line}" for line in lines)
 
 
@@ -511,17 +548,34 @@ def comparison_text(each: TargetComparison) -> str:
     ratio = each.ratio
     low, high = (f"{value:.2f}" for value in (ratio.low, ratio.high))
     interval = f" ({low} to {high})" if low != high else ""
-    times = f"{ratio.value:.2f} times{interval}"
+    bound = "at least " if each.row.is_client_bound else ""
+    times = f"{bound}{ratio.value:.2f} times{interval}"
     first, other = escape_text(each.row.target), escape_text(each.other.target)
+    pace = pace_text(each.row)
+    doubts = "; ".join(
+        f"{name}: {', '.join(words)}"
+        for name, words in ((first, _doubts(each.row)), (other, _doubts(each.other)))
+        if words
+    )
+    marks = f" ({doubts})" if doubts else ""
     match each.by:
         case "p50":
-            return f"{pace_text(each.row)}: {first} is {times} faster than {other} at p50"
+            return f"{pace}: {first} is {times} faster than {other} at p50{marks}"
         case "rate":
-            return (
-                f"{pace_text(each.row)}: {first} answers {times} as many calls a second as {other}"
-            )
+            return f"{pace}: {first} answers {times} as many calls a second as {other}{marks}"
         case _:
-            return f"{first} keeps {times} the rate of {other}"
+            return f"{first} keeps {times} the rate of {other}{marks}"
+
+
+def _doubts(row: BenchRow) -> list[str]:
+    """Return why a ratio with this row's figures may be wrong."""
+    doubts = (
+        ("errors", row.total.failed > 0),
+        ("client-bound", row.is_client_bound or row.search_end is not None),
+        ("halves differ", row.halves is not None),
+        ("slow machine", row.on_slow_machine),
+    )
+    return [word for word, holds in doubts if holds]
 
 
 def load_text(rows: Sequence[BenchRow]) -> str:
@@ -546,12 +600,26 @@ def markdown(report: BenchReport) -> str:
         for each in report.verdicts()
         if not each.is_met
     ]
-    shown = "".join(f"- {_markdown_cell(each.splitlines()[0])}\n" for each in notes)
+    notes += [
+        f"{escape_text(name)} was not measured: {_end_text(end)}"
+        for name, end in report.missing.items()
+    ]
+    notes += [report.problem] if report.problem else []
+    shown = "".join(map(_markdown_item, notes))
     return text + (f"\n{shown}" if shown else "")
 
 
+def _markdown_item(text: str) -> str:
+    """Return an item for a text. Its further lines, those of a server's stderr, are items in it."""
+    first, *more = text.splitlines() or [""]
+    lines = [f"- {_markdown_cell(first)}", *(f"  - {_markdown_cell(line)}" for line in more)]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def _markdown_cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    """Return a text in which nothing is Markdown: no link, image, emphasis, code, tag or column."""
+    text = _MARKDOWN.sub(r"\\\g<0>", text.replace("\n", " "))
+    return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _row_name(row: BenchRow) -> str:

@@ -3,8 +3,8 @@
 1. Before its first turn at a pace each target is called for a second that isn't counted.
 2. Then come rounds. In each one every target has one turn, in an order drawn by the seed. All get
    the same calls at the same intended times.
-3. A target that ends, or that falls hopelessly behind a rate, has no more turns at this pace. The
-   others go on.
+3. A target that ends, that answers nothing, or that falls hopelessly behind a rate has no more
+   turns at this pace. The others go on.
 4. A search for the highest rate doubles the rate until the limit is missed, then halves the gap.
 """
 
@@ -72,6 +72,7 @@ class BenchRow:
         total: all of them as one.
         end: why there are no more turns; None if all were measured, or the run was interrupted.
         on_slow_machine: whether the machine itself became slow meanwhile.
+        search_end: the rate at which a search ended because the load itself was the limit.
     """
 
     target: str
@@ -82,6 +83,7 @@ class BenchRow:
     total: BenchTurn = field(default_factory=BenchTurn)
     end: TargetEnd | None = None
     on_slow_machine: bool = False
+    search_end: float | None = None
 
     def add(self, turn: BenchTurn) -> None:
         """Add the next turn."""
@@ -105,6 +107,31 @@ class BenchRow:
     def is_hopeless(self) -> bool:
         """True if further turns at this rate would only take time."""
         return self.is_behind and self.turns[-1].seconds > _HOPELESS * self.length
+
+    @property
+    def is_silent(self) -> bool:
+        """True if nothing was answered in the last turn, which took much longer than it should.
+
+        Each further turn would take the whole timeout again.
+        """
+        if not self.turns:
+            return False
+        last = self.turns[-1]
+        return not last.answered and last.seconds > _HOPELESS * self.length
+
+    @property
+    def is_short(self) -> bool:
+        """True if there were fewer responses a second than calls were due.
+
+        The calls may have been started late by the load itself, which no latency shows. Each turn
+        may be longer by a latency: that of its last call.
+        """
+        total = self.total
+        if self.pace.rate is None or not total.sent:
+            return False
+        length = self.length + total.histogram.percentile(99)
+        due = min(self.pace.rate * self.length, total.sent / len(self.turns))  # in a turn
+        return total.rate < _BEHIND * due / length
 
     @property
     def is_client_bound(self) -> bool:
@@ -140,12 +167,19 @@ class BenchRow:
 
     def keeps(self, limit: float) -> bool:
         """Return True if 99 % of all calls were answered within `limit` seconds, at this rate."""
+        return self._answers_within(limit) and not self.is_short
+
+    def is_limited_by_load(self, limit: float) -> bool:
+        """Return True if the load itself is the limit, so the target may keep a higher rate."""
+        return self.is_client_bound or (self.is_short and self._answers_within(limit))
+
+    def _answers_within(self, limit: float) -> bool:
         total = self.total
-        ended = self.end is not None
         return (
-            not ended
+            self.end is None
             and not self.is_behind
-            and (percentile_of(total, 99, missing=total.failed) < limit)
+            and not self.is_silent
+            and percentile_of(total, 99, missing=total.failed) < limit
         )
 
 
@@ -179,7 +213,7 @@ class RateSearch:
             self.rate = None
 
     def stop(self) -> None:
-        """TargetEnd the search: no higher rate can be tried."""
+        """End the search: no other rate can be tried."""
         self.rate = None
 
 
@@ -246,6 +280,7 @@ class BenchRun:
         """
         searches = {name: RateSearch(pace.rate or _SEARCH_START) for name in self._alive}
         best: dict[str, BenchRow] = {}
+        bounds: dict[str, BenchRow] = {}  # the last row that wasn't kept, or ended a search
         while rows := [
             self._row(name, replace(pace, rate=search.rate))
             for name, search in searches.items()
@@ -261,8 +296,13 @@ class BenchRun:
                 search.note(is_kept=is_kept)
                 if is_kept or not search.kept:
                     best[row.target] = row
-                if row.is_client_bound:
+                if row.is_client_bound or (row.is_silent and not search.kept):
                     search.stop()
+                if not is_kept or search.rate is None:
+                    bounds[row.target] = row
+                bound = bounds.get(row.target)
+                is_limited = bound is not None and bound.is_limited_by_load(limit)
+                best[row.target].search_end = bound.pace.rate if bound and is_limited else None
             self.rows = [best[name] for name in searches if name in best]
 
     @property
@@ -279,7 +319,9 @@ class BenchRun:
         for row in rows:
             await self._turn(row, -1)
         for number in range(self.turns):
-            order = [row for row in rows if row.end is None and not row.is_hopeless]
+            order = [
+                row for row in rows if row.end is None and not row.is_hopeless and not row.is_silent
+            ]
             self._random.shuffle(order)
             for row in order:
                 await self._turn(row, number)
@@ -296,10 +338,15 @@ class BenchRun:
                 self.works[row.target], round_pace(row.pace, number), seconds
             )
         except TargetGone as exc:
-            if exc.turn is not None and exc.turn.sent and number >= 0:
+            reason = self.hide(row.target, str(exc))
+            if number < 0:
+                calls = exc.turn.sent if exc.turn is not None else 0
+                after = f", after {calls:,} call{'s' if calls != 1 else ''}" if calls else ""
+                reason += f"; it ended during the warm-up{after}, and so has no figures"
+            elif exc.turn is not None and exc.turn.sent:
                 row.add(exc.turn)
             lines = tuple(self.hide(row.target, line) for line in exc.stderr)
-            row.end = TargetEnd(self.hide(row.target, str(exc)), exc.status, lines)
+            row.end = TargetEnd(reason, exc.status, lines)
         except ConnectFailed as exc:
             row.end = TargetEnd(self.hide(row.target, str(exc)))
         else:

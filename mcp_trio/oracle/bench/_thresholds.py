@@ -1,7 +1,7 @@
 """Thresholds such as `p99<50ms`: what a measurement must show for a run to pass.
 
-A call that timed out has no latency, and a percentile that left it out would praise a server that
-hangs. So for a threshold it counts as longer than all others.
+A call that failed or timed out has no latency, and a percentile that left it out would praise a
+server that hangs, or that refuses at once. So for a threshold it counts as longer than all others.
 """
 
 from __future__ import annotations
@@ -155,10 +155,10 @@ def _unit_factor(name: str, unit: str, operator: str) -> float:
 
 def _value_of(name: str, turn: BenchTurn) -> float:
     if (percentile := _PERCENTILE.fullmatch(name)) is not None:
-        return percentile_of(turn, float(percentile[1]), missing=turn.timeouts)
+        return percentile_of(turn, float(percentile[1]), missing=turn.failed)
     match name:
         case "max":
-            return percentile_of(turn, 100, missing=turn.timeouts)
+            return percentile_of(turn, 100, missing=turn.failed)
         case "mean":
             return turn.histogram.mean if turn.histogram.count else float("nan")
         case "errors":

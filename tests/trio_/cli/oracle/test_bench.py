@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
-from mcp_trio.cli.oracle import _bench
+from mcp_trio.cli.oracle import _bench, _bench_table
 from mcp_trio.oracle.bench import _ratios
 from mcp_trio.oracle.fuzz._echo import Echo
 from tests.harness.world.command import ROOT
@@ -61,8 +61,10 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("--processes", "2", "--", "python", "a.py"), "--processes is for a server at a URL"),
     (
         ("--processes", "4", "--concurrency", "8,2", URL),
-        "--concurrency 2 is not enough for --processes 4, since each process has a caller: give"
-        " --concurrency 4 or more, or leave it out",
+        (
+            "--concurrency 2 is not enough for --processes 4, since each process has a caller: give"
+            " --concurrency 4 or more, or leave it out"
+        ),
     ),
     (("--processes", "4", "--concurrency", "1", "--rate", "9", URL), "is not enough for"),
     (("--yes", URL), "there is no --yes here: --allow-remote sends to another machine"),
@@ -192,6 +194,30 @@ def test_json_is_one_document_with_all_that_was_asked_for(pair: FakeBench) -> No
     assert [each["words"] for each in document["targets"]] == [["python", "a.py"], [URL]]
     assert [each["measured"]["sent"] for each in document["rows"]] == [1000, 1000]
     assert all(each["measured"]["histogram"]["buckets"] for each in document["rows"])
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        ((), {"calls": "ping", "connect": False, "through": None, "era": None, "processes": 1}),
+        (("--connect",), {"calls": None, "connect": True}),
+        (("--through", "client", "--era", "legacy"), {"through": "client", "era": "2025-11-25"}),
+    ],
+)
+def test_document_says_how_the_run_was_made(
+    words: tuple[str, ...], settings: dict[str, Any], pair: FakeBench
+) -> None:
+    document = json.loads(pair("--json", "--rate", "10", *words, *PAIR).out)
+    assert {name: document[name] for name in settings} == settings
+
+
+def test_progress_line_of_a_row_without_answers_has_no_latencies(
+    bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bench_table, "_LINE_INTERVAL", 0.0)
+    bench.loads["python"] = FakeLoad(error="isError")
+    found = bench("--rate", "10", "--", "python", "a.py")
+    assert "python, 10/s: 1 of 5 s, p50 -, p99 -, 10 failed" in found.err
 
 
 def test_markdown_is_printed_in_place_of_the_table(pair: FakeBench) -> None:

@@ -30,6 +30,8 @@ class FakeLoad:
         timeouts: the share of calls that time out.
         cpu: the share of a core that the load itself needs.
         slower: by how much a latency grows with each turn.
+        timeout: how long it waits for a response if none comes in the turn.
+        starts: the most calls that the load itself can start in a second. No latency shows it.
     """
 
     revision = "2026-07-28"
@@ -46,6 +48,8 @@ class FakeLoad:
         timeouts: float = 0.0,
         cpu: float = 0.1,
         slower: float = 0.0,
+        timeout: float = 0.0,
+        starts: float = inf,
     ) -> None:
         self.latency = latency
         self.capacity = capacity
@@ -54,6 +58,8 @@ class FakeLoad:
         self.timeouts = timeouts
         self.cpu = cpu
         self.slower = slower
+        self.timeout = timeout
+        self.starts = starts
         self.paces: list[Pace] = []
         self.began: list[float] = []
 
@@ -65,7 +71,8 @@ class FakeLoad:
         due = pace.rate or pace.concurrency / self.latency
         rate = min(due, self.capacity)
         sent = round(seconds * (due if pace.rate else rate))
-        took = max(seconds, sent / rate)
+        took = max(seconds, sent / rate, sent / self.starts)
+        took += self.timeout if self.timeouts == 1 else 0.0
         await trio.sleep(took)
         behind = pace.rate is not None and due > rate
         lost = ceil(sent * self.timeouts)

@@ -68,6 +68,10 @@ REMARKS: list[tuple[BenchRow, str]] = [
     (row(answered=99, errors=Counter({"-32602": 1})), "errors: 6 times -32602"),
     (row(timeouts=100, answered=0, histogram=Histogram()), "an error: 600 timed out"),
     (row(sent=0, answered=0, histogram=Histogram()), "no call was made: this machine was too"),
+    (
+        row(seconds=3.5, **FAILED),
+        "nothing was answered in a turn of 3.50s: this pace was not measured further",
+    ),
     (ended(), "the server has ended (exit status 1)\nTraceback\nMemoryError <3>"),
 ]
 
@@ -221,6 +225,98 @@ def test_markdown_is_a_table_with_remarks_and_missed_thresholds() -> None:
     assert "- a\\|b 1,000/s: p50&lt;1us is missed: 1.0" in markdown(report)
 
 
+def test_markdown_has_all_that_the_table_hides() -> None:
+    """The stderr of a server that ended, targets without a connection, and the interruption."""
+    report = BenchReport(
+        rows=[ended()],
+        missing={"away": TargetEnd("refused", 3, ("no port",))},
+        problem="the run was interrupted",
+    )
+    notes = markdown(report).partition("\n\n")[2].splitlines()
+    assert notes == [
+        "- sdk 1,000/s: the server has ended (exit status 1)",
+        "  - Traceback",
+        "  - MemoryError &lt;3>",
+        "- away was not measured: refused (exit status 3)",
+        "  - no port",
+        "- the run was interrupted",
+    ]
+
+
+def test_markdown_shows_what_a_server_says_as_plain_text() -> None:
+    found = row()
+    found.end = TargetEnd("![x](http://a) *b* _c_ `d` &lt;", None, ("# | [y](z)",))
+    assert markdown(BenchReport(rows=[found])).endswith(
+        "- ours 1,000/s: \\!\\[x\\](http://a) \\*b\\* \\_c\\_ \\`d\\` &amp;lt;\n"
+        "  - # \\| \\[y\\](z)\n"
+    )
+
+
+def test_document_of_a_row_without_answers_has_no_latencies() -> None:
+    [found] = BenchReport(rows=[row(**FAILED)]).document()["rows"]
+    assert set(found["percentiles"].values()) == {None}
+    assert found["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "marks"),
+    [
+        ({}, {}, ""),
+        ({"errors": Counter(x=1)}, {}, " (ours: errors)"),
+        ({}, {"load_cpu": 0.9}, " (sdk: client-bound)"),
+        ({"load_cpu": 0.9}, {"timeouts": 1}, " (ours: client-bound; sdk: errors)"),
+    ],
+)
+def test_comparison_has_the_marks_of_both_rows(
+    best: dict[str, Any], other: dict[str, Any], marks: str
+) -> None:
+    report = BenchReport(rows=[row(**best), row("sdk", 0.003, **other)])
+    [found] = map(comparison_text, report.comparisons)
+    assert found.endswith(f"faster than sdk at p50{marks}")
+    assert ("at least" in found) == ("load_cpu" in best)
+    [ratio] = report.document()["ratios"]
+    assert ratio["pace"] == report.document()["rows"][0]["pace"]
+    assert ratio["at_least"] == ("load_cpu" in best)
+
+
+def test_comparison_has_the_marks_of_a_slow_machine_and_of_halves_that_differ() -> None:
+    rows = [row(), row("sdk", 0.003)]
+    rows[0].on_slow_machine = True
+    for turn in rows[1].turns[3:]:
+        turn.histogram = Histogram([0.009] * 100)
+    [found] = map(comparison_text, BenchReport(rows=rows).comparisons)
+    assert found.endswith(" (ours: slow machine; sdk: halves differ)")
+
+
+def test_search_that_the_load_has_ended_says_so() -> None:
+    kept, missed = row(rate=1000.0), row(pace=Pace(2000, 64), rate=50.0)
+    kept.search_end = 2000.0
+    report = BenchReport(rows=[kept], tried=[kept, missed], limit=0.05)
+    assert report.remarks(kept) == [
+        "keeps 1,000/s with p99 below 50.0ms",
+        (
+            "the search ended at 2,000/s because the load itself was the limit; the target may keep"
+            " more"
+        ),
+    ]
+    tried = report.document()["tried"]
+    assert [(each["kept"], each["limited_by_load"]) for each in tried] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_documents_have_keys_of_one_style() -> None:
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    found = row()
+    report = BenchReport(rows=[found, ended()], tried=[found], limit=0.05)
+    assert {key for key in keys(report.document()) if key != key.lower()} == set()
+
+
 def test_junit_has_a_test_for_each_row_and_threshold() -> None:
     """A row that ended or wasn't measured fails, and so does a target without a connection."""
     thresholds = [Threshold.parse("p99<50ms"), Threshold.parse("errors<1%")]
@@ -238,7 +334,7 @@ def test_junit_has_a_test_for_each_row_and_threshold() -> None:
         "away answers",
     }
     assert failed["bad 1,000/s: errors<1%"] == "errors<1% is missed: 100.000%"
-    assert failed["bad 1,000/s: p99<50ms"] == "p99<50ms is missed: nothing was measured"
+    assert failed["bad 1,000/s: p99<50ms"] == "p99<50ms is missed: more calls than that failed"
 
 
 def test_junit_of_a_run_that_is_not_complete_has_an_error() -> None:

@@ -97,9 +97,50 @@ async def test_target_that_ends_ends_its_row_and_the_others_go_on(
 
 
 async def test_target_that_ends_in_its_warm_up_has_no_turns(autojump_clock: MockClock) -> None:
-    run = bench_run(a=FakeLoad(ends_after=0))
+    """There are no figures, so the reason has the calls until then."""
+    run = bench_run(a=FakeLoad(0.05, ends_after=0))
     await run.measure([CLOSED])
-    assert [(len(row.turns), row.end is not None) for row in run.rows] == [(0, True)]
+    [row] = run.rows
+    assert not row.turns
+    assert row.end is not None
+    assert row.end.reason == (
+        "the server has ended; it ended during the warm-up, after 20 calls, and so has no figures"
+    )
+
+
+@pytest.mark.parametrize("pace", [CLOSED, Pace(100, 64)])
+async def test_target_that_never_answers_has_one_turn(
+    pace: Pace, autojump_clock: MockClock
+) -> None:
+    run = bench_run(a=FakeLoad(timeouts=1.0, timeout=30.0), b=FakeLoad())
+    began = trio.current_time()
+    await run.measure([pace])
+    assert [(len(row.turns), row.is_silent) for row in run.rows] == [(1, True), (5, False)]
+    assert trio.current_time() - began < 70
+
+
+async def test_target_that_stops_answering_has_no_further_turns(
+    autojump_clock: MockClock,
+) -> None:
+    class Stopping(FakeLoad):
+        async def turn(self, *arguments: Any) -> Any:
+            self.timeouts, self.timeout = (1.0, 30.0) if len(self.paces) == 3 else (0.0, 0.0)
+            return await super().turn(*arguments)
+
+    run = bench_run(a=Stopping())
+    await run.measure([Pace(100, 64)])
+    assert (len(run.rows[0].turns), run.rows[0].total.answered) == (3, 200)
+    assert not run.rows[0].keeps(1000.0)
+
+
+async def test_sweep_of_a_target_that_never_answers_ends_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    run = bench_run(a=FakeLoad(timeouts=1.0, timeout=30.0))
+    began = trio.current_time()
+    await run.search(Pace(100, 64), 0.05)
+    assert [row.pace.rate for row in run.tried] == [100]
+    assert trio.current_time() - began < 70
 
 
 async def test_rate_that_cannot_be_kept_is_found(autojump_clock: MockClock) -> None:
@@ -218,3 +259,42 @@ async def test_sweep_ends_where_the_load_is_the_slower_part(autojump_clock: Mock
     run = with_options({"a": FakeLoad(cpu=0.95)}, seconds=1.0)
     await run.search(Pace(100, 64), 0.05)
     assert [row.pace.rate for row in run.tried] == [100]
+    assert run.rows[0].search_end == 100
+
+
+async def test_sweep_keeps_no_rate_above_that_of_the_responses(
+    autojump_clock: MockClock,
+) -> None:
+    """The load starts calls late, which no latency shows, and none is late for its caller."""
+    run = with_options({"a": FakeLoad(starts=300)}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    [row] = run.rows
+    assert row.pace.rate == pytest.approx(300, rel=0.08)
+    assert row.total.rate > 0.96 * (row.pace.rate or 0)
+    assert row.search_end is not None
+    assert row.search_end > (row.pace.rate or 0)
+
+
+async def test_sweep_whose_limit_is_the_target_does_not_blame_the_load(
+    autojump_clock: MockClock,
+) -> None:
+    run = with_options({"a": FakeLoad(capacity=279)}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    assert run.rows[0].search_end is None
+
+
+async def test_rate_is_kept_although_the_last_calls_end_after_the_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """A turn of 0.2 s with latencies of 40 ms may take 0.24 s."""
+
+    class Trailing(FakeLoad):
+        async def turn(self, *arguments: Any) -> Any:
+            turn = await super().turn(*arguments)
+            turn.seconds += self.latency
+            turn.rate = turn.answered / turn.seconds
+            return turn
+
+    run = with_options({"a": Trailing(0.04)}, seconds=1.0)
+    await run.measure([Pace(100, 64)])
+    assert run.rows[0].keeps(0.05)

@@ -64,8 +64,9 @@ VERDICTS = {
     "p99<50ms": False,  # 1 % of the calls with an outcome in time or not took longer than any
     "p90<50ms": True,
     "p98<11ms": True,
+    "p98.5<50ms": False,  # with the calls that timed out alone it would be met
     "p50<1.1ms": False,
-    "max<1s": False,  # the calls that timed out
+    "max<1s": False,  # the calls that failed
     "errors<2.1%": True,
     "errors<2%": False,
     "errors<=20": True,
