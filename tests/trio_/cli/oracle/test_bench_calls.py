@@ -297,7 +297,10 @@ def test_memory_of_idle_sessions_is_printed(
     assert main(["bench", "--sessions", "64", "--output", str(output), URL]) == 0
     line = "64 idle sessions (2026-07-28) in 400ms: 1.0 KiB each, 1.0 MiB before and 1.1 MiB with"
     assert line in capsys.readouterr().out
-    (target,) = json.loads(output.read_text("utf-8"))["targets"]
+    document = json.loads(output.read_text("utf-8"))
+    assert (document["form"], document["sessions"], document["calls"]) == (1, 64, None)
+    assert document["machine"]["processors"]
+    (target,) = document["targets"]
     assert (target["name"], target["opened"], target["each"]) == (URL, 64, 1024.0)
 
 

@@ -289,6 +289,7 @@ def test_comparison_has_the_marks_of_a_slow_machine_and_of_halves_that_differ() 
 
 
 def test_search_that_the_load_has_ended_says_so() -> None:
+    """In a remark at the rate that was kept, and in `tried` at the rate that was not."""
     kept, missed = row(rate=1000.0), row(pace=Pace(2000, 64), rate=50.0)
     kept.search_end = 2000.0
     report = BenchReport(rows=[kept], tried=[kept, missed], limit=0.05)
