@@ -635,6 +635,8 @@ class _HttpCaller:
                 tally.answer(counts, call, digits, start, now, reader.body, response.is_stream)
             if state is not ReadState.COMPLETE or not reader.can_continue:
                 await connection.finish(state)
+                if state is ReadState.ANSWERED:
+                    tally.drain += current_time() - now
             if call.think:
                 await trio.sleep_until(min(now + call.think, tally.deadline))
 

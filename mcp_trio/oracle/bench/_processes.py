@@ -37,6 +37,7 @@ _PROGRAM: Final = (sys.executable, "-P", "-m", "mcp_trio.oracle.bench._load_proc
 _GRACE: Final = Grace(stdin=5.0)  # for the end of the sessions
 _CHUNK: Final = 65_536
 _MAX_LINE: Final = 16 * 1024 * 1024  # bytes; a turn has some KiB
+_SLACK: Final = 30.0  # seconds for what a process does before and after its calls
 
 
 @asynccontextmanager
@@ -70,17 +71,20 @@ async def open_loads(
             "era": era,
             "timeout": timeout,
         }
-        ready = [await process.ask(settings) for process in processes]
+        ready = [await process.ask(settings, timeout + _SLACK) for process in processes]
         for each in ready:
             _require(each)
-        yield ManyLoads(processes, ready[0]["ready"])
+        yield ManyLoads(processes, ready[0]["ready"], timeout)
 
 
 class ManyLoads:
     """Several processes as one load."""
 
-    def __init__(self, processes: list[_LoadProcess], about: Mapping[str, Any]) -> None:
+    def __init__(
+        self, processes: list[_LoadProcess], about: Mapping[str, Any], timeout: float
+    ) -> None:
         self._processes = processes
+        self._timeout = timeout
         self.revision = str(about["revision"])
         self.server = str(about["server"])
         self.capabilities: Mapping[str, Any] = about["capabilities"]
@@ -94,14 +98,20 @@ class ManyLoads:
             seconds: how long.
 
         Raises:
-            TargetGone: one of the processes has found so.
-            ConnectFailed: a further connection got no session, or a process has ended.
+            TargetGone: one of the processes has found so, got no further session, or has ended,
+                and others have measured calls.
+            ConnectFailed: likewise, and none has measured calls.
         """
         answers: dict[int, Mapping[str, Any]] = {}
 
         async def ask(place: int, share: Pace) -> None:
             request = {"pace": asdict(share), "seconds": seconds}
-            answers[place] = await self._processes[place].ask(request)
+            # Connections are opened a few at a time.
+            limit = seconds + self._timeout * (1 + share.concurrency) + _SLACK
+            try:
+                answers[place] = await self._processes[place].ask(request, limit)
+            except ConnectFailed as exc:  # what the others measure isn't lost
+                answers[place] = {"failed": str(exc)}
 
         async with open_quiet_nursery(wait=True) as nursery:
             for place, share in enumerate(share_pace(pace, len(self._processes))):
@@ -121,7 +131,8 @@ class ManyLoads:
         Raises:
             TargetGone, ConnectFailed: as `turn`.
         """
-        answer = await self._processes[0].ask({"ask": method, "params": params})
+        request = {"ask": method, "params": params}
+        answer = await self._processes[0].ask(request, self._timeout + _SLACK)
         _require(answer)
         found: dict[str, Any] = answer["answer"]
         return found
@@ -145,6 +156,8 @@ def share_pace(pace: Pace, count: int) -> list[Pace]:
 def _require(answer: Mapping[str, Any], turn: BenchTurn | None = None) -> None:
     """Raise the error that a process has answered with."""
     if "failed" in answer:
+        if turn is not None:
+            raise TargetGone(answer["failed"], turn=turn)
         raise ConnectFailed(answer["failed"])
     if "gone" in answer:
         gone = answer["gone"]
@@ -160,16 +173,37 @@ class _LoadProcess:
         self._process = process
         self._received = bytearray()
 
-    async def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send a document, and return the one that answers it.
+    async def ask(self, request: Mapping[str, Any], limit: float) -> Mapping[str, Any]:
+        """Send a document, and return the one that answers it, within `limit` seconds.
+
+        After an error the process can't be asked again.
 
         Raises:
-            ConnectFailed: the process has ended.
+            ConnectFailed: the process has ended, takes longer, or answers with something else.
         """
+        with trio.move_on_after(limit):
+            line = await self._exchange(msgspec.json.encode(request) + b"\n")
+            try:
+                found = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                found = None
+            if isinstance(found, dict):
+                return found
+            raise ConnectFailed("a process of the load has answered with a line that isn't JSON")
+        raise ConnectFailed(
+            f"a process of the load has not answered within {limit:g} s; fewer --processes may help"
+        )
+
+    async def _exchange(self, data: bytes) -> bytes:
+        """Send a line, and return the line that answers it."""
         stream = self._process.stream
         try:
-            await stream.send_all(msgspec.json.encode(request) + b"\n")
-            while b"\n" not in self._received and len(self._received) < _MAX_LINE:
+            await stream.send_all(data)
+            while b"\n" not in self._received:
+                if len(self._received) > _MAX_LINE:
+                    raise ConnectFailed(
+                        f"a process of the load has answered with over {_MAX_LINE >> 20} MiB"
+                    )
                 chunk = await stream.receive_some(_CHUNK)
                 if not chunk:
                     raise trio.BrokenResourceError
@@ -181,5 +215,4 @@ class _LoadProcess:
             ) from None
         line, _, rest = bytes(self._received).partition(b"\n")
         self._received[:] = rest
-        found: Mapping[str, Any] = msgspec.json.decode(line)
-        return found
+        return line

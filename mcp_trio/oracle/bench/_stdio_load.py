@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
+import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -52,6 +53,7 @@ _BEGIN: Final = b'{"jsonrpc":"2.0","id":'
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{10})(?!\d)')
 # An open call: who made it, and when it started or should have. A plain tuple costs least.
 _OpenCall: TypeAlias = "tuple[_StdioCaller, PreparedCall, float]"
+_RESPONSE: Final = frozenset({"result", "error"})  # a response has one of these members
 _ID_NEAR_END: Final = 64  # bytes in which an id stands that is the last member
 
 
@@ -209,7 +211,9 @@ class StdioLoad:
         """Give calls up that have no response in time."""
         while True:
             now = oldest = trio.current_time()
-            for digits, (caller, _, start) in list(itertools.islice(self._open.items(), 1000)):
+            while self._open:
+                digits = next(iter(self._open))
+                caller, _, start = self._open[digits]
                 if start + self._timeout > now:
                     oldest = start
                     break
@@ -354,10 +358,10 @@ class StdioLoad:
         if isinstance(message, dict) and isinstance(message.get("method"), str):
             if "id" in message:
                 self._send(response_to(message))
-        elif isinstance(message, dict) and ("result" in message or "error" in message):
+        elif isinstance(message, dict) and "id" in message and _RESPONSE & message.keys():
             self._fail_oldest(find_cause(message, b"0"), now)
-        elif not isinstance(message, list):  # a batch isn't the response to one call
-            self._fail_oldest("no JSON", now)
+        elif self._turn is not None and not isinstance(message, list):  # a list is a batch
+            self._turn.tally.stray_lines += 1
 
     def _fail_oldest(self, cause: str, now: float) -> None:
         """Fail the call that a response without its id is most likely to belong to."""
@@ -374,8 +378,7 @@ class StdioLoad:
             while child is not None and child.returncode is None:  # noqa: ASYNC110  it has no event
                 await trio.sleep(0.005)
         status = child.returncode if child is not None else None
-        ended = "it closed its stdout" if status is None else f"it ended with exit status {status}"
-        self._gone = TargetGone(ended, status=status, stderr=self._stderr())
+        self._gone = TargetGone(_describe_end(status), status=status, stderr=self._stderr())
         for question in self._asked.values():
             question.failure = self._gone
             question.answered.set()
@@ -391,6 +394,17 @@ class StdioLoad:
         lines = self._child.stderr_tail.decode(errors="replace").splitlines()
         shown = [line for line in lines if line.strip()][-_STDERR_LINES:]
         return tuple(escape_text(line[:_STDERR_LINE], joiners=True) for line in shown)
+
+
+def _describe_end(status: int | None) -> str:
+    if status is None:
+        return "it closed its stdout"
+    if status >= 0:
+        return f"it ended with exit status {status}"
+    name = ""
+    with suppress(ValueError):
+        name = f" ({signal.Signals(-status).name})"
+    return f"it was killed by signal {-status}{name}"
 
 
 class _Question:

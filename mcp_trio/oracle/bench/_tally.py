@@ -91,6 +91,8 @@ class Tally:
         sent: calls.
         late: calls of an open loop that found no free caller.
         lag: seconds that the load itself was late, of all calls together.
+        stray_lines: lines that are no messages.
+        drain: seconds that callers waited for the end of event streams, of all calls together.
 
     Args:
         seconds: how long the turn is.
@@ -107,6 +109,8 @@ class Tally:
         self.sent = 0
         self.late = 0
         self.lag = 0.0
+        self.stray_lines = 0
+        self.drain = 0.0
         self._seconds = max(seconds, _INSTANT)
         self._lengths = lengths
         self._are_results = lengths.are_results
@@ -250,6 +254,8 @@ class Tally:
             target_cpu=target_cpu,
             memory=memory,
             lag=self.lag / self.sent if self.sent else 0.0,
+            stray_lines=self.stray_lines,
+            drain=self.drain / self.sent if self.sent else 0.0,
         )
 
     def _judge(self, kept: _Kept) -> None:

@@ -76,6 +76,10 @@ class BenchTurn:
         memory: the resident memory of these at the end, in bytes; None likewise.
         lag: the mean seconds that the load itself was late in starting calls of an open loop. Up to
             2 ms of a call's lag, a timer's rounding, isn't part of its latency; the rest is.
+        stray_lines: lines of a program's stdout that are no messages, such as a log's. The calls
+            that were open stay open.
+        drain: the mean seconds that a caller waited after a response, before it could call again,
+            for the end of the event stream that had it.
     """
 
     seconds: float = 0.0
@@ -92,6 +96,8 @@ class BenchTurn:
     target_cpu: float | None = None
     memory: int | None = None
     lag: float = 0.0
+    stray_lines: int = 0
+    drain: float = 0.0
 
     @property
     def failed(self) -> int:
@@ -137,6 +143,8 @@ class BenchTurn:
             load_cpu=self.load_cpu + other.load_cpu,
             memory=max(memory, default=None),
             lag=_mean(self.lag, self.sent, other.lag, other.sent),
+            stray_lines=self.stray_lines + other.stray_lines,
+            drain=_mean(self.drain, self.sent, other.drain, other.sent),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -157,6 +165,8 @@ class BenchTurn:
             "target_cpu": self.target_cpu,
             "memory": self.memory,
             "lag": self.lag,
+            "stray_lines": self.stray_lines,
+            "drain": self.drain,
         }
 
     @classmethod

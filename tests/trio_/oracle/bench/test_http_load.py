@@ -528,6 +528,7 @@ async def test_event_stream_that_ends_late_counts_into_no_call(autojump_clock: A
         turn = await load.turn(Mix([PING]), ONE, 0.95)
     assert (turn.failed, turn.answered) == (0, 10)
     assert turn.histogram.longest == pytest.approx(0.01)
+    assert turn.drain == pytest.approx(0.09)
     assert stand_in.connections == 1
 
 

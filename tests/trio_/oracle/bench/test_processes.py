@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import ConnectFailed
-from mcp_trio.oracle.bench import _load_process
+from mcp_trio.oracle.bench import _load_process, _processes
 from mcp_trio.oracle.bench._calls import BenchCalls
 from mcp_trio.oracle.bench._processes import ManyLoads, share_pace
 from mcp_trio.oracle.bench._turn import Pace, TargetGone
@@ -125,14 +125,14 @@ class AnsweringProcess:
         self._load = load
         self._answer = answer
 
-    async def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def ask(self, request: Mapping[str, Any], limit: float) -> Mapping[str, Any]:
         work = BenchCalls().work("2026-07-28")
         turn = await self._load.turn(work, Pace(**request["pace"]), request["seconds"])
         return {"turn": turn.to_json(), **self._answer}
 
 
 def many(*processes: Any) -> ManyLoads:
-    return ManyLoads(list(processes), ABOUT)
+    return ManyLoads(list(processes), ABOUT, timeout=1.0)
 
 
 async def test_turns_of_processes_are_merged(autojump_clock: MockClock) -> None:
@@ -147,7 +147,7 @@ async def test_turns_of_processes_are_merged(autojump_clock: MockClock) -> None:
     ("answer", "error"),
     [
         ({"gone": {"reason": "it ended", "status": 3, "stderr": ["x"]}}, TargetGone),
-        ({"failed": "refused"}, ConnectFailed),
+        ({"failed": "refused", "turn": None}, TargetGone),
     ],
 )
 async def test_error_of_one_process_is_that_of_all(
@@ -158,4 +158,51 @@ async def test_error_of_one_process_is_that_of_all(
         await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 4), 1.0)
     if isinstance(caught.value, TargetGone):
         assert caught.value.turn is not None
-        assert (caught.value.status, caught.value.turn.sent) == (3, 80)
+        assert caught.value.turn.sent == (80 if "gone" in answer else 40)
+
+
+class ByteProcess:
+    """The child of a `_LoadProcess` that answers each request with the same bytes."""
+
+    returncode = 7
+
+    def __init__(self, *chunks: bytes, waits: bool = False) -> None:
+        self.stream = self
+        self._chunks = list(chunks)
+        self._waits = waits
+
+    async def send_all(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, _: int) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if self._waits and not self._chunks:
+            await trio.sleep_forever()
+        return self._chunks.pop(0) if self._chunks else b""
+
+
+@pytest.mark.parametrize(
+    ("process", "problem"),
+    [
+        (ByteProcess(b'{"turn"', waits=True), "has not answered within 3[0-9] s"),
+        (ByteProcess(b"x" * 600, b"x" * 600, b"x" * 600), "has answered with over"),
+        (ByteProcess(b"Traceback\n"), "isn't JSON"),
+        (ByteProcess(b"[]\n"), "isn't JSON"),
+        (ByteProcess(b'{"turn"'), "has ended with status 7"),
+    ],
+)
+async def test_process_that_fails_leaves_what_the_others_measure(
+    process: Any, problem: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(_processes, "_MAX_LINE", 1000)
+    load = many(AnsweringProcess(FakeLoad(0.05)), _processes._LoadProcess(process))
+    with pytest.raises(TargetGone, match=problem) as caught:
+        await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 4), 1.0)
+    assert caught.value.turn is not None
+    assert caught.value.turn.sent == 40
+
+
+async def test_processes_that_all_fail_raise_the_cause(autojump_clock: MockClock) -> None:
+    load = many(_processes._LoadProcess(cast("Any", ByteProcess())))
+    with pytest.raises(ConnectFailed, match="status 7"):
+        await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 4), 1.0)

@@ -150,7 +150,6 @@ async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
         (lambda m: result(m, {"resultType": "input_required"}), "input_required"),
         (lambda m: {"id": 5, "result": {}}, "wrong id"),
         (lambda m: {"id": str(m["id"]), "result": {}}, "wrong id"),
-        (lambda _: b"Traceback (most recent call last):\n", "no JSON"),
         (lambda m: b'{"jsonrpc":"2.0","id":%d,"result"\n' % m["id"], "no JSON"),
     ],
 )
@@ -214,6 +213,51 @@ async def test_open_loop_latency_has_the_lag_of_the_load_but_for_rounding(
     assert busy.histogram.longest == pytest.approx(0.098)
     assert busy.histogram.percentile(90) == pytest.approx(0.01, rel=0.03)
     assert busy.lag == pytest.approx(0.009)
+
+
+@pytest.mark.parametrize("stray", [b"INFO: ready\n", b"5\n", b'{"level": "info", "error": null}\n'])
+async def test_log_on_stdout_counts_stray_lines_and_fails_no_call(
+    autojump_clock: Any, stray: bytes
+) -> None:
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await server.send(stray, b"\n")
+        await answer(server, message)
+
+    async with stdio_load(handle) as (load, server):
+        await server.send(stray)
+        await trio.sleep(0.1)
+        turn = await load.turn(Mix([ECHO]), Pace(None, 2), 0.095)
+    assert (turn.sent, turn.answered, turn.failed, turn.stray_lines) == (20, 20, 0, 20)
+
+
+async def test_call_with_a_stray_line_for_a_response_times_out(autojump_clock: Any) -> None:
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await server.send(b"Traceback (most recent call last):\n")
+
+    async with stdio_load(handle, timeout=0.5) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.9)
+    assert (turn.timeouts, turn.errors, turn.stray_lines) == (2, {}, 2)
+
+
+async def test_all_calls_of_a_crowd_time_out_in_time(autojump_clock: Any) -> None:
+    async with stdio_load(never_answer, timeout=0.5) as (load, _):
+        began = trio.current_time()
+        turn = await load.turn(Mix([PING]), Pace(None, 1024), 0.4)
+    assert (turn.sent, turn.timeouts) == (1024, 1024)
+    assert trio.current_time() - began == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (None, "it closed its stdout"),
+        (3, "it ended with exit status 3"),
+        (-9, "it was killed by signal 9 (SIGKILL)"),
+        (-250, "it was killed by signal 250"),
+    ],
+)
+def test_end_of_a_program_is_described(status: int | None, text: str) -> None:
+    assert _stdio_load._describe_end(status) == text
 
 
 async def test_flood_without_a_line_end_counts_once_and_ends_in_timeouts(

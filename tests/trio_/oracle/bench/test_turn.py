@@ -32,13 +32,15 @@ def turn(seconds: float, answered: int, **more: object) -> BenchTurn:
 
 
 def test_turns_one_after_the_other_add_up() -> None:
-    both = turn(1.0, 10, memory=5, target_cpu=0.25, lag=1.0) + turn(3.0, 90, memory=4)
+    both = turn(1.0, 10, memory=5, target_cpu=0.25, lag=1.0, drain=2.0) + turn(3.0, 90, memory=4)
     assert (both.seconds, both.answered, both.sent, both.rate) == (4.0, 100, 106, 25.0)
     assert (both.failed, both.errors) == (6, {"isError": 4})
     assert (both.memory, both.target_cpu, both.load_cpu) == (5, None, 1.0)
     assert both.tenths[0] == both.histogram.count == 100
     assert len(both.slowest) == 5
     assert both.lag == pytest.approx(13 / 106)
+    assert both.drain == pytest.approx(26 / 106)
+    assert (turn(1.0, 1, stray_lines=2) + turn(1.0, 1, stray_lines=3)).stray_lines == 5
 
 
 def test_turns_beside_each_other_add_their_rates() -> None:
@@ -48,7 +50,7 @@ def test_turns_beside_each_other_add_their_rates() -> None:
 
 
 def test_turn_json_form_and_pickle_give_the_same_turn() -> None:
-    made = turn(1.0, 10, memory=5, target_cpu=0.25)
+    made = turn(1.0, 10, memory=5, target_cpu=0.25, stray_lines=3, drain=0.5)
     assert pickle.loads(pickle.dumps(made)) == made
     assert BenchTurn.from_json(json.loads(json.dumps(made.to_json()))) == made
 
