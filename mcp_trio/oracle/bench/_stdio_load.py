@@ -53,7 +53,6 @@ _BEGIN: Final = b'{"jsonrpc":"2.0","id":'
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{10})(?!\d)')
 # An open call: who made it, and when it started or should have. A plain tuple costs least.
 _OpenCall: TypeAlias = "tuple[_StdioCaller, PreparedCall, float]"
-_RESPONSE: Final = frozenset({"result", "error"})  # a response has one of these members
 _ID_NEAR_END: Final = 64  # bytes in which an id stands that is the last member
 
 
@@ -358,7 +357,7 @@ class StdioLoad:
         if isinstance(message, dict) and isinstance(message.get("method"), str):
             if "id" in message:
                 self._send(response_to(message))
-        elif isinstance(message, dict) and "id" in message and _RESPONSE & message.keys():
+        elif isinstance(message, dict) and _is_response(message):
             self._fail_oldest(find_cause(message, b"0"), now)
         elif self._turn is not None and not isinstance(message, list):  # a list is a batch
             self._turn.tally.stray_lines += 1
@@ -394,6 +393,12 @@ class StdioLoad:
         lines = self._child.stderr_tail.decode(errors="replace").splitlines()
         shown = [line for line in lines if line.strip()][-_STDERR_LINES:]
         return tuple(escape_text(line[:_STDERR_LINE], joiners=True) for line in shown)
+
+
+def _is_response(message: Mapping[str, Any]) -> bool:
+    """Return True for a response, also without an id, and False for a line of a log in JSON."""
+    has_end = "result" in message or "error" in message
+    return has_end and ("id" in message or "jsonrpc" in message)
 
 
 def _describe_end(status: int | None) -> str:

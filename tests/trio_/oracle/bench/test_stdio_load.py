@@ -149,6 +149,7 @@ async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
         (lambda m: result(m, {"isError": True}), "isError"),
         (lambda m: result(m, {"resultType": "input_required"}), "input_required"),
         (lambda m: {"id": 5, "result": {}}, "wrong id"),
+        (lambda _: {"jsonrpc": "2.0", "result": {}}, "wrong id"),
         (lambda m: {"id": str(m["id"]), "result": {}}, "wrong id"),
         (lambda m: b'{"jsonrpc":"2.0","id":%d,"result"\n' % m["id"], "no JSON"),
     ],
