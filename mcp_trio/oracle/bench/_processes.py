@@ -20,6 +20,7 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._child import Grace, spawn
 
 from ._turn import BenchTurn, TargetGone
+from ._verdicts import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -182,11 +183,7 @@ class _LoadProcess:
             ConnectFailed: the process has ended, takes longer, or answers with something else.
         """
         with trio.move_on_after(limit):
-            line = await self._exchange(msgspec.json.encode(request) + b"\n")
-            try:
-                found = msgspec.json.decode(line)
-            except msgspec.DecodeError:
-                found = None
+            found = decode_json(await self._exchange(msgspec.json.encode(request) + b"\n"))
             if isinstance(found, dict):
                 return found
             raise ConnectFailed("a process of the load has answered with a line that isn't JSON")
