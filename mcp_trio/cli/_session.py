@@ -206,12 +206,17 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The URL, the file or the command line of the server, or its name in the configuration."""
+        """The URL, the file or the command line of the server, or its name in the configuration.
+
+        A URL is without its query, which may have a key in it.
+        """
         if self.configured is not None:
             return one_line(shorten_text(self.configured.server, _MAX_NAME))
         if self.file:
             return self.file
-        return self.server if isinstance(self.server, str) else shlex.join(self.server)
+        if isinstance(self.server, str):
+            return self.server.partition("?")[0]
+        return shlex.join(self.server)
 
     @property
     def shown_words(self) -> tuple[str, ...]:
@@ -246,6 +251,8 @@ class Target:
         """The words that name the server at the end of a command line, such as `mcp-trio login`."""
         if self.configured is not None:
             return self.configured.choice.words(self.configured.server)
+        if isinstance(self.server, str):
+            return [self.server]
         return [*self.file_words] or [self.name]
 
     @property

@@ -129,7 +129,7 @@ async def test_untrusted_authorization_server_names_the_option(authority: trustm
         listening(servers.serve_mcp, context) as servers.port,
         listening(servers.serve_as, context) as servers.as_port,
     ):
-        with pytest.raises(ConnectFailed, match="for authorization servers that of LoginConfig"):
+        with pytest.raises(ConnectFailed, match="in LoginConfig for authorization servers"):
             async with connect_http(
                 f"https://127.0.0.1:{servers.port}/mcp",
                 tls=ours(authority, "http/1.1"),

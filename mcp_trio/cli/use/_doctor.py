@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -105,7 +106,7 @@ class Examination:
         report: called with each outcome, in the order of `STEPS`.
         direct: the same server as the steps before the negotiation connect to it: a configured one
             by its URL or command, once it is approved.
-        hide: returns a text without the values of variables.
+        hide: returns a text without the values of variables, and without what looks like a token.
         address: the IP address at which the server was reached, None if unknown.
         outcomes: what was found so far, by step.
         lists: what the server offers, or the error.
@@ -114,7 +115,7 @@ class Examination:
     target: Target
     report: Callable[[StepOutcome], object]
     direct: Target
-    hide: Callable[[str], str] = str
+    hide: Callable[[str], str]
     address: str | None = None
     outcomes: dict[str, StepOutcome] = field(default_factory=dict)
     lists: Inventory | CliError | None = None
@@ -186,7 +187,6 @@ def _find_name(examination: Examination) -> str:
 
 def _find_configured(examination: Examination) -> str:
     """Find out whether a configured server may be started or connected to."""
-    from mcp_core.trace import Redactor
     from mcp_trio.cli.configured._launch import find_launch
 
     target = examination.target
@@ -194,8 +194,16 @@ def _find_configured(examination: Examination) -> str:
     launch = find_launch(target, "doctor", ("stdio", "http", "sse", "ws"), handles_login=True)
     direct = replace(launch.applied_to(target), configured=None, recording=None)
     examination.direct = direct
-    examination.hide = Redactor(os.urandom(16), secrets=direct.known_secrets).hide_known
+    examination.hide = _hide_secrets(direct)
     return f"{shown_name(target.configured.server)} of {launch.config.place.file} is approved; "
+
+
+def _hide_secrets(target: Target) -> Callable[[str], str]:
+    """Return a function that returns a text without the target's secrets and without tokens."""
+    from mcp_core.trace import Redactor
+
+    redactor = Redactor(os.urandom(16), secrets=target.known_secrets)
+    return lambda text: "\n".join(map(redactor.redact_text, text.split("\n")))
 
 
 def _find_program(target: Target) -> str:
@@ -426,7 +434,7 @@ def _with_cure(
         )
         text = _joined(text, more)
     elif (found := _find_endpoint(examination, error)) is not None:
-        text = _joined(text, f"An MCP server answers at {found}: use that URL")
+        text = _joined(text, found)
     return CliError(text, NO_CONNECTION)
 
 
@@ -435,9 +443,10 @@ def _joined(text: str, more: str) -> str:
 
 
 def _find_endpoint(examination: Examination, error: BaseException) -> str | None:
-    """Return another usual URL on the server's origin at which MCP is spoken, or None.
+    """Say which other usual URL on the server's origin answers, or return None.
 
-    It is asked without a token. A configured server's file decides its URL.
+    It is asked without a token, for `_CONNECT_TIMEOUT` in all. A configured server's file decides
+    its URL.
     """
     direct = examination.direct
     cause = _cause(error, RemoteProtocolError)
@@ -447,14 +456,22 @@ def _find_endpoint(examination: Examination, error: BaseException) -> str | None
     parts = urlsplit(str(direct.server))
     above, _, _ = parts.path.rstrip("/").rpartition("/")
     paths = [f"{parent}{each}" for parent in (parts.path, above, "") for each in _USUAL_PATHS]
+    end = monotonic() + _CONNECT_TIMEOUT
     for path in dict.fromkeys(each.replace("//", "/") for each in paths):
         url = f"{parts.scheme}://{parts.netloc}{path}"
-        if path == parts.path:
+        seconds = min(direct.timeout, end - monotonic())
+        if path == parts.path or seconds <= 0:
             continue
-        seconds = min(direct.timeout, _CONNECT_TIMEOUT)
         failed = _try_without_token(replace(direct, server=url, headers=(), timeout=seconds))
-        if failed is None or _cause(failed, AuthRequired) is not None:
-            return url
+        if failed is None:
+            return f"An MCP server answers at {url}: use that URL"
+        required = _cause(failed, AuthRequired)
+        if required is not None:
+            # Only servers of MCP say where their resource's metadata is (RFC 9728, section 5.1).
+            is_known = "resource_metadata" in required.challenge
+            what = "An MCP server" if is_known else "Something"
+            cure = "use that URL" if is_known else "is it the server?"
+            return f"{what} that requires a login answers at {url}: {cure}"
     return None
 
 
@@ -519,7 +536,12 @@ def doctor(target: Target, *, as_json: bool) -> int:
             text = f"{outcome.step:{width}}  {outcome.text}".rstrip()
             screen.write_message(text, (f"{outcome.state:9}  ", _STYLES.get(outcome.state, "dim")))
 
-    examination = Examination(target=target, report=show, direct=replace(target, recording=None))
+    examination = Examination(
+        target=target,
+        report=show,
+        direct=replace(target, recording=None),
+        hide=_hide_secrets(target),
+    )
     ended = False
     for step in STEPS:
         if ended:

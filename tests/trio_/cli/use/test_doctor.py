@@ -274,6 +274,46 @@ def test_doctor_wrong_path_names_the_url_that_answers(path: str, given: str) -> 
     assert f"An MCP server answers at {root}{path}: use that URL\n" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("challenge", "text"),
+    [
+        (
+            'Basic realm="wiki"',
+            "Something that requires a login answers at {}/mcp: is it the server?",
+        ),
+        (
+            'Bearer resource_metadata="http://127.0.0.1:1/m"',
+            "An MCP server that requires a login answers at {}/mcp: use that URL",
+        ),
+    ],
+)
+def test_doctor_login_at_the_usual_path_is_a_server_if_it_names_metadata(
+    challenge: str, text: str
+) -> None:
+    login: Any = fixed_response(401, {"www-authenticate": challenge})
+
+    class AtPath(login):  # type: ignore[misc]
+        def send_response(self, code: int, message: str | None = None) -> None:
+            super().send_response(code if self.path == "/mcp" else 404, message)
+
+    with threaded_http_server(AtPath) as root:
+        result = run("doctor", f"{root}/wrong")
+    assert text.format(root) in result.stdout
+
+
+def test_doctor_query_and_tokens_are_not_printed() -> None:
+    with threaded_http_server(fixed_response(404, {})) as root:
+        url = run("doctor", f"{root}/mcp?key=SECRETQUERY")
+    stray = run(
+        "doctor", "--", sys.executable, "-c", "print('use sk-ant-api03-SECRETTOKENSECRETTOKEN')"
+    )
+    for each in (url, stray):
+        assert each.returncode == 3
+        assert "SECRET" not in each.stdout + each.stderr
+    assert "/mcp: HTTP status 404" in url.stdout
+    assert "‹redacted" in stray.stdout
+
+
 def test_doctor_each_step_is_played_failing() -> None:
     assert list(dict.fromkeys(row.step for row in FAILING)) == NAMES
 
