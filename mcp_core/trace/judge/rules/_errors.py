@@ -13,6 +13,7 @@ from mcp_core.protocol.schema._json_schema import InvalidSchema
 from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._message import TASKS_EXTENSION
 from mcp_core.trace.judge._methods import KNOWN_METHODS
+from mcp_core.trace.judge._revisions import is_stateful
 from mcp_core.trace.judge._sides import CLIENT, SERVER
 
 from ._features import compile_schema, is_complete, objects
@@ -119,8 +120,8 @@ def reserved_codes_are_defined(message: SeenMessage, state: ConversationState) -
     if code == _VERSION:
         supported = lookup(message.error, "data", "supported")
         named = request.meta.get(META + "protocolVersion")
-        if names_two_versions(named, state):
-            return None
+        if names_two_versions(named, state) or is_stateful(named):
+            return None  # such a revision is supported after a handshake only
         if isinstance(supported, list) and named in supported:
             return RuleFailure(
                 f"the error -32022 names {show(named)}, that of the request, as supported",

@@ -330,6 +330,17 @@ def test_server_that_rejects_the_version_of_the_header_is_not_accused() -> None:
     assert {"VER-1", "ERR-7"} <= set(certain([right, got(1, 400, refused)], "2026-07-28"))
 
 
+@pytest.mark.parametrize("start", [None, Start("2025-11-25")])
+def test_server_that_requires_a_handshake_for_a_revision_is_not_accused(
+    start: Start | None,
+) -> None:
+    """It supports the revision, but not in the `_meta` of a request."""
+    named = {**META_E, META + "protocolVersion": "2025-11-25"}
+    data = {"supported": ["2026-07-28", "2025-11-25"], "requested": "2025-11-25"}
+    said = [C(ask(7, "tools/list", _meta=named)), S(error(7, -32022, data=data))]
+    assert certain(said, start=start) == []
+
+
 def test_official_extension_of_the_prefix_is_not_accused() -> None:
     meta: dict[str, Any] = {"io.modelcontextprotocol.registry/official": {}}
     assert certain([C(ask(1, "ping", _meta=meta))], start=Start("2025-11-25")) == []
