@@ -3,8 +3,9 @@
 1. The first call may take long, because nothing is known about the tool. Once it has answered, a
    call may take three times as long as its slowest one that succeeded.
 2. A tool that has never answered in time gets little time from then on.
-3. If a tool has answered and then doesn't, its call is played on a fresh process too. If that one
-   answers, it isn't the call that is slow. Tools whose calls are slow themselves are soon believed.
+3. If a tool has answered and then doesn't, its call is played in another session too. If that one
+   gets a result, it isn't the call that is slow, and it gets the time of a first call before it is
+   reported. Tools whose calls are slow themselves are soon believed, and reported ones known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ __all__ = ["DEFAULT_CALL_TIMEOUT", "CallTimes"]
 DEFAULT_CALL_TIMEOUT: Final = 10.0  # seconds; the same for `find_faults`
 SHORTEST: Final = 0.3  # seconds; less can pass on a busy machine
 FACTOR: Final = 3.0
-MAX_SLOW_ELSEWHERE: Final = 3  # calls of one tool that were slow on a fresh process, too
+MAX_SLOW_ELSEWHERE: Final = 3  # calls of one tool that were slow in another session, too
+MAX_STOPPED: Final = 3  # calls of one tool that are waited for and reported, unless one is sought
 MAX_NAMES: Final = 1_000
 
 
@@ -28,20 +30,24 @@ class CallTimes:
 
     Args:
         longest: the seconds that a call may take at most, and the first one.
+
+    Attributes:
+        longest: the same.
     """
 
     def __init__(self, longest: float = DEFAULT_CALL_TIMEOUT) -> None:
-        self._longest = longest
+        self.longest = longest
         self._slowest: dict[str, float] = {}
         self._late: set[str] = set()  # those that have never answered in time
         self._slow_elsewhere: Counter[str] = Counter()
+        self._stopped: Counter[str] = Counter()
 
     def timeout(self, name: str) -> float:
         """Return the seconds that the next call of `name` may take."""
         slowest = self._slowest.get(name)
         if slowest is None:
-            return min(SHORTEST, self._longest) if name in self._late else self._longest
-        return min(self._longest, max(SHORTEST, FACTOR * slowest))
+            return min(SHORTEST, self.longest) if name in self._late else self.longest
+        return min(self.longest, max(SHORTEST, FACTOR * slowest))
 
     def add(self, name: str, seconds: float) -> None:
         """Note that a call of `name` has succeeded, after so many seconds."""
@@ -53,10 +59,19 @@ class CallTimes:
         if name not in self._slowest and len(self._late) < MAX_NAMES:
             self._late.add(name)
 
-    def may_have_stopped(self, name: str) -> bool:
-        """Return True unless calls of `name` are known to be slow on fresh processes, too."""
-        return self._slow_elsewhere[name] < MAX_SLOW_ELSEWHERE
+    def may_have_stopped(self, name: str, *, is_wanted: bool = False) -> bool:
+        """Return True unless calls of `name` are known to be slow in other sessions, too.
+
+        Nor are they examined again once they were reported, unless a play wants to see just that.
+        """
+        if self._slow_elsewhere[name] >= MAX_SLOW_ELSEWHERE:
+            return False
+        return is_wanted or self._stopped[name] < MAX_STOPPED
 
     def add_slow_elsewhere(self, name: str) -> None:
-        """Note that a call of `name` was slow on a fresh process, too."""
+        """Note that a call of `name` was slow in another session, too."""
         self._slow_elsewhere[name] += 1
+
+    def add_stopped(self, name: str) -> None:
+        """Note that a call of `name` got no response, and got one in another session."""
+        self._stopped[name] += 1

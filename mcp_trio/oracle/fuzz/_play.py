@@ -297,33 +297,46 @@ class Player:
     async def _examine_stopped(self, request: SentRequest) -> None:
         """Report a tool that has answered in this session and doesn't answer this call.
 
-        It is reported only if a fresh process answers the call in time: a call can be slow because
-        of its arguments.
+        It is reported only if another session gets a result for the call in time: a call can be
+        slow because of its arguments. This call gets all the time that any call may take. Still it
+        isn't certain: a tool may wait for its turn, or for an event.
         """
         session, times = self.session, self._call_times
         if request.method != "tools/call" or request.name not in session.succeeded:
             return
-        if session.may_be_busy or not request.is_plain or not times.may_have_stopped(request.name):
+        if session.may_be_busy or not request.is_plain:
             return  # a call that was cancelled before can be in its way
+        is_wanted = self._wanted == (UNANSWERED, STOPPED)
+        if not times.may_have_stopped(request.name, is_wanted=is_wanted):
+            return
         if self._is_over() or await self._is_slow():
             return
         began = trio.current_time()
         is_answered = await self._is_answered_elsewhere(request)
         elapsed = trio.current_time() - began
-        await self.wait_until(lambda: request.answer is not None, elapsed)
-        if request.answer is not None or session.ended:
+        end = trio.current_time() + elapsed
+        if is_answered:
+            end = max(end, self._begin_of(request) + times.longest)
+        while request.answer is None and not self._is_over() and trio.current_time() < end:
+            remaining = end - trio.current_time()
+            await self.wait_until(lambda: request.answer is not None, remaining)
+        if request.answer is not None or self._is_over():
             return
         if not is_answered:
             times.add_slow_elsewhere(request.name)
             return
+        times.add_stopped(request.name)
+        other = "a fresh process" if session.transport == "stdio" else "another session"
         fault = row_fault(
             UNANSWERED,
             request.method,
-            f"{shown_value(name_of(request.message))} has answered before, and does not answer any"
-            " more, while a fresh process answers the same call",
+            f"{shown_value(name_of(request.message))} has answered before, and does not answer a"
+            f" call within {times.longest:g} s, while {other} gets a result for the same call:"
+            " to look at, unless the tool may wait",
             session.revision,
         )
-        self._add_fault(replace(fault, detail=STOPPED, sent=json.dumps(request.message)))
+        sent = json.dumps(request.message)
+        self._add_fault(replace(fault, detail=STOPPED, sent=sent, is_certain=False))
 
     async def _is_answered_elsewhere(self, request: SentRequest) -> bool:
         """Return True if another session gets a result for the same call in time."""
@@ -524,11 +537,15 @@ class Player:
 
     def _call_deadline(self, request: SentRequest) -> float:
         """Return the deadline of a call, counted from when its process reads."""
+        return self._begin_of(request) + self._call_times.timeout(request.name)
+
+    def _begin_of(self, request: SentRequest) -> float:
+        """Return when a request was sent, or later when its process begins to read."""
         session = self.session
         begin = request.sent_at
         if self._may_be_starting():
             begin = max(begin, session.opened_at + (session.longest_start or 0.0))
-        return float(begin + self._call_times.timeout(request.name))
+        return float(begin)
 
     async def _wait_for_responses(self) -> None:
         """Wait for the responses to requests; not as long for those that run the author's code."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections import deque
 from datetime import UTC, datetime
@@ -60,6 +61,9 @@ SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
 _REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _SHOWN: Final = 60  # characters of a value in a sentence
+_CANCELLED_TEXT: Final = re.compile(
+    r"(?:the )?(?:request|call)?(?: was| has been)? ?cancell?ed\.?", re.IGNORECASE
+)
 MAX_ID: Final = 200  # characters of an id that every server should read
 MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes; a longer message isn't judged
 CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
@@ -124,7 +128,8 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         cases_back: how many cases before the session's last case it happened.
         sent: the request that it is about, as JSON; "" if none is known.
         received: the server's message that shows it, as it was received; "" without a message.
-        is_of_cancelled: the request was cancelled.
+        is_of_cancelled: the message is the error that says that the request was cancelled, and the
+            request had another response before.
     """
 
     kind: Literal["row", "crash", "hang"]
@@ -185,6 +190,7 @@ class SentRequest:
         is_dropped: the server is known to drop it, so no step waits for a response.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case, the response included.
+        responses: how many responses there were. More than one is a fault.
         is_owed: the server must respond; False if the HTTP exchange is faulty.
         loss: why there is no response. "excused" if the server need not respond, or if the response
             may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
@@ -205,6 +211,7 @@ class SentRequest:
         "loss",
         "message",
         "method",
+        "responses",
         "sent_at",
         "token",
         "unread",
@@ -220,6 +227,7 @@ class SentRequest:
         self.sent_at = 0.0
         self.answer: Mapping[str, Any] | None = None
         self.answered_at = 0
+        self.responses = 0
         self.cancelled = False
         self.is_overdue = False
         self.is_dropped = False
@@ -552,7 +560,7 @@ class TargetSession(ABC):
                 cases_back=cases_back,
                 sent="" if request is None else json.dumps(request.message),
                 received=received,
-                is_of_cancelled=request is not None and request.cancelled,
+                is_of_cancelled=request is not None and _is_of_cancelled(request, received),
             )
             self.add_fault(fault)
 
@@ -640,8 +648,11 @@ class TargetSession(ABC):
         request = self.open.get(id)  # type: ignore[arg-type]
         if request is None:
             earlier = next((each for each in self.requests if each.id == id), None)
+            if earlier is not None:
+                earlier.responses += 1
             return earlier.method if earlier is not None else self._raw_methods.get(id, "")
         request.answer = message
+        request.responses += 1
         request.answered_at = self.messages
         self.answered += 1
         if self.cancelled_at is not None and request.sent_at > self.cancelled_at:
@@ -671,6 +682,22 @@ class TargetSession(ABC):
         if isinstance(id, str) and id not in self.tasks:
             self.tasks.append(id)
             del self.tasks[:-MAX_KEPT]
+
+
+def _is_of_cancelled(request: SentRequest, received: str) -> bool:
+    """Return True if a message is the error of a cancellation, after one other response.
+
+    With other words, what has responded twice can as well be a tool.
+    """
+    if not request.cancelled or request.answer is None or request.responses != 2:
+        return False
+    return _says_cancelled(json.loads(received)) and not _says_cancelled(request.answer)
+
+
+def _says_cancelled(message: Mapping[str, Any]) -> bool:
+    error = message.get("error")
+    text = error.get("message") if isinstance(error, dict) else None
+    return isinstance(text, str) and _CANCELLED_TEXT.fullmatch(text) is not None
 
 
 def _is_id(id: Any) -> bool:

@@ -154,10 +154,11 @@ class Findings:
         possible = possible_causes(fault, case, self._tools)
         explained = {each for cause in possible for each in cause.wider}
         for each in self.items:
+            may_fail = each.fault.is_advice and not fault.is_advice
             if each.cause in explained or self._is_beside(each, explained):
                 each.seen += 1
-                return not each.is_solid and each.seen <= MAX_SEEN
-            if not explained.isdisjoint((*each.also, *each.further)):
+                return (not each.is_solid or may_fail) and each.seen <= MAX_SEEN
+            if not explained.isdisjoint((*each.also, *each.further)) and not may_fail:
                 each.seen += 1
                 return False
         former = self.find_flaky(fault, case)
@@ -168,7 +169,9 @@ class Findings:
         is_much = self._examined[self.likely_cause(fault, case)[1]] >= MAX_PER_METHOD
         # A baseline doesn't hold for a tool what another one shows, so each of them is examined.
         is_named = fault.kind == "row" and not possible[-1].is_of_tool
-        if is_much or (len(same) >= MAX_PER_ROW and is_named):
+        failures = [each for each in same if each.is_failure or fault.is_advice]
+        if is_much or (len(failures) >= MAX_PER_ROW and is_named):
+            same = failures or same
             if same:
                 self._name_beside(same[0], fault, possible[-1])
             return False
@@ -279,7 +282,8 @@ class Findings:
         self._examined[self.likely_cause(fault, finding.case)[1]] += 1
         if former is None:
             same = self._find_same(finding)
-            if same is not None and (same.is_solid or finding.hits <= same.hits):
+            is_less = same is not None and finding.is_failure and not same.is_failure
+            if same is not None and not is_less and (same.is_solid or finding.hits <= same.hits):
                 same.seen += 1
                 self._narrow(same, finding)
                 same.add_method(fault.method)
@@ -299,8 +303,15 @@ class Findings:
         return True
 
     def _full_row(self, finding: FuzzFinding) -> FuzzFinding | None:
-        """Return the first finding of a row with so many that a further one is named in it."""
-        same = [each for each in self.items if each.fault.row == finding.fault.row]
+        """Return the first finding of a row with so many that a further one is named in it.
+
+        A failure is named only in another failure: it must fail the run if those don't.
+        """
+        same = [
+            each
+            for each in self.items
+            if each.fault.row == finding.fault.row and (each.is_failure or not finding.is_failure)
+        ]
         is_full = finding.fault.kind == "row" and len(same) >= MAX_PER_ROW
         return same[0] if is_full else None
 
@@ -349,6 +360,8 @@ class Findings:
         if finding.fault.kind != "row" or finding.is_unclear or not finding.is_solid:
             return None
         for each in self.items:
+            if each.is_failure and not finding.is_failure:
+                continue
             if each.cause is not None and not each.is_unclear and finding.cause in each.cause.wider:
                 return each
         return None

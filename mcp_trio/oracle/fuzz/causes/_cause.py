@@ -70,6 +70,7 @@ _SAME_FAMILY: Final = {"RPC-8": "RPC-14"}
 _CALL: Final = "tools/call"
 _MALFORMED: Final = " after malformed "
 _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
+_TASKS: Final = "TSK-"
 _BURST: Final = "burst of "
 _BESIDE: Final = ", beside "
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
@@ -149,9 +150,9 @@ class Cause(Struct, frozen=True, order=True):
         shapes = [self.shape, _any_params(self.shape), _plain_shape(self.shape)]
         if self.shape == "bytes" and self.scope in _KNOWN_METHODS:
             shapes.append("request")  # that the server has read, though others may not
-        if self.is_of_row and not self.is_of_tool:
-            # A burst repeats one message, and a slow machine can need all of it for the fault.
-            shapes += [_BURST + each for each in shapes if each.partition(" ")[0] == "request"]
+        if self.is_of_row and not self.is_of_tool and self.shape.startswith(_BURST):
+            # Several at once can be what is too much for the server, so not for a single one.
+            shapes.append(_BURST + _plain_shape(self.shape))
         return [
             Cause(self.family, shape, scope)
             for shape in dict.fromkeys(shapes)
@@ -389,8 +390,10 @@ def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     if fault.detail.endswith(_CANCELLED):
         shape += ", after a cancelled call"
     other = "" if fault.kind == "hang" else fault.method
-    # No server may run such a call as a task, whichever tool it is of. But it may run the tool.
-    tool = "" if fault.kind == "row" and sent.shape == _UNSUPPORTED_TASK else sent.tool
+    # No server may run such a call as a task, whichever tool it is of. But it may run the tool, and
+    # then the result's data are the tool's.
+    is_of_task = fault.kind == "row" and fault.row.startswith(_TASKS)
+    tool = "" if is_of_task and sent.shape == _UNSUPPORTED_TASK else sent.tool
     return Cause(_family(fault), shape, tool or _scope(sent.method or other))
 
 

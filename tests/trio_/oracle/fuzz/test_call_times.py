@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_trio.oracle.fuzz._call_times import MAX_SLOW_ELSEWHERE, CallTimes
+from mcp_trio.oracle.fuzz._call_times import MAX_SLOW_ELSEWHERE, MAX_STOPPED, CallTimes
 from mcp_trio.oracle.fuzz.campaign._memory import MemoryWatch
 
 
@@ -40,6 +40,15 @@ def test_tool_that_is_slow_elsewhere_too_is_soon_believed() -> None:
         times.add_slow_elsewhere("tools/call a")
     assert not times.may_have_stopped("tools/call a")
     assert times.may_have_stopped("tools/call b")
+
+
+def test_tool_that_was_reported_is_examined_again_only_if_it_is_sought() -> None:
+    times = CallTimes()
+    for _ in range(MAX_STOPPED):
+        assert times.may_have_stopped("tools/call a")
+        times.add_stopped("tools/call a")
+    assert not times.may_have_stopped("tools/call a")
+    assert times.may_have_stopped("tools/call a", is_wanted=True)
 
 
 def sizes(watch: MemoryWatch, process: int, cases: int, first: int, a_case: float) -> None:

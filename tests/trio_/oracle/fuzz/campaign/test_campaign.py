@@ -746,11 +746,43 @@ def test_tool_that_answered_and_stops_is_a_finding_with_the_calls_before_it() ->
     (finding,) = run.findings
     assert (finding.fault.row, finding.fault.detail) == ("RPC-35", "stopped")
     assert finding.fault.sentence == (
-        '"nap" has answered before, and does not answer any more, while a fresh process answers'
-        " the same call"
+        '"nap" has answered before, and does not answer a call within 10 s, while a fresh process'
+        " gets a result for the same call: to look at, unless the tool may wait"
     )
     assert finding.is_solid
+    assert not finding.is_failure
     assert sum(step[0] == "call" for step in finding.case) == 4
+
+
+class ThrottledSession(MemorySession):
+    """A conversation with a server whose tool answers at once, and then every four seconds."""
+
+    def _begin_first(self) -> None:
+        if self._inbox[0].get("method") == "tools/call":
+            due = getattr(self, "_due", 0.0)
+            self._ready_at = max(self._ready_at, due)
+            self._due = max(trio.current_time(), due) + 4.0
+
+
+class HTTPSession(MemorySession):
+    """A conversation over HTTP, as far as a sentence tells."""
+
+    transport = "http"
+
+
+def test_tool_that_answers_every_four_seconds_is_no_finding() -> None:
+    """A fresh process answers at once. The other call gets the time of a first one."""
+    target = MemoryTarget(same_each_time(serves_calls))
+    target.session_class = ThrottledSession
+    run = played(target, *[NAP] * 9, tools=("nap",))
+    assert (run.findings, dict(run.unconfirmed), dict(run.slow)) == ([], {}, {})
+
+
+def test_url_whose_tool_stops_is_compared_with_another_session() -> None:
+    target = MemoryTarget(stops_after(1))
+    target.session_class = HTTPSession
+    run = played(target, *[NAP] * 3, tools=("nap",), shrinks=False)
+    assert "while another session gets a result" in run.findings[0].fault.sentence
 
 
 def test_tool_that_stops_in_each_process_is_no_finding() -> None:

@@ -113,7 +113,8 @@ def text(method: str, **members: Any) -> str:
         *((fault, [("call", "search", {}, ("progress", "unsupported task"))],
            Cause(fault.row, shape, scope))
           for fault, shape, scope in (
-              (row("RPC-12", "tools/call"), "request params/task:object", "tools/call"),
+              (row("TSK-5", "tools/call"), "request params/task:object", "tools/call"),
+              (row("TOOL-10", "tools/call"), "request params/task:object", "search"),
               (crash("1", "tools/call"), "exit status 1 after malformed request", "search"))),
         # Two rows of one requirement.
         (row("RPC-9", "ping"), [("request", "ping", {}, "int")],
@@ -283,8 +284,8 @@ def test_plain_shape_is_without_what_is_wrong(shape: str, plain: str) -> None:
         shape.removeprefix("burst of "),
         plain,
     }
-    has_request = any(each.split()[0] == "request" for each in wider)
-    assert any(each.shape.startswith("burst") for each in found) is has_request
+    is_burst = shape.startswith("burst")
+    assert any(each.shape.startswith("burst") for each in found) is is_burst
     assert any("no-object" in each.shape for each in found) is ("params:" in shape)
     assert {each.scope for each in found} == {"ping", ANY}
     assert found[0].shape == shape
@@ -507,15 +508,18 @@ def test_case_without_its_step_keeps_the_rest() -> None:
 @pytest.mark.parametrize(
     ("row_", "known", "step", "is_known"),
     [
-        ("RPC-35", "burst of request", ("request", "ping", {}, "int"), True),
-        ("RPC-35", "burst of request", ("request", "ping", 5, "int"), True),
+        ("RPC-35", "burst of request", ("request", "ping", {}, "int"), False),
+        ("RPC-35", "burst of request", ("request", "ping", 5, "int"), False),
+        ("RPC-35", "burst of request", ("burst", 1, "ping", {}), False),
+        ("RPC-35", "burst of request", ("burst", 3, "ping", {}), True),
+        ("RPC-35", "burst of request", ("burst", 3, "ping", 5), True),
         ("RPC-35", "burst of request params:number", ("request", "ping", {}, "int"), False),
         ("RPC-35", "request", ("burst", 3, "ping", {}), True),
         # A repeated member: some servers read another message.
         ("RPC-35", "request", ("damage", b'{"id":1,"id":2,"jsonrpc":"2.0","method":"ping"}'), True),
     ],
 )
-def test_burst_or_bytes_stand_for_their_one_request(
+def test_request_stands_for_bursts_and_bytes_and_no_burst_for_a_request(
     row_: str, known: str, step: Step, is_known: bool
 ) -> None:
     possible = possible_causes(row(row_, "ping"), [OPEN, step])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.campaign import _campaign
@@ -159,14 +160,26 @@ def test_tools_beyond_the_limit_of_a_row_are_confirmed_in_its_first_finding() ->
     assert played(MemoryTarget(target.answers), *calls, tools=tools, baseline=known).findings == []
 
 
-def test_calls_as_unsupported_tasks_are_one_finding_of_all_tools() -> None:
-    """The server's SDK refuses them in its own way, whichever tool is called."""
-    tools = ("one", "two", "three", "four")
+def test_calls_as_unsupported_tasks_are_one_finding_of_each_tool() -> None:
+    """The tool may run nevertheless, and what it responds is its own."""
+    tools = ("one", "two")
     target = MemoryTarget(doubling(lambda message: "task" in message.get("params", {})))
     calls: list[Case] = [[OPEN, ("call", name, {}, ("unsupported task",))] for name in tools]
     run = played(target, *calls, tools=tools)
-    assert causes_of(run) == [Cause("RPC-7", "request params/task:object", "tools/call")]
-    assert run.findings[0].seen == len(tools)
+    shape = "request params/task:object"
+    assert causes_of(run) == [Cause("RPC-7", shape, name) for name in tools]
+
+
+def test_unsupported_tasks_that_are_run_are_one_finding_of_all_tools() -> None:
+    tools = ("one", "two")
+    fault = TargetFault(kind="row", row="TSK-5", method="tools/call")
+    findings = Findings(tools=tools)
+    for name in tools:
+        case_: Case = [OPEN, ("call", name, {}, ("unsupported task",))]
+        findings.add(found(fault, case_, smallest_cause(fault, case_, tools)))
+    (finding,) = findings.items
+    assert finding.cause == Cause("TSK-5", "request params/task:object", "tools/call")
+    assert finding.seen == len(tools)
 
 
 def test_unsupported_task_is_a_finding_of_its_tool_if_a_valid_call_shows_it() -> None:
@@ -201,6 +214,28 @@ def test_second_response_after_a_cancellation_is_one_cause_for_all_requests() ->
             )
             found = [each for each in run.findings if each.fault.row == "RPC-7"]
             assert [(each.cause, each.is_unclear) for each in found] == [(TWICE, False)]
+
+
+@pytest.mark.parametrize("errors", [0, 1])
+def test_tool_that_responds_twice_has_its_own_cause_despite_a_cancellation(errors: int) -> None:
+    """One that's known of another request must not hide it."""
+    heard: list[Any] = []
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "notifications/cancelled":
+            id = message["params"]["requestId"]
+            error = {"code": 0, "message": "Request cancelled"}
+            yield from [{"jsonrpc": "2.0", "id": id, "error": error}] * errors
+        elif message.get("method") == "tools/call":
+            yield from [{"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}] * 2
+        heard.append(message)
+        yield from answers(message) if message.get("method") != "tools/call" else ()
+
+    target = MemoryTarget(same_each_time(respond), times={"tools/call": 0.1})
+    case_: Case = [OPEN, ("call", "one", {}, ()), ("cancel", 0), ("wait",)]
+    run = played(target, case_, tools=("one",), baseline=baseline(TWICE), shrinks=False)
+    twice = [each for each in run.findings if each.fault.row == "RPC-7"]
+    assert [each.cause and each.cause.scope for each in twice] == ["one"]
 
 
 def test_response_to_bytes_that_only_some_read_as_a_request_is_of_their_method() -> None:
@@ -433,6 +468,48 @@ def found(fault: TargetFault, case: Case, cause: Cause | None = None, hits: int 
 
 def calls(*tools: str) -> Case:
     return [OPEN, *(("call", each, {}, ()) for each in tools)]
+
+
+@pytest.mark.parametrize("is_certain", [True, False])
+def test_failure_is_never_named_in_findings_that_do_not_fail_the_run(is_certain: bool) -> None:
+    """Three flaky or uncertain findings of its row are no reason to stop looking."""
+    tools = ("a", "b", "c", "d", "e", "f", "g")
+    findings = Findings(tools=tools)
+    for tool in tools[:3]:
+        weak = replace(fault_of("row"), is_certain=is_certain)
+        assert findings.add(found(weak, calls(tool), hits=1 if is_certain else 3))
+    for tool in tools[3:6]:
+        assert findings.wants(fault_of("row"), calls(tool))
+        failure = found(fault_of("row"), calls(tool))
+        assert findings.add(failure)
+        assert failure.is_failure
+    further = found(fault_of("row"), calls("g"), Cause("SAMP-2", "request", "g"))
+    assert not findings.add(further)
+    assert findings.items[3].further == [further.cause]
+    assert [each.is_failure for each in findings.items] == [False] * 3 + [True] * 3
+
+
+def test_failure_of_a_method_is_examined_despite_three_uncertain_findings() -> None:
+    methods = ("ping", "tools/list", "prompts/list")
+    findings = Findings()
+    for each in methods:
+        weak = replace(fault_of("row", each), is_certain=False)
+        assert findings.add(found(weak, case(each)))
+    other = fault_of("row", "resources/list")
+    assert findings.wants(other, case("resources/list"))
+    assert not findings.wants(replace(other, is_certain=False), case("resources/list"))
+
+
+def test_failure_takes_the_place_of_an_uncertain_finding_of_its_cause() -> None:
+    findings = Findings(tools=("a",))
+    weak = replace(fault_of("row"), is_certain=False)
+    assert findings.add(found(weak, calls("a")))
+    assert findings.wants(fault_of("row"), calls("a"))
+    assert findings.add(found(fault_of("row"), calls("a")))
+    assert [each.is_failure for each in findings.items] == [True]
+    assert not findings.wants(weak, calls("a"))
+    assert not findings.add(found(weak, calls("a")))
+    assert [each.is_failure for each in findings.items] == [True]
 
 
 @pytest.mark.parametrize("kind", ["crash", "hang"])
