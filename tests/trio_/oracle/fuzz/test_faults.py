@@ -95,7 +95,8 @@ def played(target: Any, seed: int, cases: int, rows: frozenset[str]) -> Campaign
                 played,
                 CaseSource(choices, seed),
                 choices,
-                CampaignOptions(seconds=120, cases=cases),
+                # Each play of a tool that stops takes all the time of a call.
+                CampaignOptions(seconds=120, cases=cases, call_timeout=2.0),
                 on_finding=found,
             )
             with trio.CancelScope() as scope:

@@ -113,7 +113,7 @@ def text(method: str, **members: Any) -> str:
         *((fault, [("call", "search", {}, ("progress", "unsupported task"))],
            Cause(fault.row, shape, scope))
           for fault, shape, scope in (
-              (row("TSK-5", "tools/call"), "request params/task:object", "tools/call"),
+              (row("TSK-7", "tools/call"), "request params/task:object", "tools/call"),
               (row("TOOL-10", "tools/call"), "request params/task:object", "search"),
               (crash("1", "tools/call"), "exit status 1 after malformed request", "search"))),
         # Two rows of one requirement.

@@ -172,13 +172,13 @@ def test_calls_as_unsupported_tasks_are_one_finding_of_each_tool() -> None:
 
 def test_unsupported_tasks_that_are_run_are_one_finding_of_all_tools() -> None:
     tools = ("one", "two")
-    fault = TargetFault(kind="row", row="TSK-5", method="tools/call")
+    fault = TargetFault(kind="row", row="TSK-7", method="tools/call")
     findings = Findings(tools=tools)
     for name in tools:
         case_: Case = [OPEN, ("call", name, {}, ("unsupported task",))]
         findings.add(found(fault, case_, smallest_cause(fault, case_, tools)))
     (finding,) = findings.items
-    assert finding.cause == Cause("TSK-5", "request params/task:object", "tools/call")
+    assert finding.cause == Cause("TSK-7", "request params/task:object", "tools/call")
     assert finding.seen == len(tools)
 
 
