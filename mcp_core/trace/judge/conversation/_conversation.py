@@ -276,6 +276,7 @@ class ConversationState:
         is_unhandled = exchange.is_redirect or 400 <= exchange.status < 500
         if request is not None and is_unhandled and exchange.response is None:
             self.requests.drop(request)
+            self.lists.receive_failure(request.method, request.line)
         self.http.receive_response(exchange)
 
     def lose(self, reason: str) -> None:
@@ -308,6 +309,8 @@ class ConversationState:
         gap = self.requests.add(request, key)
         if gap:
             self.lose(gap)
+        if message.method in LISTS:
+            self.lists.receive_request(message)
         if message.method == "resources/subscribe":
             self.ever_subscribed = True
         task = self.tasks.named_by(request)
@@ -355,6 +358,7 @@ class ConversationState:
             self._receive_result(message, request, message.result)
         elif message.error is not None:
             self.negotiation.receive_error(message, request)
+            self.lists.receive_failure(request.method, request.line)
 
     def _receive_result(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
@@ -372,7 +376,7 @@ class ConversationState:
         elif method == "logging/setLevel" and isinstance(request.params.get("level"), str):
             self.log_level = request.params["level"], message.line
         elif method in LISTS:
-            gap = self.lists.receive_page(message, request, result)
+            gap = self.lists.receive_page(message, request, result, self.http.view)
             if gap:
                 self.lose(gap)
         task: Any = result.get("task") if kind is None else result

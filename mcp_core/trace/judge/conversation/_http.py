@@ -20,6 +20,8 @@ __all__ = ["SESSION", "HttpState", "SeenExchange"]
 SESSION: Final = "mcp-session-id"
 MAX_EXCHANGES: Final = 1_000  # of one conversation
 MAX_EVENTS: Final = 10_000  # event ids of one conversation
+# Headers by which a server can tell its clients apart.
+_VIEW: Final = (SESSION, "authorization", "cookie", "x-api-key")
 _MAX_MESSAGES: Final = 100  # of one request
 _MAX_SESSIONS: Final = 1_000
 
@@ -64,6 +66,12 @@ class HttpState:
         if self.session is not None and len(self.former_sessions) < _MAX_SESSIONS:
             self.former_sessions.add(self.session)
         return following
+
+    @property
+    def view(self) -> tuple[str, ...]:
+        """The current exchange's session and credentials: a server can list by them."""
+        headers = self.exchange.headers if self.exchange is not None else {}
+        return tuple(headers.get(name, "") for name in _VIEW)
 
     def add(self, number: int, head: HttpHead, line: int, time: float) -> SeenExchange:
         """Add the exchange that a request's head begins."""

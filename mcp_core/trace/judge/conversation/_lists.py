@@ -9,11 +9,14 @@ from mcp_core.trace._members import lookup
 from mcp_core.trace.judge._message import holds_until
 
 from ._bounds import MAX_ENTRIES
+from ._listings import Listings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mcp_core.trace.judge._message import SeenMessage, SeenRequest
+
+    from ._listings import Listing
 
 __all__ = ["CHANGES", "LISTS", "Lists", "SeenList", "repeated_names"]
 
@@ -51,7 +54,6 @@ class Lists:
         silent_changes: two lists that differ, without such a notification between them or since, by
             method: their lines, and the second one's time.
         cursors: the cursors that were given out, by method.
-        circles: by method, the line at which the pages of a list were first seen to begin again.
         cursor_scopes: the `cacheScope` on the page that gave a cursor, by method and cursor; None
             if several pages gave it with different scopes.
         kept_bytes: about how many bytes of lists are remembered.
@@ -66,20 +68,16 @@ class Lists:
         self.changed: dict[str, int] = {}
         self.silent_changes: dict[str, tuple[int, int, float]] = {}
         self.cursors: dict[str, set[str]] = {}
-        self.circles: dict[str, int] = {}
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.kept_bytes = 0
         self._tools_until = 0.0  # seconds
         self._listed_tools: dict[str, Mapping[str, Any]] = {}
         self._listed_bytes = 0
         self._kept_tools = 0
-        # By method and cursor: the cursor of the next page, and the line that gave it.
-        self._following: dict[tuple[str, str], tuple[str, int]] = {}
         self._last: tuple[SeenMessage, SeenList | None] | None = None
-        self._pages: dict[str, list[Any]] = {}
-        self._page_bytes: dict[str, int] = {}
-        self._next_page: dict[str, str] = {}  # the cursor that continues the pages
-        self._asked: dict[str, int] = {}  # the lines of the requests for the first pages
+        self._listings: dict[str, Listings] = {}
+        self._view: tuple[str, ...] | None = None
+        self._has_one_view = True
 
     def is_given_cursor(self, method: str, cursor: str) -> bool:
         """Return True if a page of a list had the cursor."""
@@ -93,29 +91,16 @@ class Lists:
         """Return a call's tool from a list before the call, or None if it is unknown."""
         return self.tool(request.params.get("name")) if self.tools_line < request.line else None
 
-    def find_circle(self, method: str, cursor: str, following: str, line: int) -> int:
-        """Return the oldest line of the pages that lead back to the page at `cursor`.
+    def find_listing(self, request: SeenRequest) -> Listing | None:
+        """Return the listing whose next page `request` is open for, or None if it is unknown."""
+        listings = self._listings.get(request.method)
+        last = listings.last if listings is not None else None
+        return last if last is not None and last.request == request.line else None
 
-        Return 0 if none do.
-
-        Args:
-            method: the list's method.
-            cursor: the page's cursor.
-            following: the cursor that the page gives.
-            line: the page's line.
-        """
-        start, at, oldest = text_key(cursor), text_key(following), line
-        known = self._following.get((method, start))
-        if known is not None and known[0] == at and method not in self.circles:
-            return 0  # it was looked for when the page was first seen
-        for _ in range(MAX_ENTRIES):
-            if at == start:
-                return oldest
-            found = self._following.get((method, at))
-            if found is None:
-                return 0
-            at, oldest = found[0], min(oldest, found[1])
-        return 0  # a circle that the page isn't in
+    def is_only_view(self, view: tuple[str, ...]) -> bool:
+        """Return True if all pages were certainly served to one client. See `HttpState.view`."""
+        is_known = not any(_REDACTED in each for each in view)
+        return is_known and self._has_one_view and self._view in (None, view)
 
     def completed_list(self, message: SeenMessage) -> SeenList | None:
         """Return the list that `message` completes, or None if other pages are unknown."""
@@ -127,24 +112,17 @@ class Lists:
         request, result = message.request, message.result
         if request is None or result is None or request.method not in LISTS:
             return None
-        pages = self._pages.get(request.method)
         if result.get("nextCursor") is not None:
             return None
-        if request.params.get("cursor") is None:
-            pages = []
-        elif pages is None or not self._continues(request):
-            return None
+        listings, listing = self._listings.get(request.method), self.find_listing(request)
+        is_first = listings is not None and listings.is_first(request.line)
+        pages = [] if is_first else listing.entries if listing is not None else None
         member, key = LISTS[request.method]
         entries = result.get(member)
-        if not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
+        if pages is None or not isinstance(entries, list) or message.size > MAX_LIST_BYTES:
             return None
-        asked = self._asked.get(request.method, 0) if pages else request.line
-        return SeenList([*pages, *entries], key, message.line, asked)
-
-    def _continues(self, request: SeenRequest) -> bool:
-        """Return True if a request is for the page after the last one, not for an earlier one."""
-        cursor = request.params.get("cursor")
-        return isinstance(cursor, str) and self._next_page.get(request.method) == text_key(cursor)
+        first = request.line if is_first or listing is None else listing.first
+        return SeenList([*pages, *entries], key, message.line, first)
 
     def expire(self, time: float) -> None:
         """Forget the tools once another instance of the server may have other tools."""
@@ -159,29 +137,43 @@ class Lists:
         for changed in CHANGES[message.method]:
             self.changed[changed] = message.line
             self.silent_changes.pop(changed, None)
+            listings = self._listings.get(changed)
+            if listings is not None and listings.last is not None:
+                listings.last.receive_change()
+
+    def receive_request(self, message: SeenMessage) -> None:
+        """Record a request for a page."""
+        self._listings.setdefault(message.method, Listings()).receive_request(message)
+
+    def receive_failure(self, method: str, line: int) -> None:
+        """Record that a request for a page got an error, or only an HTTP status."""
+        if method in self._listings:
+            self._listings[method].receive_failure(line)
 
     def receive_page(
-        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
+        self,
+        message: SeenMessage,
+        request: SeenRequest,
+        result: Mapping[str, Any],
+        view: tuple[str, ...],
     ) -> str:
         """Record a page. Return why cursors are forgotten, "" if none are."""
-        gap = self._receive_cursor(message, request, result)
+        self._has_one_view = self.is_only_view(view)
+        self._view = view
+        gap = self._receive_cursor(request, result)
         self._receive_list(message, request, result)
         self._last = None
         if request.method == "tools/list":
             self._receive_tools(message, request, result)
-        page_bytes = sum(self._page_bytes.values())
+        listings = [each.last for each in self._listings.values()]
+        page_bytes = sum(each.size for each in listings if each is not None)
         self.kept_bytes = self._kept_tools + self._listed_bytes + page_bytes
         return gap
 
-    def _receive_cursor(
-        self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
-    ) -> str:
+    def _receive_cursor(self, request: SeenRequest, result: Mapping[str, Any]) -> str:
         method, following = request.method, result.get("nextCursor")
         if not isinstance(following, str):
             return ""
-        cursor = request.params.get("cursor")
-        if isinstance(cursor, str):
-            self._receive_following(method, cursor, following, message.line)
         following = text_key(following)
         cursors = self.cursors.setdefault(method, set())
         if len(cursors) >= MAX_ENTRIES:
@@ -192,48 +184,31 @@ class Lists:
         self.cursor_scopes[method, following] = scope if is_one else None  # two listings gave it
         return ""
 
-    def _receive_following(self, method: str, cursor: str, following: str, line: int) -> None:
-        """Remember which page follows a page, and whether the pages begin again."""
-        key, next_key = (method, text_key(cursor)), text_key(following)
-        known = self._following.get(key)
-        if known is not None and known[0] != next_key:
-            self.circles.pop(method, None)  # the list has changed
-        is_new = known is None or known[0] != next_key
-        if is_new and method not in self.circles:
-            oldest = self.find_circle(method, cursor, following, line)
-            if oldest:
-                self.circles[method] = line
-        if known is not None or len(self._following) < MAX_ENTRIES:
-            self._following[key] = next_key, line
-
     def _receive_list(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
         """Remember a page, and the list if it is the last one."""
         method = request.method
         found, previous = self.completed_list(message), self.complete.get(method)
+        listing = self.find_listing(request)
         if found is not None:
-            self._pages.pop(method, None)
-            self._page_bytes.pop(method, None)
             self.complete[method] = found
             # A response that was on its way when the list changed can have the old list.
             is_known = previous is not None and self.changed.get(method, 0) < previous.asked
             if previous is not None and is_known and set(previous.names) != set(found.names):
                 self.silent_changes[method] = previous.line, message.line, message.time
-            return
-        entries = result.get(LISTS[method][0])
-        if request.params.get("cursor") is None:
-            self._pages[method], self._page_bytes[method] = [], 0
-            self._asked[method] = request.line
-        elif not self._continues(request):
-            self._pages.pop(method, None)
+        elif listing is not None and listing.entries is not None:
+            entries = result.get(LISTS[method][0])
+            listing.size += message.size
+            if listing.size > MAX_LIST_BYTES or not isinstance(entries, list):
+                listing.entries, listing.size = None, 0
+            else:
+                listing.entries += entries
         following = result.get("nextCursor")
-        self._next_page[method] = text_key(following) if isinstance(following, str) else ""
-        self._page_bytes[method] = self._page_bytes.get(method, 0) + message.size
-        if self._page_bytes[method] > MAX_LIST_BYTES or not isinstance(entries, list):
-            self._pages.pop(method, None)
-        elif method in self._pages:
-            self._pages[method] += entries
+        if listing is not None and following is None:
+            listing.entries, listing.size = None, 0
+        if method in self._listings:
+            self._listings[method].receive_page(message, request.line, following)
 
     def _receive_tools(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]

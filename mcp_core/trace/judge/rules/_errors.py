@@ -6,7 +6,6 @@ no other check explains the code.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_core.protocol.schema._json_schema import InvalidSchema
@@ -345,7 +344,8 @@ class _Violation(NamedTuple):
 
     Attributes:
         text: where and how.
-        is_beyond_doubt: no server can have converted the arguments to fitting ones.
+        is_beyond_doubt: a required argument is missing, and has no default. Servers convert what
+            is there: `5` to `[5]`, `{}` to a string, and an unknown word to a known one.
     """
 
     text: str
@@ -368,9 +368,6 @@ def _violation(message: SeenMessage, state: ConversationState) -> _Violation | N
         return None
     if found is None:
         return None
-    wrong = _wrong_argument(schema, arguments)
-    if wrong:
-        return _Violation(wrong, is_beyond_doubt=True)
     required, properties = schema.get("required"), schema.get("properties")
     is_missing = any(
         isinstance(each, str)
@@ -380,47 +377,6 @@ def _violation(message: SeenMessage, state: ConversationState) -> _Violation | N
         for each in (required if isinstance(required, list) else ())
     )
     return _Violation(show_violation(found), is_beyond_doubt=is_missing)
-
-
-# Keywords beside which a property's `type` and `enum` mean what they say, in every dialect.
-_PLAIN_KEYWORDS: Final = frozenset({"type", "enum", "title", "description"})
-_DIALECTS: Final = re.compile(
-    r"https?://json-schema\.org/(draft-0[4-7]|draft/20\d\d-\d\d)/schema#?"
-)
-_SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
-
-
-def _wrong_argument(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return the argument that no server can take for a fitting one, and why; "" if none is known.
-
-    This is the second reading of a schema, without the validator: it only understands what is plain
-    in every dialect. Servers convert scalars and read JSON in strings, take null for a missing
-    argument, and compare words without their case.
-    """
-    dialect, properties = schema.get("$schema"), schema.get("properties")
-    if dialect is not None and not (isinstance(dialect, str) and _DIALECTS.fullmatch(dialect)):
-        return ""
-    if not isinstance(properties, dict):
-        return ""
-    for name, value in arguments.items():
-        known = properties.get(name)
-        if not isinstance(known, dict) or not _PLAIN_KEYWORDS.issuperset(known):
-            continue
-        kind, words = known.get("type"), known.get("enum")
-        is_container = isinstance(value, dict | list)
-        is_scalar = isinstance(value, bool | int | float)
-        if (is_container and kind in _SCALARS) or (is_scalar and kind in ("object", "array")):
-            return f"{show(name)} is {show(value)}, not of type {kind}"
-        if isinstance(value, str) and kind == "string" and not _is_word(value, words):
-            return f"{show(name)} is {show(value)}, which is none of the values in its enum"
-    return ""
-
-
-def _is_word(value: str, words: Any) -> bool:
-    """Return False if a text is none of `words`, however a server compares them."""
-    if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
-        return True
-    return value.strip().casefold() in [each.strip().casefold() for each in words]
 
 
 @rule("TOOL-16", on="response", sender=SERVER, methods=("tools/call",), needs_history=True)
@@ -448,7 +404,6 @@ def wrong_arguments_are_rejected(message: SeenMessage, state: ConversationState)
     found = _violation(message, state)
     if found is None or message.request is None:
         return None
-    # Many servers convert values: "1" to 1.
     return bool(lookup(message.result, "isError")) or RuleFailure(
         f"a call is served, and its arguments violate the schema: {found.text}",
         (message.request.line,),

@@ -131,7 +131,7 @@ def pages_share_no_name(message: SeenMessage, state: ConversationState) -> Outco
     return RuleFailure(
         f"the pages of {method} have two entries with the {LISTS[method][1]} {show(name)}",
         (before.line,) if again and before is not None else (),
-        is_certain=bool(again),
+        is_certain=bool(again) and state.lists.is_only_view(state.http.view),
     )
 
 

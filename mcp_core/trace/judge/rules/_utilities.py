@@ -365,17 +365,18 @@ def pages_come_to_an_end(message: SeenMessage, state: ConversationState) -> Outc
     cursor, following = message.request.params.get("cursor"), message.result.get("nextCursor")
     if not isinstance(cursor, str) or not isinstance(following, str) or following == cursor:
         return None  # judged above
-    oldest = lists.find_circle(method, cursor, following, message.line)
-    if not oldest or not message.result.get(LISTS[method]):
+    listing = lists.find_listing(message.request)
+    if listing is None:
+        return None  # other pages are between the ones before and this one
+    circle = listing.find_circle(cursor, following)
+    if circle is None or not message.result.get(LISTS[method]):
         return True
-    if lists.changed.get(method, 0) >= oldest:
-        return None
     # An entry that moves while the list is read can lead back once.
     return RuleFailure(
         f"the pages of {method} go round in a circle: `nextCursor` {show(following)} leads back to"
         f" the page at {show(cursor)}",
-        (oldest,),
-        is_certain=0 < lists.circles.get(method, 0) < oldest,
+        (circle.line,),
+        is_certain=circle.is_again and listing.is_alone and lists.is_only_view(state.http.view),
     )
 
 

@@ -14,10 +14,14 @@ X: Final = C(ask(1, "x"))
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TOOL: Final = {"name": "t", "inputSchema": SCHEMA}
 TOOLS: Final = [C(ask("l", "tools/list")), S(result("l", tools=[TOOL]))]
-# A tool with two optional arguments: one of two words, and a list.
+# A tool with optional arguments: one of two words, a list, and a boolean.
 WORD_SCHEMA: Final = {
     "type": "object",
-    "properties": {"a": {"type": "string", "enum": ["x", "y"]}, "b": {"type": "array"}},
+    "properties": {
+        "a": {"type": "string", "enum": ["x", "y"]},
+        "b": {"type": "array"},
+        "c": {"type": "boolean"},
+    },
 }
 WORDS: Final = [
     C(ask("l", "tools/list")),
@@ -250,33 +254,17 @@ CASES: Final[list[Case]] = [
         [*BEGIN, *TOOLS, CALL, CALLED],
         is_certain=False,
     ),
-    # No server takes an object for a word, or one word for another
-    case(
-        "TOOL-24",
-        "2025-11-25",
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": {}})), CALLED],
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": {}})), FAILED],
-        [*BEGIN, *WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "x"})), CALLED],
-    ),
-    case(
-        "TOOL-24",
-        "2025-11-25",
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": 5})), CALLED],
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": 5})), FAILED],
-    ),
-    case(
-        "TOOL-24",
-        "2025-11-25",
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "z"})), CALLED],
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "z"})), FAILED],
-    ),
-    # A server may compare without the case, and read JSON in a string
-    case(
-        "TOOL-24",
-        "2025-11-25",
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"a": " X"})), CALLED],
-        [*WORDS, C(ask(1, "tools/call", name="t", arguments={"b": "[]"})), FAILED],
-        is_certain=False,
+    # Servers convert values: 5 to [5], {} to a text, and an unknown word to a known one
+    *(
+        case(
+            "TOOL-24",
+            "2025-11-25",
+            [*WORDS, C(ask(1, "tools/call", name="t", arguments=arguments)), CALLED],
+            [*WORDS, C(ask(1, "tools/call", name="t", arguments=arguments)), FAILED],
+            [*BEGIN, *WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "x"})), CALLED],
+            is_certain=False,
+        )
+        for arguments in ({"a": {}}, {"a": "z"}, {"a": " X"}, {"b": 5}, {"b": "[]"}, {"c": []})
     ),
     case(
         "TOOL-15", "2025-11-25", [*TOOLS, CALL, code(0)], [*TOOLS, CALL, FAILED], is_certain=False

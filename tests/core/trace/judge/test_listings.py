@@ -1,0 +1,217 @@
+"""Listings: which pages the judge takes for one reading of a list, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcp_core.trace import Judge, TraceHeader, TraceLine
+from mcp_core.trace.judge.conversation import _listings, _lists
+from tests.core.trace.judge.conversations import C, S, Sent, Start, as_lines, ask, judge, result
+from tests.core.trace.judge.rules.http import IN, START, got, sent
+from tests.core.trace.judge.rules.lists import changed, two_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+OLD = Start("2025-11-25")
+ENTRIES = {"tools/list": ("tools", "name"), "resources/list": ("resources", "uri")}
+
+
+def page(
+    id: int, method: str, cursor: str, following: str, *names: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a request and its result. A cursor "" is left out."""
+    member, key = ENTRIES[method]
+    entries: list[dict[str, Any]] = [{key: name, "name": name} for name in names]
+    if member == "tools":
+        entries = [{**each, "inputSchema": {"type": "object"}} for each in entries]
+    more = {"nextCursor": following} if following else {}
+    asked = ask(id, method, cursor=cursor) if cursor else ask(id, method)
+    return asked, result(id, **{member: entries}, **more)
+
+
+def in_a_row(*pages: tuple[dict[str, Any], dict[str, Any]]) -> list[Sent]:
+    return [each for asked, found in pages for each in (C(asked), S(found))]
+
+
+def keyset(first: int, order: str) -> list[Sent]:
+    """Return a listing with one entry on a page, and the entry as the next page's cursor."""
+    ends = list(order[:-1])
+    return in_a_row(
+        *(
+            page(first + place, "resources/list", cursor, following, f"x:{name}")
+            for place, (cursor, following, name) in enumerate(
+                zip(["", *ends], [*ends, ""], order, strict=True)
+            )
+        )
+    )
+
+
+def certain(items: Iterable[Sent], rows: tuple[str, ...]) -> list[str]:
+    found, _ = judge(OLD, list(items))
+    return [each.sentence for each in found if each.is_certain and each.row in rows]
+
+
+@pytest.mark.parametrize("orders", [("abcd", "bacd") * 3, ("abd", "bad") * 2, ("abd", "bda") * 4])
+def test_list_whose_order_changes_between_listings_has_no_circle(orders: tuple[str, ...]) -> None:
+    said = [each for i, order in enumerate(orders) for each in keyset(10 * i + 1, order)]
+    found, _ = judge(OLD, said)
+    assert [each for each in found if each.row == "PAGE-1"] == []
+
+
+def test_list_that_changes_within_a_circle_is_certain_only_after_another_one() -> None:
+    steps = [("", "a"), ("a", "b"), ("b", "a"), ("a", "b")]
+    said = in_a_row(*(page(i, "tools/list", *each, "t") for i, each in enumerate(steps, 1)))
+    last = in_a_row(page(9, "tools/list", "b", "a", "t"))
+    assert certain([*said, *last], ("PAGE-1",))
+    assert not certain([*said, changed("tools"), *last], ("PAGE-1",))
+
+
+def interleaved(first: int, *, overlap: Callable[[list[Any], list[Any]], list[Sent]]) -> list[Sent]:
+    """Return two listings by clients who see other tools, under way at the same time."""
+    mine = [
+        page(first, "tools/list", "", "2", "a", "b"),
+        page(first + 1, "tools/list", "2", "", "c"),
+    ]
+    other = [page(first + 2, "tools/list", "", "2", "z", "a"),
+             page(first + 3, "tools/list", "2", "", "b")]  # fmt: skip
+    return overlap(mine, other)
+
+
+def both_open(mine: list[Any], other: list[Any]) -> list[Sent]:
+    return [C(other[0][0]), C(mine[0][0]), S(other[0][1]), S(mine[0][1]),
+            *in_a_row(other[1], mine[1])]  # fmt: skip
+
+
+def one_answered(mine: list[Any], other: list[Any]) -> list[Sent]:
+    return in_a_row(other[0], mine[0], other[1], mine[1])
+
+
+def last_pages_open(mine: list[Any], other: list[Any]) -> list[Sent]:
+    return [*in_a_row(other[0]), C(other[1][0]), *in_a_row(mine[0]), C(mine[1][0]),
+            S(other[1][1]), S(mine[1][1])]  # fmt: skip
+
+
+def one_left_open(mine: list[Any], other: list[Any]) -> list[Sent]:
+    return [*in_a_row(other[0], mine[0], other[1])]
+
+
+@pytest.mark.parametrize("overlap", [both_open, one_answered, last_pages_open, one_left_open])
+def test_listings_that_overlap_are_not_read_as_one(overlap: Any) -> None:
+    said = [each for first in (1, 11, 21) for each in interleaved(first, overlap=overlap)]
+    assert certain(said, ("TOOL-19", "PAGE-1")) == []
+
+
+def test_listings_after_an_overlap_are_judged() -> None:
+    again = [
+        each
+        for first in (11, 21)
+        for each in in_a_row(
+            page(first, "tools/list", "", "2", "a"), page(first + 1, "tools/list", "2", "", "a")
+        )
+    ]
+    assert certain([*interleaved(1, overlap=both_open), *again], ("TOOL-19",))
+
+
+@pytest.mark.parametrize("failure", [{"code": -32603, "message": "no"}, None])
+def test_listing_after_one_whose_first_page_failed_is_judged(failure: Any) -> None:
+    """The error ends the first listing. A request without any response does not."""
+    again = [
+        each
+        for first in (11, 21)
+        for each in in_a_row(
+            page(first, "tools/list", "", "2", "a"), page(first + 1, "tools/list", "2", "", "a")
+        )
+    ]
+    begun = [C(ask(1, "tools/list"))]
+    ended = [S({"jsonrpc": "2.0", "id": 1, "error": failure})] if failure else []
+    assert bool(certain([*begun, *ended, *again], ("TOOL-19",))) is bool(failure)
+
+
+X, OTHER_X = {"uri": "x:a", "name": "n"}, {"uri": "x:a", "name": "m"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_certain"),
+    [
+        ([{}] * 4, True),
+        ([{"authorization": "Bearer a"}] * 4, True),
+        ([{"authorization": "Bearer a"}, {"authorization": "Bearer b"}] * 2, False),
+        ([{}, {}, {}, {"x-api-key": "b"}], False),
+        ([{}, {"mcp-session-id": "t"}] * 2, False),
+        ([{"authorization": "Bearer ‹redacted 40›"}] * 4, False),
+    ],
+)
+def test_pages_of_several_clients_over_http_are_not_certain(
+    headers: list[dict[str, str]], is_certain: bool
+) -> None:
+    said = [*two_pages(10, "resources/list", X, OTHER_X),
+            *two_pages(12, "resources/list", X, OTHER_X)]  # fmt: skip
+    header = TraceHeader(format_version=1, observer="between", transport="http")
+    judged = Judge(header, from_start=True)
+    lines = list(START)
+    for number, more in enumerate(headers):
+        asked, found = said[2 * number].message, said[2 * number + 1].message
+        lines += [sent(10 + number, asked, {**IN, **more}), got(10 + number, 200, found)]
+    findings = [each for line in as_lines(lines, "2025-11-25") for each in judged.receive(line)]
+    found_again = [each.is_certain for each in findings if each.row == "RES-15"]
+    assert found_again[-1:] == [is_certain]
+
+
+# -- Cost ------------------------------------------------------------------------------------------
+
+
+def reversed_chain(count: int) -> list[tuple[str, str]]:
+    return [(str(i), str(i - 1)) for i in range(1, count + 1)]
+
+
+def chain_back_to_first(count: int) -> list[tuple[str, str]]:
+    """Return a long listing, and pages with cursors from elsewhere that lead back to its start."""
+    ahead = [("", "1"), *((str(i), str(i + 1)) for i in range(1, count - 100))]
+    return [*ahead, *((f"x{i}", "1") for i in range(100))]
+
+
+def chain_round_and_round(count: int) -> list[tuple[str, str]]:
+    return [("", "0"), *((str(i % 50), str((i + 1) % 50)) for i in range(count - 1))]
+
+
+def steps(pages: list[tuple[str, str]]) -> int:
+    """Return how many lines of the judge of lists the last hundred pages run."""
+    judged = Judge(TraceHeader(format_version=1, observer="between", transport="stdio"),
+                   from_start=True)  # fmt: skip
+    for line in as_lines(OLD.messages(), "2025-11-25"):
+        judged.receive(line)
+    files, count = {_listings.__file__, _lists.__file__}, 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename not in files:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    for number, (cursor, following) in enumerate(pages):
+        if number == len(pages) - 100:
+            sys.settrace(trace)
+        for said in in_a_row(page(number, "tools/list", cursor, following, "t")):
+            judged.receive(TraceLine(t=0.0, sender=said.sender, raw=json.dumps(said.message)))
+    sys.settrace(before)
+    return count
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("limit", [10_000, 150])
+@pytest.mark.parametrize("chain", [reversed_chain, chain_back_to_first, chain_round_and_round])
+def test_page_costs_the_same_after_many_pages(
+    chain: Callable[[int], list[tuple[str, str]]], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_listings, "MAX_ENTRIES", limit)
+    monkeypatch.setattr(_lists, "MAX_ENTRIES", limit)
+    few, many = steps(chain(120)), steps(chain(1_200))
+    assert many < 1.2 * few
