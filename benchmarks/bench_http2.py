@@ -10,7 +10,7 @@
   `beside` minus `apart` is the cost of sharing a connection; `apart` minus `alone` is the cost of a
   server with other work.
 
-The rules are the same as in `bench_http.py`: prepared bytes as load, all received bytes counted, a
+The rules are the same as in `compare.py`: prepared bytes as load, all received bytes counted, a
 turn for each in every round, and medians.
 
     python benchmarks/bench_http2.py [--rounds 5] [--calls 5000]

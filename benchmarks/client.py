@@ -65,7 +65,7 @@ def connect(target: list[str]) -> AbstractAsyncContextManager[mcp_trio.Client]:
 
 async def main(seconds: float, target: list[str]) -> None:
     async with connect(target) as client:
-        await rate(client, CONCURRENT, seconds / 10)  # not counted
+        await rate(client, CONCURRENT, 2 * seconds)  # not counted
         print(*await rate(client, 1, seconds), *await rate(client, CONCURRENT, seconds))
 
 

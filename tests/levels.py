@@ -51,6 +51,7 @@ LONGEST_FILES: Final = [
         interop/test_fastmcp_tasks
         test_task_processes
         interop/test_host
+        benchmarks/test_peers
     """.split()
 ]
 _MARK: Final = re.compile(r"\bmark\.(\w+)|\b(long)\(")

@@ -108,7 +108,7 @@ async def rate(client: FloorClient, tasks: int, seconds: float) -> tuple[float, 
 
 async def measure(client: FloorClient, seconds: float) -> None:
     await client.request("initialize", HELLO)
-    await rate(client, CONCURRENT, seconds / 10)  # not counted
+    await rate(client, CONCURRENT, 2 * seconds)  # not counted
     print(*await rate(client, 1, seconds), *await rate(client, CONCURRENT, seconds))
 
 

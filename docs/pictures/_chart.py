@@ -1,108 +1,95 @@
-"""The chart of the benchmarks, from the tables in `benchmarks/README.md`."""
+"""The chart of the benchmarks, from the figures of `benchmarks/compare.py`."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from benchmarks.compared import cell, read
+from benchmarks.targets import TARGETS
 
 from ._svg import BLUE, INK, LINE, MUTED, WIDTH, Canvas
 
-__all__ = ["draw_benchmarks", "read_rows"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-_SEPARATOR: Final = re.compile(r"(?<!\\)\|")
-_TABLES: Final = Path(__file__).parents[2] / "benchmarks" / "README.md"
+__all__ = ["draw_benchmarks", "groups_of"]
+
+
+class Bar(NamedTuple):
+    """A bar: its name, its color, its figure, and how that is written."""
+
+    name: str
+    color: str
+    value: float
+    text: str
 
 
 class Group(NamedTuple):
-    """A row of the tables that the chart shows.
+    """Bars of one scale."""
 
-    Attributes:
-        table: the first cell of its table's head.
-        row: its first cell.
-        title: its name in the chart.
-    """
-
-    table: str
-    row: str
     title: str
+    bars: Sequence[Bar]
 
 
-_GROUPS: Final = (
-    Group(
-        "2025-11-25 after a handshake",
-        "100 B, 64 on their way, calls/s",
-        "stdio: 64 calls of 100 B at a time",
-    ),
-    Group(
-        "2025-11-25 after a handshake",
-        "10 KB, 64 on their way, calls/s",
-        "stdio: 64 calls of 10 KB at a time",
-    ),
-    Group(
-        "2025-11-25 after a handshake",
-        "1 MB, 8 on their way, calls/s",
-        "stdio: 8 calls of 1 MB at a time",
-    ),
-    Group("16 clients, calls/s", "sessions, SSE", "HTTP: 16 clients, sessions, SSE"),
-    Group("16 clients, calls/s", "2026-07-28", "HTTP: 16 clients, 2026-07-28"),
-)
-# The columns of the tables, and their names in the chart.
-_BARS: Final = {
-    "`def`": ("mcp-trio, def", BLUE),
-    "`async def`": ("mcp-trio, async def", "#5b8def"),
-    "SDK": ("SDK, low level", LINE),
-    "MCPServer": ("SDK, MCPServer", LINE),
+_FLOOR: Final = "#cbd5e1"
+# The rows of the figures that are shown, and their titles.
+_ROWS: Final = {
+    "stdio": "stdio: 64 calls of 100 B at a time",
+    "stdio_10kb": "stdio: 64 calls of 10 KB at a time",
+    "stdio_1mb": "stdio: 8 calls of 1 MB at a time",
+    "http_sse": "HTTP: 16 clients, sessions, SSE",
+    "http_modern": "HTTP: 16 clients, 2026-07-28",
 }
-_LEFT: Final = 160  # where bars begin
-_LONGEST: Final = WIDTH - _LEFT - 76
+_COLORS: Final = {
+    "ours": BLUE,
+    "ours_async": "#5b8def",
+    **dict.fromkeys(("mcp", "mcpserver", "fastmcp", "ts1", "ts2"), LINE),
+    "inline": _FLOOR,
+    "h11": _FLOOR,
+}
+_LEFT: Final = 166  # where bars begin
+_LONGEST: Final = WIDTH - _LEFT - 84
 _BAR_HEIGHT: Final = 14
 _ROW_HEIGHT: Final = 19
+_ABOVE: Final = 24  # room for the title of a group
+_BELOW: Final = 16
 
 
-def read_rows(text: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return each row of the tables of a Markdown text: column to cell.
-
-    The key of a row is the first cell of its table's head, and its own first cell.
-    """
-    rows: dict[tuple[str, str], dict[str, str]] = {}
-    head: list[str] = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in _SEPARATOR.split(line.strip()[1:-1])]
-        if not line.startswith("|"):
-            head = []
-        elif not head:
-            head = cells
-        else:
-            rows[head[0], cells[0]] = dict(zip(head[1:], cells[1:], strict=True))
-    return rows
+def groups_of(data: dict[str, Any]) -> list[Group]:
+    """Return what the chart shows of these figures: calls per second."""
+    groups = []
+    for key, title in _ROWS.items():
+        row = data["rows"][key]
+        figures = row["measures"]["rate"]["figures"]
+        bars = [
+            Bar(TARGETS[name].title, color, figures[name], cell(row, "rate", name))
+            for name, color in _COLORS.items()
+            if name in figures
+        ]
+        groups.append(Group(title, bars))
+    return groups
 
 
 def draw_benchmarks() -> str:
     """Return the picture of calls per second, one scale for each measure."""
-    rows = read_rows(_TABLES.read_text("utf-8"))
-    group_height = 40 + len(_BARS) * _ROW_HEIGHT
-    canvas = Canvas(
-        "Calls per second of mcp-trio and the official SDK", 50 + len(_GROUPS) * group_height
-    )
+    groups = groups_of(read())
+    height = sum(_ABOVE + len(group.bars) * _ROW_HEIGHT + _BELOW for group in groups)
+    canvas = Canvas("Calls per second of mcp-trio and the other SDKs", 50 + height)
     canvas.text((18, 30), "Calls per second", size=15, bold=True, anchor="start")
     canvas.text((WIDTH - 18, 30), "longer is better", size=12, color=MUTED, anchor="end")
     y = 48.0
-    for group in _GROUPS:
-        row = rows[group.table, group.row]
+    for group in groups:
         canvas.text((18, y + 16), group.title, size=13, bold=True, anchor="start")
-        y += 24
-        values = {column: int(row[column].replace(",", "")) for column in _BARS}
-        unit = _LONGEST / max(values.values())
-        for column, (name, color) in _BARS.items():
-            width = max(values[column] * unit, 1)
+        y += _ABOVE
+        unit = _LONGEST / max(bar.value for bar in group.bars)
+        for bar in group.bars:
+            width = max(bar.value * unit, 1)
             middle = y + _ROW_HEIGHT / 2
-            canvas.text((_LEFT - 8, middle + 4), name, size=12, color=MUTED, anchor="end")
-            canvas.box(
-                (_LEFT, middle - _BAR_HEIGHT / 2), (width, _BAR_HEIGHT), fill=color, radius=2
-            )
-            at = (_LEFT + width + 6, middle + 4)
-            canvas.text(at, row[column], size=12, color=INK, anchor="start")
+            canvas.text((_LEFT - 8, middle + 4), bar.name, size=12, color=MUTED, anchor="end")
+            corner = (_LEFT, middle - _BAR_HEIGHT / 2)
+            canvas.box(corner, (width, _BAR_HEIGHT), fill=bar.color, radius=2)
+            beside = (_LEFT + width + 6, middle + 4)
+            canvas.text(beside, bar.text, size=12, color=INK, anchor="start")
             y += _ROW_HEIGHT
-        y += group_height - 24 - len(_BARS) * _ROW_HEIGHT
+        y += _BELOW
     return canvas.svg()

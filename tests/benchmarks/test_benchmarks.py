@@ -10,24 +10,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.compare import ROWS
+from benchmarks.peers.prepare import ENVIRONMENTS
+from benchmarks.targets import Programs
 from tests.harness.world.waiting import PATIENCE
 
-if TYPE_CHECKING:
-    pass
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-# Processor times too short to be measured are left out, as may happen here.
-MEASURES = ["pipelined", "p50", "p99", "ten_kb", "one_mb", "progress"]
-ASKED = ["sequential", "sequential_cpu", "concurrent", "concurrent_cpu"]
-MEASURED = ["ours", "ours_async", "sdk", "sdk_mcpserver", "bare", "ratio"]
-HTTP_MODES = ["session_sse", "session_json", "stateless_json", "modern"]
-HTTP_MEASURES = ["calls", "p50", "p99", "varied"]
-
-
 SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 
@@ -70,20 +61,6 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             "bench_startup.py",
             ["--rounds", "1"],
             {"ours_ms", "sdk_ms", "bare_python_ms", "ratio"},
-            marks=SLOW,
-        ),
-        pytest.param(
-            "bench_stdio.py",
-            ["--rounds", "1", "--seconds", "0.01", "--events", "20", "--apart"],
-            {
-                *(
-                    f"{e}_{m}_{who}"
-                    for e in ("legacy", "modern")
-                    for m in MEASURES
-                    for who in MEASURED
-                ),
-                *(f"client_{m}_{who}" for m in ASKED for who in ("ours", "sdk", "ratio")),
-            },
             marks=SLOW,
         ),
         (
@@ -193,35 +170,6 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             },
             marks=[*SLOW, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")],
         ),
-        pytest.param(
-            "bench_http.py",
-            ["--rounds", "1", "--seconds", "0.02", "--events", "20", "--sessions", "30"],
-            {
-                *(
-                    f"{e}_{m}_{who}"
-                    for e in HTTP_MODES
-                    for m in HTTP_MEASURES
-                    for who in [*MEASURED, "floor"]
-                ),
-                *(
-                    f"{e}_progress_{who}"
-                    for e in ("session_sse", "modern")
-                    for who in ("ours", "sdk", "ratio")
-                ),
-                *(
-                    f"sessions_{m}_{who}"
-                    for m in ("few", "many")
-                    for who in ("ours", "sdk", "ratio")
-                ),
-                *(
-                    f"client_{e}_{m}_{who}"
-                    for e in ("session_json", "modern")
-                    for m in ASKED
-                    for who in ("ours", "sdk", "ratio")
-                ),
-            },
-            marks=SLOW,
-        ),
     ],
 )
 def test_benchmark_last_line_is_json_with_all_figures(
@@ -234,6 +182,58 @@ def test_benchmark_last_line_is_json_with_all_figures(
     # What a part adds is a difference of two medians: of a few calls it can be negative.
     measured = [value for name, value in figures.items() if not name.endswith("_added")]
     assert all(value > 0 for value in measured)
+
+
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_compare_measures_each_row_for_each_target(tmp_path: Path) -> None:
+    """All rows by tiny numbers: ours, the SDK that this Python has, and the floors."""
+    file = tmp_path / "compared.json"
+    argv = [sys.executable, str(BENCHMARKS / "compare.py"), "--output", str(file)]
+    argv += ["--rounds", "1", "--seconds", "0.05", "--events", "20", "--sessions", "20"]
+    argv += ["--warm-up", "0.05"]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=280)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures == json.loads(file.read_text("utf-8"))
+    here = Programs(None).names()
+    assert {"ours", "mcp", "inline", "h11"} <= set(here)
+    for key, row in ROWS.items():
+        taking = {name for name in here if row.takes(name)}
+        for measure, found in figures["rows"][key]["measures"].items():
+            # A processor time may be too short to be measured.
+            absent = taking - found["figures"].keys()
+            assert not absent or measure == "import" or measure.endswith("cpu"), (key, measure)
+            assert all(value > 0 for value in found["figures"].values())
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(sys.platform == "win32", reason="writes a script of the shell")
+def test_compare_names_target_that_fails_and_goes_on(tmp_path: Path) -> None:
+    """The Python of a peer starts no server; it only says which versions it has."""
+    (tmp_path / "mcp" / "bin").mkdir(parents=True)
+    packages = json.dumps(ENVIRONMENTS["mcp"].packages)
+    (tmp_path / "mcp" / "packages.json").write_text(packages, "utf-8")
+    program = tmp_path / "mcp" / "bin" / "python"
+    program.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\nexit 3\n', "utf-8")
+    program.chmod(0o755)
+    argv = [sys.executable, str(BENCHMARKS / "compare.py"), "--peers", str(tmp_path)]
+    argv += ["--only", "stdio_sequential", "--targets", "ours", "mcp"]
+    argv += ["--rounds", "1", "--seconds", "0.02", "--warm-up", "0.02"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 1
+    assert "one by one: mcp: " in done.stderr
+    assert "exit status 3" in done.stderr
+    assert "| stdio, 100 B, one by one | mcp-trio | ours / mcp |" in done.stdout
+
+
+def test_compare_without_an_environment_says_how_to_make_it(tmp_path: Path) -> None:
+    argv = [sys.executable, str(BENCHMARKS / "compare.py"), "--peers", str(tmp_path)]
+    argv += ["--targets", "ours", "ts1"]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "ts1: not here; see --peers and peers/prepare.py" in done.stderr
 
 
 VICTIMS = ["ours", pytest.param("mcp", marks=pytest.mark.interop)]

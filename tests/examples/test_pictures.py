@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from benchmarks import compared
 from docs.pictures import PICTURES, _chart, _states
 from docs.pictures._recorder import CLIENT, SERVER, Recorder, Step, describe
 from docs.pictures._svg import PANEL, TINT, WIDTH, text_width
@@ -212,17 +213,22 @@ def test_message_is_described_by_method_or_outcome(
 # -- Benchmarks -----------------------------------------------------------------------------------
 
 
-def test_rows_of_tables_are_found_by_head_and_first_cell() -> None:
-    text = (
-        "| clients | ours | SDK |\n|---|--:|--:|\n| one \\| two | 1,2 | 3 |\n\n| other |\n|---|\n"
-    )
-    assert _chart.read_rows(text)["clients", "one \\| two"] == {"ours": "1,2", "SDK": "3"}
+def test_chart_has_a_bar_for_each_figure_of_its_rows() -> None:
+    data = compared.read()
+    svg = ET.fromstring(file_text("benchmarks.svg"))
+    texts = Counter(element.text or "" for element in svg.iter(f"{SVG}text"))
+    bars = [bar for group in _chart.groups_of(data) for bar in group.bars]
+    assert {"mcp-trio", "SDK, low level", "FastMCP"} <= {bar.name for bar in bars}
+    assert not Counter(bar.text for bar in bars) - texts
 
 
-def test_chart_has_the_figures_of_the_tables() -> None:
-    texts = {
-        element.text for element in ET.fromstring(file_text("benchmarks.svg")).iter(f"{SVG}text")
-    }
-    rows = _chart.read_rows(read("benchmarks/README.md"))
-    row = rows["16 clients, calls/s", "sessions, SSE"]
-    assert {row[column] for column in ("`def`", "`async def`", "SDK", "MCPServer")} <= texts
+def test_chart_longer_bar_is_higher_figure() -> None:
+    """A group has a scale of its own."""
+    boxes = iter(ET.fromstring(file_text("benchmarks.svg")).iter(f"{SVG}rect"))
+    widths = [float(box.get("width", "")) for box in boxes if box.get("height") == "14"]
+    for group in _chart.groups_of(compared.read()):
+        drawn = [widths.pop(0) for _ in group.bars]
+        values = [bar.value for bar in group.bars]
+        by_width = sorted(range(len(values)), key=lambda at: (drawn[at], values[at]))
+        assert [values[at] for at in by_width] == sorted(values)
+    assert not widths

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -48,22 +47,3 @@ def test_readme_prints_what_it_shows(tmp_path: Path) -> None:
 )
 def test_set_up_of_readme_is_two_lines(command: str) -> None:
     assert f"$ {command}\n" in SET_UP
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/explanation/performance.md"])
-def test_figures_of_page_are_in_the_benchmarks(page: str) -> None:
-    """Each row of the table has its numbers in one row of `benchmarks/README.md`."""
-    rows = [
-        set(cells(line))
-        for line in read("benchmarks/README.md").splitlines()
-        if line.startswith("|")
-    ]
-    section = read(page).partition("\n## Figures\n")[2].partition("\n## ")[0]
-    figures = [cells(line)[1:] for line in section.splitlines() if re.match(r"\| .*\d", line)]
-    assert len(figures) > 3
-    for row in figures:
-        assert any(set(row) <= found for found in rows), row
-
-
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
