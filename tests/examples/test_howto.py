@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # What differs from run to run on a page: figures, and with those of a bench its pictures and marks.
+# A time that every page leaves out is a dash by then.
 BENCH = re.compile(
-    r"(?: +[ ▁▂▃▄▅▆▇█]*[▁▂▃▄▅▆▇█](?:  [a-z, -]+)?$)| *\b\d[\d,.]*(?:us|ms|s|/s|MB)?(?!\w)| +",
+    r"(?: +[ ▁▂▃▄▅▆▇█]*[▁▂▃▄▅▆▇█](?:  [a-z, -]+)?$)"
+    r"| *(?:\b\d[\d,.]*(?:us|ms|s|/s|MB)?|-)(?!\w)| +",
     re.MULTILINE,
 )
 BENCHED = "docs/howto/bench.md"  # with files that its commands need
