@@ -188,7 +188,7 @@ async def test_server_with_our_client_is_clean(
 
 
 def test_faults_name_rows_of_their_revisions() -> None:
-    assert len(FAULTS) == 41
+    assert len(FAULTS) == 43
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
         assert set(fault.revisions) <= set(REVISIONS), name
@@ -341,16 +341,17 @@ def serves_unknown_methods(fault: str) -> bool:
 
 def ignores_end_of_input(fault: str) -> bool:
     server = StdioConversation(fault)
-    server.call("tools/list")
-    assert server.process.stdin is not None
-    server.process.stdin.close()
-    try:
-        server.process.wait(1.0 if fault else PATIENCE)
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        server.process.kill()
-        server.process.communicate()
+    # Its block closes the pipes. `communicate` would flush the one that is closed.
+    with server.process as process:
+        server.call("tools/list")
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(1.0 if fault else PATIENCE)
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            process.kill()
     return False
 
 
