@@ -28,6 +28,11 @@ WORDS: Final = [
     S(result("l", tools=[{"name": "t", "inputSchema": WORD_SCHEMA}])),
 ]
 CALL: Final = C(ask(1, "tools/call", name="t", arguments={"a": 1}))
+# Servers convert values: 5 to [5], {} to a text, and an unknown word to a known one.
+CONVERTED: Final[list[dict[str, Any]]] = [
+    *({"a": {}}, {"a": "z"}, {"a": " X"}),
+    *({"b": 5}, {"b": "[]"}, {"c": []}),
+]
 WRONG_CALL: Final = C(ask(1, "tools/call", name="t", arguments={}))
 CALLED: Final = S(result(1, content=TEXT))
 FAILED: Final = S(result(1, content=TEXT, isError=True))
@@ -254,7 +259,6 @@ CASES: Final[list[Case]] = [
         [*BEGIN, *TOOLS, CALL, CALLED],
         is_certain=False,
     ),
-    # Servers convert values: 5 to [5], {} to a text, and an unknown word to a known one
     *(
         case(
             "TOOL-24",
@@ -264,7 +268,7 @@ CASES: Final[list[Case]] = [
             [*BEGIN, *WORDS, C(ask(1, "tools/call", name="t", arguments={"a": "x"})), CALLED],
             is_certain=False,
         )
-        for arguments in ({"a": {}}, {"a": "z"}, {"a": " X"}, {"b": 5}, {"b": "[]"}, {"c": []})
+        for arguments in CONVERTED
     ),
     case(
         "TOOL-15", "2025-11-25", [*TOOLS, CALL, code(0)], [*TOOLS, CALL, FAILED], is_certain=False
