@@ -55,7 +55,7 @@ State = Literal["ok", "failed", "skipped", "not tried"]
 
 _CONFIGURED: Final = "server:"
 _MAX_TEXT: Final = 4_000  # characters of a server's text
-_MAX_LINE: Final = 100  # characters of a line that is no message
+_MAX_LINE: Final = 100  # characters of a line that isn't a message
 _MAX_ADDRESSES: Final = 4
 # Statuses of a path at which nothing or something else is served, and the paths of most servers.
 _ELSEWHERE: Final = frozenset({200, 400, 404, 405, 406, 410, 415, 501})

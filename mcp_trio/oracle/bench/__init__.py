@@ -14,7 +14,7 @@ How the parts join, from the bottom up:
 - `_http_load`, `_stdio_load`: the lean engine. It writes prepared bytes, and searches received ones
   for the end of a response.
 - `_load`: `open_load(target)` opens a `TargetLoad`, whose `turn` measures.
-- `_callers`: the same turns for calls that are coroutines. `_client_load`: those of a `Client`.
+- `_callers`: the same turns for calls that are coroutines. `_client_load`: a `Client` makes them.
   `_conversations`: whole conversations as calls.
 - `_script`, `_recorded`: the calls of a TOML file, and of recorded conversations.
 - `_sessions`, `_progress`: figures that are measured once.

@@ -22,7 +22,7 @@ __all__ = ["CHANGES", "LISTS", "Lists", "SeenList", "repeated_names"]
 
 MAX_TOOL_BYTES: Final = 8 * 1024 * 1024  # bytes of all pages of the last list of tools
 MAX_LIST_BYTES: Final = 1024 * 1024  # bytes of all pages of a list whose names are remembered
-_REDACTED: Final = "‹redacted "  # in a text of which the recorder replaced a part
+_REDACTED: Final = "‹redacted "  # where the recorder has replaced a part of a text
 # By list: the result's member with the entries, and an entry's member with its name.
 LISTS: Final = {
     "tools/list": ("tools", "name"),
