@@ -2,9 +2,10 @@
 
     python -m tests.oracle_score [--cases N] [--operators NAME ...] [--seed-of-day D] [--jobs N]
 
-It fails if a campaign ends with an exception, if more than two faults of the baseline aren't found,
-or if anything is found in a server that isn't broken. `--write` writes the baseline, and the list
-in the docs page.
+A mutant is found by a finding of the row that is broken, or of one that is the same breach: see
+`same_breach`. It fails if a campaign ends with an exception, if more than two faults of the
+baseline aren't found, or if anything is found in a server that isn't broken. `--write` writes the
+baseline, and the list in the docs page. Both are always of all mutants, with the same cases.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from tests.oracle_score.docs_page import write_page
 from tests.oracle_score.operators import all_places, operators
 from tests.oracle_score.score import (
+    CASES,
     MAX_LOST,
     SEED,
     default_jobs,
@@ -28,21 +30,24 @@ from tests.oracle_score.score import (
 from tests.oracle_score.servers import SERVERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.oracle_score.campaign import CampaignResult
     from tests.oracle_score.score import HeldOut, MutantResult, Score
 
 
-def main() -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the command, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.oracle_score")
-    parser.add_argument("--cases", type=int, help="for each mutant; default: the baseline's")
+    parser.add_argument("--cases", type=int, default=CASES, help="for each mutant, at most")
     parser.add_argument("--operators", nargs="+", metavar="NAME", help="only these, or mutants")
     parser.add_argument("--seed", type=int, default=SEED, help="of the cases")
     parser.add_argument("--seed-of-day", default=seed_of_today(), help="decides what is held out")
     parser.add_argument("--jobs", type=int, default=default_jobs(), help="processes")
     parser.add_argument("--write", action="store_true", help="write the baseline and the docs page")
-    given = parser.parse_args()
-    cases = given.cases or read_baseline().cases
+    given = parser.parse_args(args)
+    if given.write and (given.operators or (given.cases, given.seed) != (CASES, SEED)):
+        parser.error(f"--write needs all mutants, --cases {CASES} and --seed {SEED}")
     names = [
         each
         for each, place in all_places().items()
@@ -52,7 +57,7 @@ def main() -> int:
     score = run_score(
         names,
         clean,
-        cases=cases,
+        cases=given.cases,
         seed=given.seed,
         jobs=given.jobs,
         on_result=_show_result,
@@ -71,6 +76,8 @@ def main() -> int:
 
 def _show_result(name: str, result: CampaignResult) -> None:
     shown = f"{result.found} after {result.cases} cases" if result.found else "-"
+    shown += f", {result.advice} as advice" if result.advice and not result.found else ""
+    shown += f", {result.other} is another fault" if result.other else ""
     print(f"{name}: {shown} ({result.seconds:.1f} s)", file=sys.stderr, flush=True)
 
 
@@ -80,6 +87,8 @@ def _show(score: Score, held: HeldOut, seed: str) -> None:
     for level in ("MUST", "SHOULD"):
         name = "MUST, crash or hang" if level == "MUST" else level
         print(f"{name}: {_part(score.of(level))}")
+        print(f"  not found, but reported as advice: {len(score.advised(level))}")
+        print(f"  not found, but another fault was: {len(score.noticed(level))}")
         print(f"  held-out operators ({seed}): {_part(_of_level(by_operator, level))}")
         print(f"  held-out places: {_part(_of_level(by_place, level))}")
     print(f"operators: {_part_of_operators(score)}")
@@ -97,7 +106,8 @@ def _show(score: Score, held: HeldOut, seed: str) -> None:
     print("held out today: " + ", ".join(sorted(held.operators)))
     print("not found:")
     for each in score.unfound():
-        print(f"  {each.level:6} {each.row:8} {each.id}")
+        other = f" ({each.result.other})" if each.result.other else ""
+        print(f"  {each.level:6} {each.row:8} {each.id}{other}")
 
 
 def _of_level(mutants: list[MutantResult], level: str) -> list[MutantResult]:

@@ -52,7 +52,7 @@ class ClientAnswers(MessageOperator):
             yield {**message, "result": {"roots": [{"uri": "https://example.com/"}]}}
         elif place == "no model" and method == "sampling/createMessage":
             yield changed(message, "result/model")
-        elif place == "invented action" and method == "elicitation/create":
+        elif place == "invented action" and method == "elicitation/create" and "result" in message:
             yield {**message, "result": {"action": "maybe"}}
         elif place == "error without a code" and "error" in message:
             yield changed(message, "error/code")

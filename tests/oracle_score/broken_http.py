@@ -319,7 +319,8 @@ class BreakStream(HttpOperator):
     def messages(self, exchange: HttpExchange, message: Json) -> Iterator[Json]:
         place = self.place
         is_response = "method" not in message
-        is_call = exchange.rpc_method == "tools/call"
+        # A second message in a body that is no stream breaks another row.
+        is_call = exchange.rpc_method == "tools/call" and exchange.is_streamed
         if place == "goes on after the response" and is_response and is_call:
             yield message
             yield {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -333,8 +334,7 @@ class BreakStream(HttpOperator):
         elif place == "the subscription's progress" and not is_response:
             is_listen = exchange.rpc_method == "subscriptions/listen"
             yield message
-            if is_listen and "progress" not in self.kept:
-                self.kept["progress"] = True
+            if is_listen:
                 params = {"progressToken": 1, "progress": 1}
                 yield {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
         else:

@@ -458,10 +458,6 @@ RESULTS: Final[dict[str, Callable[[Json], list[Json | bytes]]]] = {
 }
 
 
-def _junk(shown: TalkShown) -> bool:
-    return bool(shown.rows)
-
-
 TABLE.add(
     "break-envelope",
     "A message isn't what JSON-RPC or the transport says.",
@@ -475,12 +471,12 @@ TABLE.add(
         "error as text": ("RPC-10", talk(OLD, request("prompts/get", name="none"))),
         "long message": ("RPC-12", talk(OLD, request("prompts/get", name="none"))),
         "result as list": ("RPC-16", talk(OLD, METHODS["tools/list"])),
-        "array": ("RPC-1", talk(OLD, METHODS["tools/list"], breach=_junk)),
-        "extra line": ("RPC-1", talk(OLD, METHODS["tools/list"], breach=_junk)),
-        "pretty": ("RPC-1", talk(OLD, METHODS["tools/list"], breach=_junk)),
-        "cut": ("RPC-1", talk(OLD, METHODS["tools/list"], breach=_junk)),
-        "not UTF-8": ("RPC-1", talk(OLD, METHODS["tools/list"], breach=_junk)),
-        "byte order mark": ("RPC-1", talk(OLD, request("prompts/get", name="none"), breach=_junk)),
+        "array": ("RPC-25", talk(OLD, METHODS["tools/list"])),
+        "extra line": ("STDIO-2", talk(OLD, METHODS["tools/list"])),
+        "pretty": ("STDIO-2", talk(OLD, METHODS["tools/list"])),
+        "cut": ("STDIO-2", talk(OLD, METHODS["tools/list"])),
+        "not UTF-8": ("RPC-26", talk(OLD, METHODS["tools/list"])),
+        "byte order mark": ("STDIO-2", talk(OLD, request("prompts/get", name="none"))),
     },
 )
 

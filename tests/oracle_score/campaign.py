@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["CampaignResult", "run_campaign", "run_repeatable"]
 
 
-class CampaignResult(Struct, kw_only=True):
+class CampaignResult(Struct, kw_only=True, omit_defaults=True):
     """The outcome of a campaign.
 
     Attributes:
-        found: the row of the first solid finding, "" without one.
+        found: the row of the first solid finding that is the mutant's breach, "" without one. In an
+            unbroken server each solid finding counts.
         sentence: what it says.
+        other: the row of the first solid finding that isn't the breach, "" without one.
+        advice: the row of the first finding of the breach that is only advice, "" without one.
         cases: how many cases were played, until then or in all.
         starts: how many processes were started, apart from the probe's.
         seconds: how long it took.
@@ -46,6 +49,8 @@ class CampaignResult(Struct, kw_only=True):
 
     found: str = ""
     sentence: str = ""
+    other: str = ""
+    advice: str = ""
     cases: int = 0
     starts: int = 0
     seconds: float = 0.0
@@ -76,8 +81,15 @@ async def _campaign(
         target = server.target(place, nursery)
 
         def found(finding: FuzzFinding) -> None:
-            if finding.is_failure and not result.found:
-                result.found, result.sentence = finding.fault.row, finding.fault.sentence
+            fault = finding.fault
+            row = "hang" if fault.kind == "hang" else fault.row
+            is_breach = place is None or place.is_found_by(row)
+            if not finding.is_failure:
+                result.advice = result.advice or (row if is_breach and finding.is_solid else "")
+            elif not is_breach:
+                result.other = result.other or row
+            elif not result.found:
+                result.found, result.sentence = row, fault.sentence
                 scope.cancel()
 
         campaign = await _new_campaign(server, target, cases, seed, found)

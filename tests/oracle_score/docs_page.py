@@ -21,12 +21,17 @@ END: Final = "<!-- end -->\n"
 def list_of(score: Score) -> str:
     """Return the part of the page that a score makes."""
     lines = [
-        f"| faults | found within {score.cases:,} cases |",
-        "|---|---|",
+        f"| faults | found within {score.cases:,} cases | only advice | only another fault |",
+        "|---|---|---|---|",
     ]
     for level, name in (("MUST", "MUST, crash or hang"), ("SHOULD", "SHOULD")):
-        lines.append(f"| {name} | {len(score.found(level))} of {len(score.of(level))} |")
-    lines += ["", "Not found:", "", "| fault | where | requirement |", "|---|---|---|"]
+        others = [each for each in score.noticed(level) if not each.result.advice]
+        lines.append(
+            f"| {name} | {len(score.found(level))} of {len(score.of(level))} |"
+            f" {len(score.advised(level))} | {len(others)} |"
+        )
+    lines += ["", "Not found:", "", "| fault | where | requirement | reported |"]
+    lines.append("|---|---|---|---|")
     lines += [_row(each) for each in score.unfound()]
     return "\n".join(lines) + "\n"
 
@@ -36,7 +41,9 @@ def _row(mutant: MutantResult) -> str:
     known = operators().get(operator)
     sentence = known.sentence if known is not None else operator
     row = "" if mutant.row in ("crash", "hang") else f"{mutant.row} ({mutant.level})"
-    return f"| {sentence} | {place.replace('|', '/')} | {row or mutant.row} |"
+    result = mutant.result
+    reported = f"{result.advice}, as advice" if result.advice else result.other
+    return f"| {sentence} | {place.replace('|', '/')} | {row or mutant.row} | {reported} |"
 
 
 def read_list() -> str:

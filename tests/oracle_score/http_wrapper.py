@@ -54,6 +54,7 @@ class HttpExchange(Struct):
         headers: with names in lower case.
         body: its body.
         message: the message in its body, or an empty one.
+        is_streamed: the response is a stream of events.
     """
 
     method: bytes
@@ -61,6 +62,7 @@ class HttpExchange(Struct):
     headers: list[tuple[bytes, bytes]]
     body: bytes
     message: Json = field(default_factory=dict)
+    is_streamed: bool = False
 
     def set(self, name: bytes, value: bytes | None) -> None:
         """Set a header, or remove it."""
@@ -244,6 +246,7 @@ class _Relay:
                 headers = [each for each in headers if each[0] not in _HOP_BY_HOP]
                 reply = HttpReply(event.status_code, headers)
                 if reply.get(b"content-type").startswith(b"text/event-stream"):
+                    exchange.is_streamed = True
                     self._operator.reply(exchange, reply)
                     await self._send(h11.Response(status_code=reply.status, headers=reply.headers))
                     await self._pass_events(exchange, connection, upstream)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field
 
 from mcp_core.trace import ROWS
+from tests.oracle_score.same_breach import same_breach
 from tests.oracle_score.talks import Visit
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class MutantPlace(Struct, kw_only=True, eq=False):
     Attributes:
         operator: the operator.
         name: the place's name among the operator's.
-        row: the row of the judge's manifest that it breaks, "crash" or "hang".
+        row: the row of the judge's manifest that it breaks, "crash" or "hang". See also `same`.
         talk: shows it.
         server: the name of the right server.
     """
@@ -53,6 +54,15 @@ class MutantPlace(Struct, kw_only=True, eq=False):
     def id(self) -> str:
         """The mutant's name."""
         return f"{self.operator.name}/{self.name}"
+
+    @property
+    def same(self) -> Mapping[str, str]:
+        """Further rows by which it counts as found, each with the reason."""
+        return same_breach(self.operator.name, self.name)
+
+    def is_found_by(self, row: str) -> bool:
+        """Return True if a finding of a row is the breach."""
+        return row == self.row or row in self.same
 
     @property
     def level(self) -> Literal["MUST", "SHOULD"]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASELINE",
+    "CASES",
     "MAX_LOST",
+    "SEED",
     "HeldOut",
     "MutantResult",
     "Score",
@@ -35,6 +37,8 @@ __all__ = [
 ]
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
+# What the committed score is made with.
+CASES: Final = 500  # for each mutant, at most
 SEED: Final = 37  # of the cases
 MAX_LOST: Final = 2  # faults that may be lost without a failure
 CLEAN: Final = "clean/"  # before the name of an unbroken server
@@ -57,7 +61,7 @@ class MutantResult(Struct, kw_only=True):
 
     @property
     def is_found(self) -> bool:
-        """True if the fuzzer has found a fault in it."""
+        """True if the fuzzer has found what is broken in it."""
         return bool(self.result.found)
 
 
@@ -95,6 +99,14 @@ class Score(Struct, kw_only=True):
     def unfound(self, level: str = "") -> list[MutantResult]:
         """Return the mutants of a level that weren't found, or all."""
         return [each for each in self.of(level) if not each.is_found]
+
+    def noticed(self, level: str = "") -> list[MutantResult]:
+        """Return the mutants that weren't found, and in which the fuzzer found something else."""
+        return [each for each in self.unfound(level) if each.result.other]
+
+    def advised(self, level: str = "") -> list[MutantResult]:
+        """Return the mutants that weren't found, and whose breach was reported as advice."""
+        return [each for each in self.unfound(level) if each.result.advice]
 
     def of(self, level: str) -> list[MutantResult]:
         """Return the mutants of a level, or all."""
@@ -206,7 +218,8 @@ def write_baseline(score: Score, path: Path = BASELINE) -> None:
     """Write a score to be committed, without what differs from machine to machine."""
     found: Any = msgspec.to_builtins(score)
     for result in (*(each["result"] for each in found["mutants"]), *found["clean"].values()):
-        del result["seconds"], result["notes"], result["failure"]
+        for name in ("seconds", "notes", "failure"):
+            result.pop(name, None)
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 

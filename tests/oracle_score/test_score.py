@@ -9,10 +9,14 @@ import pytest
 
 from mcp_core.trace import CHECKED_LEVELS, ROWS
 from tests.levels import long
+from tests.oracle_score.__main__ import main
 from tests.oracle_score.campaign import CampaignResult, run_campaign
 from tests.oracle_score.docs_page import list_of, read_list
 from tests.oracle_score.operators import CRASH, HANG, all_places, operators
+from tests.oracle_score.same_breach import SAME_BREACH
 from tests.oracle_score.score import (
+    CASES,
+    SEED,
     MutantResult,
     Score,
     hold_out,
@@ -53,6 +57,22 @@ def test_places_name_obligations_of_the_manifest() -> None:
     } == {}
 
 
+def test_same_breaches_are_of_places_and_rows_that_exist() -> None:
+    names = {*operators(), *all_places()}
+    assert [each for each in SAME_BREACH if each not in names] == []
+    rows = {row for each in SAME_BREACH.values() for row in each}
+    assert rows - KNOWN_ROWS == set()
+    assert all(reason for each in SAME_BREACH.values() for reason in each.values())
+
+
+def test_place_is_found_by_its_row_and_by_the_same_breach_only() -> None:
+    place = all_places()["answer-notification/notifications/acme"]
+    assert [each for each in ("RPC-14", "RPC-8", "CAP-3") if place.is_found_by(each)] == [
+        "RPC-14",
+        "RPC-8",
+    ]
+
+
 def test_operators_have_a_sentence_and_places() -> None:
     assert [
         name for name, each in operators().items() if not each.sentence or not each.places
@@ -88,6 +108,38 @@ def test_score_names_what_the_baseline_has_found_and_it_has_not() -> None:
     assert before.lost(before) == []
 
 
+def test_mutant_is_not_found_by_another_fault_or_by_advice() -> None:
+    score = Score(
+        cases=1,
+        seed=1,
+        mutants=[
+            MutantResult(id="a", row="RPC-7", level="MUST", result=CampaignResult(other="CAP-3")),
+            MutantResult(id="b", row="RPC-7", level="MUST", result=CampaignResult(advice="RPC-7")),
+            _mutant("c", "RPC-7"),
+        ],
+    )
+    assert [each.id for each in score.found()] == ["c"]
+    assert [each.id for each in score.noticed()] == ["a"]
+    assert [each.id for each in score.advised()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("--cases", str(CASES + 1)),
+        ("--seed", str(SEED + 1)),
+        ("--operators", "repeat-response"),
+    ],
+)
+def test_score_of_other_cases_or_of_a_part_is_not_written(
+    other: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--write", *other])
+    wanted = f"--write needs all mutants, --cases {CASES} and --seed {SEED}"
+    assert wanted in capsys.readouterr().err
+
+
 def test_finding_in_an_unbroken_server_is_a_false_one() -> None:
     clean = {"workshop": CampaignResult(), "sdk": CampaignResult(found="RPC-7", sentence="twice")}
     assert Score(cases=1, seed=1, clean=clean).false_findings == ["sdk: RPC-7 twice"]
@@ -121,6 +173,7 @@ def test_committed_score_is_of_the_table() -> None:
     assert {each.id: (each.row, each.level) for each in baseline.mutants} == {
         name: (each.row, each.level) for name, each in all_places().items()
     }
+    assert (baseline.cases, baseline.seed) == (CASES, SEED)
     assert list(baseline.clean) == list(SERVERS)
     assert baseline.false_findings == []
 
