@@ -17,7 +17,8 @@ A place is an index into all things of one kind, modulo their number. Steps for 
     progress place                      report progress of one of the server's requests
     respond place how                   respond to one of the server's requests: right, error,
                                         wrong, id (another id), twice
-    page method how                     follow the pages of a list: all, first, stale, invented
+    page method how                     follow the pages of a list: all, first; or ask for the page
+                                        at a cursor: stale, or invented after the first page
     retry place how                     send a request again with the input that it requires:
                                         right, altered, foreign, empty
     listen filter                       open a subscription
@@ -81,6 +82,7 @@ class Outcome(Struct, kw_only=True):
         is_blocked: the server answers nothing, but it may still be running a cancelled call.
         steps: how many steps of the case were played; None for all. A replay stops at the fault
             that it looks for.
+        changers: the tools whose calls were followed by the change of a list or a resource.
         header, lines: the trace, if the session kept it.
     """
 
@@ -94,6 +96,7 @@ class Outcome(Struct, kw_only=True):
     is_owed: bool = False
     is_blocked: bool = False
     steps: int | None = None
+    changers: list[str] = field(default_factory=list)
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
 

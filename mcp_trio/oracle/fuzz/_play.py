@@ -22,7 +22,7 @@ from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Redactor
 
 from ._answers import altered_state, client_result, name_of, result_of_input
-from ._call_guard import INVENTED_METHODS, calls_in, completes_call, folded_tail
+from ._call_guard import calls_in, completes_call, folded_tail
 from ._call_times import CallTimes
 from ._case import UNSUPPORTED_TASK, Outcome
 from ._http_steps import HTTP_STEPS
@@ -31,18 +31,20 @@ from ._session import (
     LOST,
     UNANSWERED,
     UNANSWERED_MALFORMED,
+    UNKNOWN_REVISION,
     SentRequest,
     TargetFault,
     dialect_of,
     early_result,
     level_of,
     link_of,
-    other_version,
     row_fault,
     shown_value,
     was_served_early,
+    wrong_version,
 )
 from ._stress import MAX_CONNECTIONS, PROBE_TIMEOUT_FACTOR, STRESS_STEPS, StressBudget
+from ._unknown import INVENTED_CURSOR, served_cursor, served_unknown, unasked_updates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,7 +72,6 @@ FOLLOW_INTERVAL: Final = 0.04
 BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its author's code
 MAX_PAGES: Final = 50  # twice as many if they go round in a circle
 MAX_BURST: Final = 500
-UNKNOWN_REVISION: Final = "2199-01-01"
 STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
 STDERR_LINE: Final = "its stderr: "  # before each line of `ChildProcess.describe`
 _SHOWN: Final = 80  # characters of a value in a sentence
@@ -132,6 +133,7 @@ class Player:
         self.session: Any = None
         self.stress = StressBudget()
         self._outcome = Outcome()
+        self._has_disconnected = False
 
     def attach(self, session: TargetSession) -> None:
         """Use `session` for what is sent next."""
@@ -144,6 +146,7 @@ class Player:
         self.stress = StressBudget()
         self._named: set[str] = set()
         self._tail = ""  # the last letters of the bytes that were sent
+        self._has_disconnected = False
         session.begin_case()
         session.call_times = self._call_times
         if self._drops is not None:
@@ -172,6 +175,7 @@ class Player:
             for each in session.requests
         )
         self._outcome.is_owed = any(each.was_open for each in session.requests)
+        self._outcome.changers = list(session.changers)
         self._outcome.notes += self.session.notes
         self._outcome.messages = self.session.take_messages()
         self._outcome.faults = self.session.take_faults()
@@ -186,8 +190,8 @@ class Player:
         for request in session.requests:
             if request.loss in ("missing", "cut"):
                 self._report_missing(request)
-            elif request.method in INVENTED_METHODS and request.is_plain and request.was_open:
-                self._report_unknown_method(request)
+            elif request.is_plain and request.was_open:
+                self._report(served_unknown(request, session.revision))
         if self._wanted is not None and not self._is_over():
             # For what no request brings, such as the response to a cancelled one.
             cancelled = any(each.cancelled and each.answer is None for each in session.requests)
@@ -196,13 +200,30 @@ class Player:
             for request in session.requests:
                 if request.is_dropped and request.answer is None and not request.cancelled:
                     self._report_missing(request)
-        if session.ended and not session.spent:
+        # Changes are reported later than the calls that made them have ended.
+        self._report(unasked_updates(session.updates, session.requests, session.revision))
+        if session.ended and self._is_unexpected_end():
             self._report_end()
         await session.end_case()
         for request in session.requests:
             session.open.pop(request.id, None)
         if session.ended or session is not self._first:
             session.spent = True
+
+    def _is_unexpected_end(self) -> bool:
+        """Return True if the end of the conversation is a fault.
+
+        After an unusual beginning, or once a response is missing, a server may end the
+        conversation. A process must not crash even then. Before the handshake only a signal says
+        that it has crashed: with an exit status, a server can refuse the conversation.
+        """
+        session = self.session
+        if not session.spent:
+            return True
+        status = session.exit_status
+        if status is None or self._has_disconnected:
+            return False
+        return bool(status < 0 or (status > 0 and session.is_open))
 
     def _is_over(self) -> bool:
         """Return True if the play can end: the wanted fault was found, or the session has ended."""
@@ -399,12 +420,10 @@ class Player:
         fault = replace(fault, sent=json.dumps(request.message))
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
-    def _report_unknown_method(self, request: SentRequest) -> None:
-        if request.answer is None or "result" not in request.answer:
-            return
-        sentence = f"the method {request.method[:_SHOWN]}, which does not exist, has a result"
-        fault = row_fault("ERR-1", request.method, sentence, self.session.revision)
-        self._add_fault(replace(fault, sent=json.dumps(request.message)))
+    def _report(self, fault: TargetFault | None) -> None:
+        """Add a fault, if there is one."""
+        if fault is not None:
+            self._add_fault(fault)
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
         """Return a fault; as advice if a call that the case has cancelled can still run."""
@@ -677,8 +696,7 @@ class Player:
             return
         selected = result.get("protocolVersion")
         if isinstance(selected, str):
-            if selected != asked and asked in self._named:
-                self._add_fault(other_version(asked, selected, revision))
+            self._report(wrong_version(asked, selected, self._named, revision))
             self._named.add(selected)
         if how == "half":
             session.spent = True
@@ -786,9 +804,15 @@ class Player:
     async def _page(self, method: str, how: str) -> None:
         session = self.session
         known = session.cursors.get(method, [])
+        if how == "stale" and known:
+            await self._send(method, {"cursor": known[0]})
+            return
         if how in ("stale", "invented"):
-            cursor = known[0] if known and how == "stale" else "bm90IGEgY3Vyc29y"
-            await self._send(method, {"cursor": cursor})
+            await self.exchange(method, {})  # which shows whether the list has pages
+            sent = await self._send(method, {"cursor": INVENTED_CURSOR})
+            await self.wait_until(lambda: sent.answer is not None)
+            given = session.cursors.get(method, ())
+            self._report(served_cursor(sent, given, session.revision))
             return
         result = await self.exchange(method, {})
         seen: Counter[str] = Counter()
@@ -898,6 +922,7 @@ class Player:
             await self._settle()
             await self._end_session()
         self.session = await former.successor()
+        self._has_disconnected = False
         if former is not self._first:
             await former.aclose()
 
@@ -909,6 +934,7 @@ class Player:
         """End the conversation in order, and report a process that goes on without its input."""
         session = self.session
         is_idle = not session.may_be_busy and not session.waits()
+        self._has_disconnected = True
         await session.disconnect()
         if not session.outlives_input or not is_idle or not session.is_open:
             return

@@ -26,7 +26,7 @@ from ._answers import name_of
 from ._call_times import CallTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mcp_core.adapters import LineRecorder
     from mcp_core.trace import Finding, TraceLine
@@ -36,17 +36,20 @@ __all__ = [
     "RECONNECTED",
     "UNANSWERED",
     "UNANSWERED_MALFORMED",
+    "UNKNOWN_REVISION",
     "SentRequest",
     "TargetFault",
     "TargetSession",
+    "broken_down",
     "dialect_of",
     "early_result",
     "find_defect",
     "new_header",
-    "other_version",
     "was_served_early",
+    "wrong_version",
 ]
 
+UNKNOWN_REVISION: Final = "2199-01-01"
 UNANSWERED: Final = "RPC-35"
 # The specification doesn't say that a malformed request needs a response. JSON-RPC does.
 UNANSWERED_MALFORMED: Final = "RPC-17"
@@ -58,6 +61,15 @@ LEVELS: Final = CHECKED_LEVELS["should"]
 # Rows that can show the cause of another row. For example, an error without an id breaks RPC-14 if
 # it follows a notification, and RPC-8 if a request came in between.
 SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
+UPDATED: Final = "notifications/resources/updated"
+CHANGES: Final = frozenset(
+    {
+        UPDATED,
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+    }
+)
 MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
 _REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
 _SHOWN: Final = 60  # characters of a value in a sentence
@@ -295,9 +307,11 @@ class TargetSession(ABC):
         outlives_input: the process went on after the end of its input.
         ended: why the conversation is over, empty before that.
         exit_status: the process's exit status, None while it runs and for a URL.
+        last_status: the last HTTP response's status, 0 before one and without HTTP.
     """
 
     transport = ""
+    last_status = 0
 
     def __init__(
         self, header: TraceHeader, judge: Judge | None = None, number: int = 1, *, keep: bool
@@ -328,6 +342,8 @@ class TargetSession(ABC):
         self.requests: list[SentRequest] = []  # of this case
         self._raw_methods: dict[Any, str] = {}  # of bytes that some read as a request, by id
         self.asked: list[Mapping[str, Any]] = []  # the server's open requests
+        self.updates: list[Mapping[str, Any]] = []  # params of changed resources in this case
+        self.changers: list[str] = []  # tools whose calls were followed by changes in this case
         self.rounds: list[SentRequest] = []  # with an `input_required` result
         self.tasks: list[str] = []
         self.cursors: dict[str, list[str]] = {}
@@ -348,6 +364,8 @@ class TargetSession(ABC):
         self.requests.clear()
         self._faults.clear()
         self.asked.clear()
+        self.updates.clear()
+        self.changers.clear()
         self.played += 1
         self._case_lines.append(self._line)
 
@@ -641,6 +659,8 @@ class TargetSession(ABC):
             if "id" in message and _is_id(id):
                 self.asked.append(message)
                 del self.asked[:-MAX_KEPT]
+            elif method in CHANGES:
+                self._receive_change(message)
             return method
         if not _is_id(id):
             self.unread_errors += 1
@@ -667,6 +687,17 @@ class TargetSession(ABC):
                 if len(self.succeeded) < MAX_KEPT:
                     self.succeeded.add(request.name)
         return request.method
+
+    def _receive_change(self, message: Mapping[str, Any]) -> None:
+        """Keep what has changed, and the last call, which may have changed it."""
+        params = message.get("params")
+        if message["method"] == UPDATED and isinstance(params, dict):
+            self.updates.append(params)
+            del self.updates[:-MAX_KEPT]
+        calls = [each for each in self.requests if each.method == "tools/call"]
+        name = name_of(calls[-1].message) if calls else ""
+        if name and name not in self.changers:
+            self.changers.append(name)
 
     def _receive_result(self, request: SentRequest, result: Mapping[str, Any]) -> None:
         if result.get("resultType") == "input_required":
@@ -782,6 +813,19 @@ def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFaul
     )
 
 
+def broken_down(session: TargetSession) -> TargetFault:
+    """Return the fault of a server at a URL that has only errors left."""
+    status = session.last_status
+    return TargetFault(
+        kind="hang",
+        row=UNANSWERED,
+        detail=f"status {status}",
+        method=session.last_sent,
+        sentence=f"the server served before, and each request gets the HTTP status {status} now",
+        link=link_of(UNANSWERED, session.revision),
+    )
+
+
 def was_served_early(early: SentRequest, session: TargetSession) -> bool:
     """Return True if a request before `initialize` got its result before the handshake.
 
@@ -800,9 +844,23 @@ def early_result(request: SentRequest, revision: str) -> TargetFault:
     return row_fault("LIFE-10", request.method, sentence, revision)
 
 
-def other_version(asked: str, version: str, revision: str) -> TargetFault:
-    """Return the fault of not selecting the supported revision `asked`."""
-    sentence = f"{asked} was requested, which the server speaks, and it answers {version}"
+def wrong_version(
+    asked: str, selected: str, spoken: Collection[str], revision: str
+) -> TargetFault | None:
+    """Return the fault of selecting a revision that doesn't exist, or not the requested one.
+
+    Args:
+        asked: the requested revision.
+        selected: the server's choice.
+        spoken: the revisions that the server is known to speak.
+        revision: the conversation's revision.
+    """
+    if selected == UNKNOWN_REVISION:
+        sentence = f"{asked} was requested, which does not exist, and the server selects it"
+    elif selected != asked and asked in spoken:
+        sentence = f"{asked} was requested, which the server speaks, and it answers {selected}"
+    else:
+        return None
     return row_fault("LIFE-4", "initialize", sentence, revision)
 
 

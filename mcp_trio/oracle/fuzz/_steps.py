@@ -92,6 +92,8 @@ class CaseChoices:
             process.
         avoided: the `avoided_name` of each step that has shown a known fault. Such steps are drawn
             less often.
+        changers: the names of tools whose calls were followed by the change of a list or a
+            resource. Subscriptions are drawn with calls of them.
     """
 
     def __init__(
@@ -128,6 +130,13 @@ class CaseChoices:
         self.fresh = FRESH_AT_FIRST
         self.stress = stress
         self.avoided: set[tuple[str, str]] = set()
+        self.changers: list[str] = []
+
+    def has_changes(self, revision: str) -> bool:
+        """Return True if the server reports changes of a list or a resource in a revision."""
+        declared = self.offers.capabilities.get(revision, {}).values()
+        parts = [each for each in declared if isinstance(each, dict)]
+        return any(each.get(key) is True for each in parts for key in ("listChanged", "subscribe"))
 
     def has_tasks(self, revision: str) -> bool:
         """Return True if the server runs calls as tasks in a revision."""
@@ -283,7 +292,7 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
         _damaged,
         _burst,
         _unknown_tool,
-        _subscription,
+        *[_subscription] * (4 if choices.tools and choices.has_changes(revision) else 1),
         _responses,
         _input_rounds,
         _tasks,
@@ -465,9 +474,15 @@ def _ended_session(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
 
 
 def _one_call(
-    draw: Drawing, choices: CaseChoices, extra: tuple[str, ...], *, nearly: bool = False
+    draw: Drawing,
+    choices: CaseChoices,
+    extra: tuple[str, ...],
+    *,
+    nearly: bool = False,
+    place: int | None = None,
 ) -> Step:
-    place = draw.below(len(choices.tools))
+    """Draw a call of a tool, or of the one at `place`."""
+    place = draw.below(len(choices.tools)) if place is None else place
     arguments = draw.value(choices.arguments[place][1 if nearly else 0])
     if place not in choices.task_tools:
         extra = tuple(UNSUPPORTED_TASK if each == "task" else each for each in extra)
@@ -490,7 +505,8 @@ def _call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     step = _one_call(draw, choices, extra)
     after = draw.below(6)
     if after == 0:
-        return [("request", "tools/list", {}, "int"), ("wait",), step]
+        # The judge compares the call with its tool, once it knows the whole list.
+        return [("page", "tools/list", "all"), step]
     return [step, ("wait",)] if after == 1 else [step]
 
 
@@ -536,20 +552,33 @@ def _input_rounds(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
     return [*steps, ("wait",), ("retry", 0, how), ("wait",), ("retry", 0, "right")]
 
 
+_LISTENED: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+
+
 def _subscription(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a subscription, calls of a tool that may change something, and its cancellation."""
     bits = draw.below(16)
-    chosen: dict[str, Any] = {}
-    for index, name in enumerate(
-        ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
-    ):
-        if bits >> index & 1:
-            chosen[name] = True
-    if choices.uris and bits & 8:
-        chosen["resourceSubscriptions"] = [choices.uris[bits % len(choices.uris)]]
-    steps: list[Step] = [("listen", chosen)]
-    if choices.tools:
-        steps.append(_one_call(draw, choices, ()))
-    return [*steps, ("wait",), ("cancel", 0)]
+    chosen: dict[str, Any] = {
+        name: True for index, name in enumerate(_LISTENED) if bits >> index & 1
+    }
+    if bits & 8:
+        # Every update is wrong for a subscription to what doesn't exist.
+        uri = draw.pick((*choices.uris, UNKNOWN_URI, UNKNOWN_URI))
+        chosen["resourceSubscriptions"] = [uri]
+    calls = _changing_calls(draw, choices)
+    steps: list[Step] = [("listen", chosen), *calls, ("wait",), ("cancel", 0)]
+    if calls and draw.below(2):
+        steps += [AFTER_CANCEL, ("wait",), *calls, ("wait",)]
+    return steps
+
+
+def _changing_calls(draw: Drawing, choices: CaseChoices) -> list[Step]:
+    """Draw calls of one tool with several arguments, mostly of one that changes something."""
+    if not choices.tools:
+        return []
+    known = [choices.names.index(each) for each in choices.changers if each in choices.names]
+    place = draw.pick(known) if known and draw.below(4) else draw.below(len(choices.tools))
+    return [_one_call(draw, choices, (), place=place) for _ in range(1 + draw.below(4))]
 
 
 _TASK_ACTS: Final = ("get", "get", "cancel", "result", "list", "update", "unknown")

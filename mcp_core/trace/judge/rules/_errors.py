@@ -18,7 +18,7 @@ from mcp_core.trace.judge._sides import CLIENT, SERVER
 from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions
 from ._registry import RuleFailure, rule
-from ._utilities import LISTS
+from ._utilities import LEVELS, LISTS
 from ._values import show, show_violation
 
 if TYPE_CHECKING:
@@ -280,6 +280,17 @@ def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationSt
     return _unknown(
         message, state, f"the missing argument {show(min(missing))}", (_INVALID_PARAMS,)
     )
+
+
+@rule("LOG-5", on="error", sender=SERVER, methods=("logging/setLevel",), needs_history=True)
+def unknown_level_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
+    level = message.request.params.get("level") if message.request is not None else None
+    if not isinstance(level, str) or level in LEVELS:
+        return None
+    declared = state.negotiation.capabilities(SERVER, message)
+    if declared is None or not declares(declared, ("logging",)):
+        return None  # the error is about the method
+    return _unknown(message, state, f"the unknown level {show(level)}", (_INVALID_PARAMS,))
 
 
 @rule("COMP-4", on="error", sender=SERVER, methods=("completion/complete",), needs_history=True)

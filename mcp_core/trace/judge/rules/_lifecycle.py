@@ -134,8 +134,8 @@ def method_exists_in_revision(message: SeenMessage, state: ConversationState) ->
 @rule("LIFE-13", "LIFE-15", "CAP-3", on="request", needs_history=True)
 def needed_capability_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     row = message.row
-    if row is None or not row.needs:
-        return None
+    if row is None or not row.needs or row.result is None:
+        return None  # a notification with an id: RPC-13
     receiver: Side = other_side(message.sender)
     declared = state.negotiation.capabilities(receiver, message)
     if declared is None:

@@ -247,6 +247,19 @@ def _is_subset(message: SeenMessage, request: SeenRequest) -> Outcome:
     return True
 
 
+@rule("CXL-7", on="notification", sender=SERVER, methods=tuple(_FILTERS), needs_history=True)
+def cancelled_subscription_is_silent(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = _subscription(message, state)
+    if request is None or not request.cancelled or request.answered:
+        return None
+    if state.requests.has_read[SERVER] <= request.cancelled:
+        return True
+    return RuleFailure(
+        f"{message.method} of a subscription whose cancellation was read before",
+        (request.line, request.cancelled),
+    )
+
+
 @rule("SUB-4", on="result", sender=SERVER, methods=("subscriptions/listen",))
 def closing_result_names_its_subscription(
     message: SeenMessage, state: ConversationState

@@ -291,14 +291,12 @@ def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcom
     )
 
 
-@rule("LOG-5", on="response", sender=SERVER, methods=("logging/setLevel",))
+@rule("LOG-5", on="result", sender=SERVER, methods=("logging/setLevel",))
 def unknown_level_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
     assert message.request is not None
     level = message.request.params.get("level")
     if not isinstance(level, str) or level in LEVELS:
         return None
-    if message.result is None:
-        return True if message.code == -32602 else None
     return RuleFailure(f"the unknown level {show(level)} is accepted", (message.request.line,))
 
 

@@ -27,7 +27,12 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT, CallTimes
 from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
-from mcp_trio.oracle.fuzz._session import UNANSWERED, UNANSWERED_MALFORMED, dialect_of
+from mcp_trio.oracle.fuzz._session import (
+    UNANSWERED,
+    UNANSWERED_MALFORMED,
+    broken_down,
+    dialect_of,
+)
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.habits._table import HABITS
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
@@ -73,6 +78,7 @@ AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
 MAX_SESSIONS: Final = 6  # sessions that wait for another case
 MAX_FAILED_STARTS: Final = 5
+SERVER_ERROR, BUSY = 500, 503  # HTTP statuses
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
 # Rows that a server at a URL breaks if it is away.
 _SILENT: Final = (UNANSWERED, UNANSWERED_MALFORMED, "crash")
@@ -210,6 +216,8 @@ class Campaign:
         self._lanes = trio.CancelScope()
         self._changed = trio.Event()
         self._failed_starts = 0
+        self._broken = 0  # cases in a row in which a URL had only errors
+        self._recent: deque[Case] = deque(maxlen=MAX_HISTORY)  # of all sessions
         self._began: float | None = None
         self._drawn: float | None = None
         self._ended: float | None = None
@@ -303,7 +311,7 @@ class Campaign:
         for case in stored:
             if self.is_lost or self.is_away or self._is_time_over():
                 return
-            self.repaired += not await self._play_one(case)
+            self.repaired += not (await self._play_one(case)).faults
             self.unplayed = [each for each in self.unplayed if each is not case]
             await self._pause()
 
@@ -312,7 +320,8 @@ class Campaign:
             fed = await feed.next()
             if fed is None or self._is_over():
                 break
-            feed.finish(fed, await self._play_one(fed.case))
+            outcome = await self._play_one(fed.case)
+            feed.finish(fed, outcome.faults, outcome.changers)
             await self._pause()
         feed.stop()  # other lanes may wait for cases that would not be played
 
@@ -352,8 +361,8 @@ class Campaign:
             return math.inf
         return self._began + self._options.seconds + self._paused
 
-    async def _play_one(self, case: Case) -> list[TargetFault]:
-        """Play a case, and return its faults. They wait for an examination."""
+    async def _play_one(self, case: Case) -> Outcome:
+        """Play a case, and return its outcome. Its faults wait for an examination."""
         async with self._turns.beside():
             session, key = await self._session_for(case)
             history = self._histories[id(session)]
@@ -366,6 +375,7 @@ class Campaign:
                 raise
             before = list(history)
             history.append(case)
+            self._recent.append(case)
             self._count(outcome)
             self._watch_memory(session)
             self._watch_starts(session, case, outcome)
@@ -378,11 +388,24 @@ class Campaign:
                 Sighting(fault=fault, case=case, before=before, earlier=session.played - 1)
             )
         self._wake()
+        if self._has_only_errors(session, outcome) and not await self._recovers():
+            before = [each for each in self._recent if each is not case]
+            fault = broken_down(session)
+            self._lose(Sighting(fault=fault, case=case, before=before, earlier=len(before)))
+            self.is_lost = False  # this says more than a start that fails
         # A call that still runs at the URL would look like a hang to the next session.
         if outcome.is_blocked and self.target.kind == "http" and not await self._recovers():
             self.is_away = True
             self._add_note("the server does not answer any more since a call takes long")
-        return list(outcome.faults)
+        return outcome
+
+    def _has_only_errors(self, session: TargetSession, outcome: Outcome) -> bool:
+        """Return True once a server at a URL that has served before has only errors left."""
+        status = session.last_status
+        # A server that is busy says 503: it may serve again.
+        is_broken = status >= SERVER_ERROR and status != BUSY and not outcome.messages
+        self._broken = self._broken + 1 if is_broken else 0
+        return self._broken == MAX_FAILED_STARTS and self.messages > 0 and not self.is_away
 
     def _count(self, outcome: Outcome) -> None:
         self.cases += 1

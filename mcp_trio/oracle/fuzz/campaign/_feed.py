@@ -54,6 +54,7 @@ class _Batch(Struct):
     left: int
     finished: trio.Event
     played: list[tuple[Case, list[TargetFault]]] = field(default_factory=list)
+    changers: set[str] = field(default_factory=set)
 
 
 class GuiltySteps:
@@ -98,7 +99,8 @@ class CaseFeed:
 
     Args:
         source: draws them.
-        choices: has `avoided`, the steps that the source draws less often.
+        choices: has `avoided`, the steps that the source draws less often, and `changers`, the
+            tools that it calls more often in subscriptions.
         count: how many cases at most; None for no limit.
     """
 
@@ -140,6 +142,8 @@ class CaseFeed:
         for case, faults in batch.played:
             self._guilty.add(case, faults)
         self._choices.avoided = self._guilty.names()
+        if batch.changers:
+            self._choices.changers = sorted({*self._choices.changers, *batch.changers})
 
     def stop(self) -> None:
         """Draw no more cases. Lanes that wait for one get None."""
@@ -152,10 +156,15 @@ class CaseFeed:
         except trio.EndOfChannel:
             return None
 
-    def finish(self, fed: FedCase, faults: Iterable[TargetFault]) -> None:
-        """Note that a case was played, and the faults that it has shown."""
+    def finish(
+        self, fed: FedCase, faults: Iterable[TargetFault], changers: Iterable[str] = ()
+    ) -> None:
+        """Note that a case was played, the faults that it has shown, and the tools that changed
+        something.
+        """
         batch = self._batches[fed.batch]
         batch.played.append((fed.case, list(faults)))
+        batch.changers.update(changers)
         batch.left -= 1
         if not batch.left:
             batch.finished.set()

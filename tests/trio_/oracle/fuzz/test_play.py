@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
-from mcp_trio.oracle.fuzz._play import Player
+from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT
 
 from .memory_http import (
@@ -19,7 +19,7 @@ from .memory_http import (
     played_over_http,
     response_to,
 )
-from .memory_target import NEW, OLD
+from .memory_target import NEW, OLD, MemorySession, MemoryTarget, answers, same_each_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +50,151 @@ async def test_tool_is_called_by_no_step_unless_it_may_be_called(
     player = Player(guard=CallGuard({"wipe"} if is_allowed else set(), lambda: {"wipe"}))
     _, received = await played_over_http(response_to, [OPEN, step], player)
     assert ("wipe" in json.dumps(received)) == is_allowed
+
+
+# -- Results for what doesn't exist ----------------------------------------------------------------
+
+UNKNOWN = "mcp-trio-fuzz-none"
+NO_URI = "mcp-trio-fuzz://none"
+NO_CURSOR = "bm90IGEgY3Vyc29y"
+OPEN_NEW = ("open", NEW, "whole", "all")
+
+
+def serves(
+    method: str, result: Mapping[str, Any] | None, cursor: str | None = None
+) -> Callable[[Mapping[str, Any]], HttpResponse]:
+    """Return the behaviour of a server that has a result for each request of a method.
+
+    With a cursor, that is the result of requests with a cursor; the first page gives `cursor`.
+    """
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        if message.get("method") != method or "id" not in message:
+            return response_to(message)
+        found = result
+        if cursor is not None and "cursor" not in message.get("params", {}):
+            found = {"tools": [], "nextCursor": cursor} if cursor else {"tools": []}
+        if found is None:
+            error = {"code": -32602, "message": "no"}
+            body: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+        else:
+            body = {"jsonrpc": "2.0", "id": message["id"], "result": found}
+        return HttpResponse(body=json.dumps(body).encode())
+
+    return respond
+
+
+PROMPT = ("request", "prompts/get", {"name": UNKNOWN})
+NO_TOOL = ("request", "tools/call", {"name": UNKNOWN, "arguments": {}})
+READ = ("request", "resources/read", {"uri": NO_URI})
+PAGE = ("page", "tools/list", "invented")
+
+
+@pytest.mark.parametrize(
+    ("respond", "case", "row"),
+    [
+        (serves("prompts/get", {"messages": []}), [OPEN, PROMPT], "PRM-4"),
+        (serves("prompts/get", None), [OPEN, PROMPT], ""),
+        (
+            serves("prompts/get", {"messages": []}),
+            [OPEN, ("request", "prompts/get", {"name": "a"})],
+            "",
+        ),
+        (serves("tools/call", {"content": []}), [OPEN, NO_TOOL], "TOOL-17"),
+        (serves("tools/call", {"content": [], "isError": True}), [OPEN, NO_TOOL], ""),
+        (serves("resources/read", {"contents": []}), [OPEN, READ], "RES-7"),
+        (serves("resources/read", {"contents": []}), [OPEN_NEW, READ], "RES-9"),
+        (serves("resources/read", {"contents": [{"uri": NO_URI, "text": ""}]}), [OPEN, READ], ""),
+        (serves("tools/list", {"tools": []}, "2"), [OPEN, PAGE], "PAGE-6"),
+        (serves("tools/list", None, "2"), [OPEN, PAGE], ""),
+        (serves("tools/list", {"tools": []}, NO_CURSOR), [OPEN, PAGE], ""),
+        (serves("tools/list", {"tools": []}, ""), [OPEN, PAGE], ""),
+    ],
+)
+async def test_result_for_what_does_not_exist_is_a_fault(
+    autojump_clock: Any,
+    respond: Callable[[Mapping[str, Any]], HttpResponse],
+    case: Case,
+    row: str,
+) -> None:
+    outcome, _ = await played_over_http(respond, case)
+    rows = {"PRM-4", "TOOL-17", "RES-7", "RES-9", "PAGE-6"}
+    assert [each.row for each in outcome.faults if each.row in rows] == ([row] if row else [])
+    assert all(each.is_certain for each in outcome.faults)
+
+
+def chooses(version: str) -> Callable[[Mapping[str, Any]], HttpResponse]:
+    """Return the behaviour of a server that selects this revision."""
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        response = response_to(message)
+        if message.get("method") == "initialize":
+            return response._replace(body=response.body.replace(OLD.encode(), version.encode()))
+        return response
+
+    return respond
+
+
+@pytest.mark.parametrize(("version", "rows"), [("2199-01-01", ["LIFE-4"]), (OLD, [])])
+async def test_revision_that_does_not_exist_must_not_be_selected(
+    autojump_clock: Any, version: str, rows: list[str]
+) -> None:
+    outcome, _ = await played_over_http(chooses(version), [("open", OLD, "unknown", "all")])
+    assert [each.row for each in outcome.faults if each.row == "LIFE-4"] == rows
+
+
+# -- The end of a process --------------------------------------------------------------------------
+
+
+class MortalSession(MemorySession):
+    """A conversation with a process that ends at a message."""
+
+    status = 0
+    deadly = ("initialize", 1)  # a method, and how many earlier requests have it
+    received = 0
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        method, earlier = self.deadly
+        if message.get("method") == method:
+            self.received += 1
+            if self.received > earlier:
+                self.exit_status = self.status
+                self.end("its stdout has ended")
+                return
+        if not self.ended:
+            await super().send_text(text, message)
+
+
+@pytest.mark.parametrize(
+    ("how", "deadly", "status", "kinds"),
+    [
+        ("twice", ("initialize", 1), 1, ["crash"]),
+        ("twice", ("initialize", 1), -6, ["crash"]),
+        ("twice", ("initialize", 1), 0, []),
+        ("late", ("tools/list", 0), 1, []),
+        ("late", ("tools/list", 0), -6, ["crash"]),
+        ("whole", ("tools/list", 0), 0, ["crash"]),
+    ],
+)
+async def test_process_that_ends_after_an_unusual_beginning_has_crashed_if_its_status_says_so(
+    autojump_clock: Any, how: str, deadly: tuple[str, int], status: int, kinds: list[str]
+) -> None:
+    target = MemoryTarget(same_each_time(answers))
+    target.session_class = type("Mortal", (MortalSession,), {"status": status, "deadly": deadly})
+    outcome = await play_case(target, [("open", OLD, how, "all"), LIST])
+    assert [each.kind for each in outcome.faults if each.kind == "crash"] == kinds
+
+
+async def test_process_that_ends_after_its_input_has_not_crashed(autojump_clock: Any) -> None:
+    class Ending(MemorySession):
+        async def disconnect(self) -> None:
+            self.exit_status, self.spent = 1, True
+            await super().disconnect()
+
+    target = MemoryTarget(same_each_time(answers))
+    target.session_class = Ending
+    outcome = await play_case(target, [OPEN, ("disconnect",)])
+    assert outcome.faults == []
 
 
 # -- Requests without a response -------------------------------------------------------------------

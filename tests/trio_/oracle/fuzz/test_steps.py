@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -69,6 +71,22 @@ def test_cases_read_listed_resources_only() -> None:
                     assert params["uri"] in allowed
             if step[0] == "mutate":
                 assert "resources/read" not in step[1]
+
+
+def test_subscriptions_are_drawn_with_calls_of_tools_that_change_something() -> None:
+    offers = Offers(
+        revisions=["2026-07-28"],
+        tools=[{"name": name, "inputSchema": SCHEMA} for name in ("add", "change", "list")],
+        capabilities={"2026-07-28": {"tools": {"listChanged": True}}},
+    )
+    found = CaseChoices(offers, ["add", "change", "list"])
+    found.changers = ["change"]
+    calls: Counter[str] = Counter()
+    for case in CaseSource(found, 10).draw(300):
+        for before, step in itertools.pairwise(case):
+            if before[0] == "listen" and step[0] == "call":
+                calls[step[1]] += 1
+    assert calls["change"] > calls["add"] + calls["list"]
 
 
 def test_cases_over_http_have_steps_of_http() -> None:

@@ -208,6 +208,15 @@ CASES: Final[list[Case]] = [
         is_certain=False,
     ),
     case(
+        "LOG-5",
+        "2025-11-25",
+        [C(ask(1, "logging/setLevel", level="loud")), code(-32600)],
+        [C(ask(1, "logging/setLevel", level="loud")), code(-32602)],
+        [*BEGIN, C(ask(1, "logging/setLevel", level="info")), code(-32600)],
+        allowed=("LOG-3",),
+        pass_allowed=("LOG-3",),
+    ),
+    case(
         "COMP-4",
         "2025-11-25",
         [*PROMPTS, complete(1, "q"), code(0)],

@@ -27,6 +27,7 @@ from tests.core.trace.judge.rules.utilities import (
     TASK_ID,
     TOOL,
     call,
+    cancel,
 )
 
 RELATED: Final = META + "related-task"
@@ -63,6 +64,7 @@ def acknowledge(**notifications: Any) -> Sent:
     )
 
 
+READ_ON: Final = [C(ask(2, "x")), S(error(2))]
 LISTENED: Final = [listen(toolsListChanged=True), acknowledge(toolsListChanged=True)]
 
 
@@ -151,6 +153,12 @@ CASES: Final[list[Case]] = [
     ),
     case("SUB-3", "2026-07-28", [*LISTENED, acknowledge()], LISTENED),
     case("SUB-3", "2026-07-28", [listen(), acknowledge(toolsListChanged=True)], LISTENED),
+    case(
+        "CXL-7",
+        "2026-07-28",
+        [*LISTENED, C(cancel(1)), *READ_ON, S(CHANGED)],
+        [*LISTENED, C(cancel(1)), S(CHANGED)],
+    ),
     case(
         "SUB-4",
         "2026-07-28",
