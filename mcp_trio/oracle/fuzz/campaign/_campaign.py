@@ -368,7 +368,7 @@ class Campaign:
             history = self._histories[id(session)]
             player = self._new_player(self._options.response_timeout)
             try:
-                outcome = await player.play(case, session)
+                outcome: Outcome = await player.play(case, session)
             except BaseException:
                 with trio.CancelScope(shield=True):
                     await session.aclose()
@@ -401,6 +401,8 @@ class Campaign:
 
     def _has_only_errors(self, session: TargetSession, outcome: Outcome) -> bool:
         """Return True once a server at a URL that has served before has only errors left."""
+        if self.target.kind != "http":
+            return False
         status = session.last_status
         # A server that is busy says 503: it may serve again.
         is_broken = status >= SERVER_ERROR and status != BUSY and not outcome.messages

@@ -180,7 +180,12 @@ async def test_process_that_ends_after_an_unusual_beginning_has_crashed_if_its_s
     autojump_clock: Any, how: str, deadly: tuple[str, int], status: int, kinds: list[str]
 ) -> None:
     target = MemoryTarget(same_each_time(answers))
-    target.session_class = type("Mortal", (MortalSession,), {"status": status, "deadly": deadly})
+
+    class Mortal(MortalSession):
+        pass
+
+    Mortal.status, Mortal.deadly = status, deadly
+    target.session_class = Mortal
     outcome = await play_case(target, [("open", OLD, how, "all"), LIST])
     assert [each.kind for each in outcome.faults if each.kind == "crash"] == kinds
 
