@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConversationState"]
 
+_LONG: Final = 100  # characters of a method that are remembered
 _SMALL: Final = 4_096  # bytes of a message that is below every limit
 
 
@@ -66,6 +67,8 @@ class ConversationState:
         last_kind: the kind of the last message of each side.
         last_time: the time of the last message.
         first_method: the method of the client's first request.
+        early_request: the server's first request while the client's first one without a handshake
+            was open: its method, its line, and for how long that was open. None before it.
         work_requests: how many requests the client has sent after the handshake, pings left out.
         ever_subscribed: a subscription was requested.
         log_level: the last level of `logging/setLevel` and the line of the response, or None.
@@ -107,6 +110,7 @@ class ConversationState:
         self.last_kind: dict[Side, str] = {CLIENT: "", SERVER: ""}
         self.last_time = 0.0
         self.first_method = ""
+        self.early_request: tuple[str, int, float] | None = None
         self.work_requests = 0
         self.ever_subscribed = False
         self.log_level: tuple[str, int] | None = None
@@ -296,6 +300,11 @@ class ConversationState:
         request = SeenRequest(message)
         if message.sender == CLIENT:
             self.first_method = self.first_method or message.method
+        elif self.negotiation.is_modern and not message.is_modern and self.early_request is None:
+            asked = next(iter(self.requests.open[CLIENT].values()), None)
+            if asked is not None:
+                waited = message.time - asked.time
+                self.early_request = message.method[:_LONG], message.line, waited
         if message.is_modern:
             self.negotiation.receive_modern_request(message, is_untimed=self.is_untimed)
             self.lists.expire(math.inf if self.is_untimed else message.time)
@@ -364,6 +373,7 @@ class ConversationState:
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
         kind = result.get("resultType")
+        self.negotiation.receive_served_version(request)
         if request.is_modern and self.negotiation.answers_modern(message):
             self.negotiation.has_served_modern = True
         if kind == "input_required":

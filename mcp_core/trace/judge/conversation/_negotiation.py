@@ -45,7 +45,8 @@ class Negotiation:
         client_capabilities, server_capabilities: as declared in the handshake, None if unknown.
         discovered: the last result of `server/discover`, or None.
         probe_error: the error of the last `server/discover`, or None.
-        rejected: by version that the server rejected: the line, the time and `data.supported`.
+        rejected: by version that the server rejected and hasn't served since: the line and the
+            time of the first error, and `data.supported` of the last one.
         server_versions: the versions that this server is known to support, in all conversations.
     """
 
@@ -76,9 +77,12 @@ class Negotiation:
         """Return the revisions that a message can be of if it doesn't show its own.
 
         A client's request without a handshake may only be a test whether the server speaks that
-        revision.
+        revision. Once the client has begun a handshake, its messages belong to that: its other
+        requests name their revision.
         """
-        is_modern = bool(self.modern) if sender == CLIENT else self.has_served_modern
+        if sender == CLIENT and self.initialize is not None:
+            return (self.selected,) if self.selected else STATEFUL
+        is_modern = sender == CLIENT or self.has_served_modern
         if self.modern and not is_modern and self.initialize is None:
             return STATEFUL + self.modern
         modern = self.modern if is_modern else ()
@@ -163,7 +167,14 @@ class Negotiation:
         if message.code == _UNSUPPORTED_VERSION and isinstance(version, str):
             supported = lookup(message.error, "data", "supported")
             if isinstance(supported, list) and len(self.rejected) < _MAX_REJECTED:
-                self.rejected[version] = message.line, message.time, supported
+                line, time, _ = self.rejected.get(version, (message.line, message.time, ()))
+                self.rejected[version] = line, time, supported
+
+    def receive_served_version(self, request: SeenRequest) -> None:
+        """Record that a request has a result: its version isn't rejected any more."""
+        version = request.meta.get(META + "protocolVersion") if self.rejected else None
+        if isinstance(version, str):
+            self.rejected.pop(version, None)
 
     def _add_version(self, version: Any) -> None:
         if is_known(version):

@@ -28,6 +28,8 @@ _UNSUPPORTED_VERSION: Final = -32022
 # Codes that neither a limit nor a failure of the server explains.
 _WRONG_CODES: Final = (-32600, -32601, -32602, 0)
 _KILLED: Final = (-9, -15)
+# Requests that a client may send when the handshake has failed.
+_NO_SESSION: Final = ("initialize", "ping", "server/discover")
 # -32020 is about HTTP headers, which a pipe doesn't have: a client may fall back (PROBE-10).
 _MODERN_ON_PIPES: Final = frozenset(MODERN_ERRORS) - {-32020}
 
@@ -55,8 +57,9 @@ def answered_version_is_supported(message: SeenMessage, state: ConversationState
     if found == wanted:
         return True
     lines = (message.request.line,)
-    if is_revision(found) is False:
-        return RuleFailure(f"the server selects {show(found)}, which is no revision", lines)
+    if is_revision(found) is False or is_modern(found):
+        what = "has no handshake" if is_modern(found) else "is no revision"
+        return RuleFailure(f"the server selects {show(found)}, which {what}", lines)
     if wanted in state.negotiation.server_versions and is_stateful(wanted):
         return RuleFailure(
             f"the server selects {show(found)}, and it supports the requested {show(wanted)}", lines
@@ -65,16 +68,20 @@ def answered_version_is_supported(message: SeenMessage, state: ConversationState
 
 
 @rule("LIFE-5", on="notification", sender=CLIENT, methods=("notifications/initialized",))
+@rule("LIFE-5", on="request", sender=CLIENT)
 def client_leaves_unknown_version(message: SeenMessage, state: ConversationState) -> Outcome:
-    if not state.negotiation.handshake_answered:
+    known = state.negotiation
+    if not known.handshake_answered:
         return None
-    answered = state.negotiation.answered_version
-    if is_revision(answered) is False:
-        return RuleFailure(
-            f"the client goes on with {show(answered)}, which is no revision",
-            (state.negotiation.handshake_answered,),
-        )
-    return True
+    if message.kind == "request" and (known.initialized or message.method in _NO_SESSION):
+        return None
+    answered = known.answered_version
+    if is_revision(answered) is not False and not is_modern(answered):
+        return True
+    what = "has no handshake" if is_modern(answered) else "is no revision"
+    return RuleFailure(
+        f"the client goes on with {show(answered)}, which {what}", (known.handshake_answered,)
+    )
 
 
 @rule("VER-1", on="response", sender=SERVER, in_doubt=True, needs_history=True)
@@ -184,6 +191,9 @@ def client_keeps_to_the_era(message: SeenMessage, state: ConversationState) -> O
         return None
     if message.method != "initialize":
         return True if message.is_modern else None
+    supported = lookup(probe.error, "data", "supported")
+    if isinstance(supported, list) and any(map(is_stateful, supported)):
+        return None  # the server lists a revision with a handshake
     # A late error can cross the handshake on the wire.
     return RuleFailure(
         f"initialize after the error {show(probe.code)} of server/discover",

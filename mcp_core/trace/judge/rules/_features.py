@@ -420,6 +420,26 @@ def tools_of_sampling_are_declared(message: SeenMessage, state: ConversationStat
 
 
 @rule(
+    "SAMP-5",
+    on="response",
+    sender=CLIENT,
+    methods=("sampling/createMessage",),
+    needs_history=True,
+)
+def undeclared_tools_are_refused(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, declared = message.request, state.negotiation.capabilities(CLIENT, message)
+    if request is None or not request.has_all_params or declared is None:
+        return None
+    if not declares(declared, ("sampling",)) or declares(declared, ("sampling", "tools")):
+        return None  # SAMP-1
+    if "tools" not in request.params and "toolChoice" not in request.params:
+        return None
+    return message.result is None or RuleFailure(
+        "sampling with tools, which were not declared, has a result", (request.line,)
+    )
+
+
+@rule(
     "SAMP-6", on="request", sender=SERVER, methods=("sampling/createMessage",), needs_history=True
 )
 def context_of_sampling_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
@@ -507,6 +527,25 @@ def mode_is_declared(message: SeenMessage, state: ConversationState) -> Outcome:
     return mode in modes or f"the mode {show(mode)} was not declared"
 
 
+@rule("ELIC-3", on="response", sender=CLIENT, methods=("elicitation/create",), needs_history=True)
+def undeclared_mode_is_refused(message: SeenMessage, state: ConversationState) -> Outcome:
+    request = message.request
+    elicitation = lookup(state.negotiation.capabilities(CLIENT, message), "elicitation")
+    if request is None or not request.has_all_params or not isinstance(elicitation, dict):
+        return None  # ELIC-1
+    mode = request.params.get("mode", "form")
+    modes = [each for each in ("form", "url") if each in elicitation] or ["form"]
+    if mode in modes:
+        return None
+    if message.result is None:
+        return True if message.code == -32602 else None  # the params may be wrong, too
+    return RuleFailure(
+        f"an elicitation in the mode {show(mode)}, which was not declared, has a result",
+        (request.line,),
+        is_certain=message.result.get("action") == "accept",
+    )
+
+
 _PRIMITIVES: Final = ("string", "number", "integer", "boolean", "array")
 
 
@@ -528,18 +567,21 @@ def content_fits_form(message: SeenMessage, state: ConversationState) -> Outcome
     assert result is not None
     assert request is not None
     schema = request.params.get("requestedSchema")
-    if result.get("action") != "accept" or not isinstance(schema, dict):
+    return _form_content(schema, result, (request.line,)) if isinstance(schema, dict) else None
+
+
+def _form_content(
+    schema: dict[str, Any], result: Mapping[str, Any], lines: tuple[int, ...]
+) -> Outcome:
+    """Judge whether the content of an accepted form matches its schema."""
+    if result.get("action") != "accept":
         return None
     try:
         violation = _compile(schema).find_error(result.get("content", {}))
     except InvalidSchema:
         return None
-    return (
-        True
-        if violation is None
-        else RuleFailure(
-            f"the content does not match the form: {show_violation(violation)}", (request.line,)
-        )
+    return violation is None or RuleFailure(
+        f"the content does not match the form: {show_violation(violation)}", lines
     )
 
 
@@ -577,7 +619,11 @@ def removed_notification_is_not_used(message: SeenMessage, state: ConversationSt
 @rule("ROOT-3", on="result", sender=CLIENT, methods=("roots/list",))
 def roots_are_files(message: SeenMessage, state: ConversationState) -> Outcome:
     assert message.result is not None
-    roots = list(objects(message.result.get("roots")))
+    return _root_uris(message.result)
+
+
+def _root_uris(result: Mapping[str, Any]) -> Outcome:
+    roots = list(objects(result.get("roots")))
     uris = [root["uri"] for root in roots if isinstance(root.get("uri"), str)]
     if not uris:
         return None
@@ -610,15 +656,80 @@ def sampled_message_follows_tool_choice(message: SeenMessage, state: Conversatio
 
 @rule("SAMP-10", on="request", sender=CLIENT)
 def nested_message_follows_tool_choice(message: SeenMessage, state: ConversationState) -> Outcome:
-    given, first = message.params.get("inputResponses"), state.rounds.request_of(message.params)
-    asked = lookup(first.result, "inputRequests") if first is not None else None
     outcome: Outcome = None
-    for key, each in given.items() if isinstance(given, dict) else ():
-        judged = _tool_choice(lookup(asked, key, "params"), each)
+    for asked, each in _answered_input(message, state):
+        judged = _tool_choice(asked.get("params"), each)
         if judged is not None and judged is not True:
             return judged
         outcome = outcome or judged
     return outcome
+
+
+def _answered_input(
+    message: SeenMessage, state: ConversationState
+) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    """Yield what was asked, and the client's result, for each input response of a retry."""
+    given, first = message.params.get("inputResponses"), state.rounds.request_of(message.params)
+    asked = lookup(first.result, "inputRequests") if first is not None else None
+    for key, each in given.items() if isinstance(given, dict) else ():
+        found = lookup(asked, key)
+        if isinstance(found, dict) and isinstance(each, dict):
+            yield found, each
+
+
+@rule("ELIC-10", on="request", sender=CLIENT, needs_history=True)
+def nested_content_fits_form(message: SeenMessage, state: ConversationState) -> Outcome:
+    outcome: Outcome = None
+    for asked, each in _answered_input(message, state):
+        schema = lookup(asked, "params", "requestedSchema")
+        if asked.get("method") != "elicitation/create" or not isinstance(schema, dict):
+            continue
+        judged = _form_content(schema, each, ())
+        if judged is not None and judged is not True:
+            return judged
+        outcome = outcome or judged
+    return outcome
+
+
+@rule("ROOT-3", on="request", sender=CLIENT, needs_history=True)
+def nested_roots_are_files(message: SeenMessage, state: ConversationState) -> Outcome:
+    outcome: Outcome = None
+    for asked, each in _answered_input(message, state):
+        judged = _root_uris(each) if asked.get("method") == "roots/list" else None
+        if judged is not None and judged is not True:
+            return judged
+        outcome = outcome or judged
+    return outcome
+
+
+@rule("SAMP-1", on="request", sender=CLIENT, needs_history=True, args=("sampling/createMessage",))
+@rule("ELIC-1", on="request", sender=CLIENT, needs_history=True, args=("elicitation/create",))
+@rule("ROOT-1", on="request", sender=CLIENT, needs_history=True, args=("roots/list",))
+def nested_feature_of_client_is_declared(
+    message: SeenMessage, state: ConversationState, method: str
+) -> Outcome:
+    declared = message.meta.get(META + "clientCapabilities")
+    if not message.is_modern or not isinstance(declared, dict):
+        return None
+    capability, outcome = _CAPABILITIES[method], None
+    for asked, each in _answered_input(message, state):
+        if asked.get("method") != method:
+            continue
+        if not declares(declared, (capability,)):
+            is_refused = each.get("action") in ("decline", "cancel") or each.get("roots") == []
+            return RuleFailure(
+                f"{method} has a result although the client did not declare {capability}",
+                is_certain=not is_refused,
+            )
+        outcome = True
+    return outcome
+
+
+_CAPABILITIES: Final = {
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+}
 
 
 @rule("SAMP-11", on="response", sender=CLIENT, methods=("sampling/createMessage",))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # A message that cannot be parsed may not be in the trace: it can be endless.
 _PARSE_ERROR: Final = -32700
+_REACTION: Final = 1.0  # seconds after which a program has read what it was sent
 
 
 @rule("RPC-1", on="message")
@@ -63,6 +64,8 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
         earlier = state.requests.dropped.get(key)
     if message.method == "initialize" and not state.negotiation.handshake_answered:
         return None  # a client may begin again, for example after a rejected revision
+    if state.negotiation.is_modern and (earlier is None or earlier.is_modern):
+        return None  # a request without a handshake is no part of the session
     stream = state.http.exchange if message.sender == SERVER else None
     is_repeated = earlier is not None and is_same(message, earlier)
     first = state.http.exchanges.get(earlier.exchange) if earlier is not None else None
@@ -315,6 +318,22 @@ def initialize_is_in_no_batch(message: SeenMessage, state: ConversationState) ->
 @rule("RPC-28", on="request", sender=SERVER)
 def server_sends_no_request(message: SeenMessage, state: ConversationState) -> Outcome:
     return f"the server sends the request {message.method or '?'}"
+
+
+@rule("RPC-28", on="close", needs_history=True, needs_time=True)
+def server_sent_no_request(state: ConversationState) -> Outcome:
+    """Judge the requests that came before the response that shows the server's revision."""
+    early, known = state.early_request, state.negotiation
+    if early is None or known.initialize is not None or not known.has_served_modern:
+        return None
+    method, line, waited = early
+    # A server of both eras may not have read the client's request yet, which selects one.
+    return RuleFailure(
+        f"the server sends the request {method or '?'}",
+        (line,),
+        is_certain=waited >= _REACTION,
+        side=SERVER,
+    )
 
 
 @rule("RPC-28", on="result", sender=SERVER)

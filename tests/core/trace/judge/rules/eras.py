@@ -38,6 +38,7 @@ DISCOVER: Final = raw_client(ask("d", "server/discover", _meta=META_E))
 INITIALIZE: Final = raw_client(initialize())
 MODERN: Final = raw_client(ask(1, "tools/list", _meta=META_E))
 VERSIONS: Final = {"supported": ["2026-07-28"], "requested": "2027-01-01"}
+OLD: Final = ["2025-11-25"]
 OTHER: Final = {"supported": ["2027-01-01"], "requested": "2026-07-28"}
 REJECTED: Final = [
     raw_client(ask(1, "tools/list", _meta=FUTURE)),
@@ -81,6 +82,12 @@ def refused(id: Any, version: str) -> Sent:
     return S(error(id, -32022, data={"supported": ["2026-07-28"], "requested": version}))
 
 
+def rejected_at(t: float, id: int) -> list[Sent]:
+    """Return another request with the future version, and the error."""
+    asked = raw_client(ask(id, "tools/list", _meta=FUTURE))
+    return [at(t, asked), at(t, refused(id, "2027-01-01"))]
+
+
 def exited(t: float, status: int) -> Sent:
     return C(TraceLine(t=t, kind="exit", status=status))
 
@@ -118,6 +125,26 @@ CASES: Final[list[Case]] = [
         PING,
         start=None,
         allowed=("LIFE-4",),
+    ),
+    # The answered version has no handshake
+    case(
+        "LIFE-5",
+        "2025-11-25",
+        [INITIALIZE, initialized("2026-07-28"), NOTE],
+        HANDSHAKE,
+        PING,
+        start=None,
+        allowed=("LIFE-4",),
+    ),
+    # The client goes on without `initialized`
+    case(
+        "LIFE-5",
+        "2025-11-25",
+        [INITIALIZE, initialized("2025-01-01"), C(ask(1, "x"))],
+        [INITIALIZE, initialized("2025-11-25"), C(ask(1, "x")), NOTE],
+        PING,
+        start=None,
+        allowed=("LIFE-4", "LIFE-7"),
     ),
     # A request that names a version which no server speaks
     case(
@@ -187,6 +214,15 @@ CASES: Final[list[Case]] = [
         [FUTURE_LIST],
         start=None,
     ),
+    # It tries again and again, each time at once
+    case(
+        "VER-2",
+        "2026-07-28",
+        [*REJECTED, *rejected_at(0.6, 2), *rejected_at(1.2, 3)],
+        [*REJECTED, *rejected_at(0.6, 2), at(1.2, raw_client(ask(3, "tools/list", _meta=META_E)))],
+        LIST,
+        side="client",
+    ),
     case(
         "VER-2",
         "2026-07-28",
@@ -239,6 +275,15 @@ CASES: Final[list[Case]] = [
         [DISCOVER, S(error("d", -32022, data=OTHER)), at(5, INITIALIZE)],
         [DISCOVER, S(error("d", -32022, data=OTHER)), MODERN],
         HANDSHAKE,
+        start=None,
+    ),
+    # The server lists a revision with a handshake, too
+    case(
+        "PROBE-3",
+        "2026-07-28",
+        [DISCOVER, S(error("d", -32022, data=OTHER)), at(5, INITIALIZE)],
+        [DISCOVER, S(error("d", -32022, data=OTHER)), MODERN],
+        [DISCOVER, S(error("d", -32022, data=OTHER | {"supported": OLD})), at(5, INITIALIZE)],
         start=None,
     ),
     # The end of a process

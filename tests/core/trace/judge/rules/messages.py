@@ -12,6 +12,7 @@ from tests.core.trace.judge.conversations import (
     C,
     S,
     ask,
+    at,
     error,
     notify,
     raw_client,
@@ -86,6 +87,10 @@ HANDSHAKE: Final = [
 ]
 
 
+# A client of both eras finds a server that speaks revisions with a handshake only.
+PROBED: Final = [raw_client(ask("d", "server/discover", _meta=META_E)), S(error("d", -32601))]
+
+
 def discovered(**capabilities: Any) -> list[Any]:
     """Return an exchange in which a server of 2026-07-28 declares capabilities."""
     return [
@@ -109,6 +114,15 @@ CASES: Final[list[Case]] = [
     ),
     case("RPC-3", "2025-11-25", [C(ask(None, "ping"))], PING, start=None),
     case("RPC-4", "2025-11-25", [*HANDSHAKE, *PING, C(ask(1, "ping"))], HANDSHAKE, [], start=None),
+    # After the question whether the server speaks a revision without a handshake
+    case(
+        "RPC-4",
+        "2025-11-25",
+        [*PROBED, *HANDSHAKE, *PING, C(ask(1, "ping"))],
+        [*PROBED, *HANDSHAKE, C(ask("d", "ping")), S(result("d")), *PING],
+        [],
+        start=None,
+    ),
     case(
         "RPC-5",
         "2026-07-28",
@@ -179,6 +193,21 @@ CASES: Final[list[Case]] = [
     case("STDIO-2", "2025-11-25", [S("Listening on port 1")], PING, [], start=None),
     case("STDIO-3", "2025-11-25", [C('{"jsonrpc":')], PING, [], start=None),
     case("RPC-28", "2026-07-28", [*discovered(), S(ask(1, "roots/list"))], discovered()),
+    # A request before the response that shows the server's revision
+    case(
+        "RPC-28",
+        "2026-07-28",
+        [discovered()[0], at(3, S(ask(1, "ping"))), discovered()[1]],
+        discovered(),
+        [discovered()[0], S(ask(1, "ping")), S(error("d", -32601)), *HANDSHAKE],
+    ),
+    case(
+        "RPC-28",
+        "2026-07-28",
+        [discovered()[0], S(ask(1, "ping")), discovered()[1]],
+        discovered(),
+        is_certain=False,
+    ),
     case("RPC-29", "2026-07-28", [*LIST, C(result(1))], LIST, allowed=("RPC-7",)),
     case(
         "RPC-30",
@@ -292,6 +321,24 @@ CASES: Final[list[Case]] = [
         [*HANDSHAKE[:2], C(ask(1, "x")), S(error(1))],
         HANDSHAKE,
         PING,
+        start=None,
+        side="client",
+    ),
+    case(
+        "LIFE-7",
+        "2025-11-25",
+        [*PROBED, *HANDSHAKE[:2], C(ask(1, "x")), S(error(1))],
+        [*PROBED, *HANDSHAKE],
+        PROBED,
+        start=None,
+        side="client",
+    ),
+    case(
+        "LIFE-8",
+        "2025-11-25",
+        [*PROBED, C(initialize()), C(ask(1, "x")), *HANDSHAKE[1:]],
+        [*PROBED, *HANDSHAKE, C(ask(1, "x"))],
+        PROBED,
         start=None,
         side="client",
     ),

@@ -48,6 +48,31 @@ def retry(id: Any, **params: Any) -> Sent:
 
 ROUND: Final = [C(call(1)), required(inputRequests={"k": ROOTS_INPUT}, requestState="s")]
 GIVEN: Final[dict[str, Any]] = {"inputResponses": {"k": {"roots": []}}}
+SAMPLE_INPUT: Final = {"method": "sampling/createMessage", "params": SAMPLE["params"]}
+SAMPLED: Final = {"role": "assistant", "model": "m", "content": TEXT[0]}
+
+
+def filled(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the input responses for an accepted form."""
+    return {"inputResponses": {"k": {"action": "accept", "content": content}}}
+
+
+def asked_once(asked: dict[str, Any], declared: dict[str, Any]) -> list[Sent]:
+    """Return a round in which a client with the declared capabilities is asked for something."""
+    meta = {META + "clientCapabilities": declared}
+    return [
+        C(ask(1, "tools/call", name="t", _meta=meta)),
+        required(inputRequests={"k": asked}, requestState="s"),
+    ]
+
+
+def retry_with(declared: dict[str, Any], given: dict[str, Any]) -> Sent:
+    meta = {META + "clientCapabilities": declared}
+    return retry(2, inputResponses={"k": given}, _meta=meta)
+
+
+FILLED: Final = {"action": "accept", "content": {"a": "x"}}
+FORM_ROUND: Final = [C(call(1)), required(inputRequests={"k": FORM_INPUT}, requestState="s")]
 
 
 def listen(**notifications: Any) -> Sent:
@@ -140,6 +165,45 @@ CASES: Final[list[Case]] = [
         is_certain=False,
     ),
     case("MRTR-10", "2026-07-28", [*ROUND, retry(1, **GIVEN)], [*ROUND, retry(2, **GIVEN)]),
+    # What the client gives for what was asked
+    case(
+        "ELIC-10",
+        "2026-07-28",
+        [*FORM_ROUND, retry(2, **filled({"a": 5}))],
+        [*FORM_ROUND, retry(2, **filled({"a": "x"}))],
+        [*FORM_ROUND, retry(2, inputResponses={"k": {"action": "decline"}})],
+    ),
+    case(
+        "ROOT-3",
+        "2026-07-28",
+        [*ROUND, retry(2, inputResponses={"k": {"roots": [{"uri": "https://x"}]}})],
+        [*ROUND, retry(2, inputResponses={"k": {"roots": [{"uri": "file:///x"}]}})],
+        [*ROUND, retry(2, **GIVEN)],
+    ),
+    *(
+        case(
+            row,
+            "2026-07-28",
+            [*asked_once(asked, {}), retry_with({}, given)],
+            [*asked_once(asked, declared), retry_with(declared, given)],
+            [*asked_once(asked, declared)],
+            allowed=("MRTR-5",),
+            is_certain=is_certain,
+        )
+        for row, asked, declared, given, is_certain in (
+            ("SAMP-1", SAMPLE_INPUT, {"sampling": {}}, SAMPLED, True),
+            (
+                "ELIC-1",
+                FORM_INPUT,
+                {"elicitation": {}},
+                FILLED,
+                True,
+            ),
+            ("ELIC-1", FORM_INPUT, {"elicitation": {}}, {"action": "cancel"}, False),
+            ("ROOT-1", ROOTS_INPUT, {"roots": {}}, {"roots": [{"uri": "file:///x"}]}, True),
+            ("ROOT-1", ROOTS_INPUT, {"roots": {}}, {"roots": []}, False),
+        )
+    ),
     # Subscriptions
     case("SUB-1", "2026-07-28", [C(ask(1, "subscriptions/listen"))], [listen()]),
     case(

@@ -13,7 +13,7 @@ from mcp_core.trace.judge.rows import ROWS
 from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule, rules_for, rules_for_message
 from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
-from tests.core.trace.judge.conversations import S, at, error, judge
+from tests.core.trace.judge.conversations import C, S, Start, at, error, judge, result
 from tests.core.trace.judge.rules import (
     eras,
     errors,
@@ -61,6 +61,28 @@ def test_client_that_falls_back_after_an_error_about_headers_on_a_pipe_is_not_ac
     refusal = S(error("d", -32020))
     found, _ = judge(None, [eras.DISCOVER, refusal, at(5, eras.INITIALIZE)], "2026-07-28")
     assert [(finding.row, finding.side) for finding in found] == [("ERR-7", "server")]
+
+
+@pytest.mark.parametrize(
+    ("row", "declared", "asked", "given", "verdicts"),
+    [
+        ("ELIC-3", "elicitation", features.BY_URL, result(1, action="accept"), [True]),
+        ("ELIC-3", "elicitation", features.BY_URL, result(1, action="decline"), [False]),
+        ("ELIC-3", "elicitation", features.BY_URL, error(1, -32602), []),
+        ("SAMP-5", "sampling", features.SAMPLE_TOOLS, messages.SAMPLED, [True]),
+        ("SAMP-5", "sampling", features.SAMPLE_TOOLS, error(1, -32602), []),
+    ],
+)
+def test_client_that_answers_what_it_did_not_declare_is_at_fault_too(
+    row: str, declared: str, asked: Any, given: Any, verdicts: list[bool]
+) -> None:
+    """The server's question breaks the same row."""
+    start = Start("2025-11-25", {declared: {}}, {})
+    found, _ = judge(start, [S(asked), C(given)])
+    mine = [each for each in found if each.side == "client"]
+    assert {each.row for each in mine} <= {row}
+    assert [each.is_certain for each in mine] == verdicts
+    assert [each.row for each in found if each.side == "server"] == [row]
 
 
 def assert_fault_is_found_and_no_other(each: Case) -> None:
