@@ -59,6 +59,7 @@ STARTS_PROGRAMS = [
         examples/test_tutorial
         fuzz_targets/test_broken_client
         fuzz_targets/test_broken_server
+        fuzz_targets/test_peer_clients
         packaging/test_wheel
         ported/test_git
         security/test_attacks_http_client

@@ -14,6 +14,7 @@ __all__ = ["attribute", "junit_case", "junit_suite", "row_name"]
 _OTHER_ROWS: Final = {
     "crash": "The process keeps running",
     "hang": "The process ends when its connection has ended",
+    "endless": "The client bounds what it follows",
 }
 
 

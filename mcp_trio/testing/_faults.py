@@ -211,15 +211,15 @@ def find_client_faults(
 
     Returns:
         a sentence for each fault, by the requirement's id, such as `RPC-7`. The end of the
-        process by a signal is `crash`; a process that doesn't end is `hang`. Empty if there is no
-        fault.
+        process by a signal is `crash`; a process that doesn't end is `hang`; one that follows
+        pages or rounds without end is `endless`. Empty if there is no fault.
 
     Raises:
         ConnectFailed: the client doesn't start, or sends no request.
         ValueError: a step has a name that this version doesn't know.
     """
     played = list(steps)
-    _check_names(played, ("serve", "answer", "push", "http"))
+    _check_names(played, ("serve", "answer", "always", "push", "http"))
     return trio.run(_find_client, command, played, env, inherit_env, cwd, response_timeout)
 
 

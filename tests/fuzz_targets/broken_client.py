@@ -1,9 +1,11 @@
 """A client with faults on purpose, for the fuzzer of clients. It needs the standard library alone.
 
-    python broken_client.py [--fault NAME] [--revision R] [--url URL | --server COMMAND...]
+    python broken_client.py [--fault NAME] [--revision R] [--declares all]
+                            [--url URL | --server COMMAND...]
 
 Without a URL or a server it speaks on its own stdin and stdout. It opens a conversation, lists
-tools page by page, calls one, lists resources, and ends. It declares roots and nothing else.
+tools page by page, calls one, lists resources, and ends. It declares roots and nothing else, or
+with `--declares all` sampling and forms, too.
 """
 
 from __future__ import annotations
@@ -28,13 +30,21 @@ MAX_LINE: Final = 32 * 1024 * 1024
 
 
 class Fault(NamedTuple):
-    """A fault: what the client does wrong, the rows that it breaks, and where it shows."""
+    """A fault: what the client does wrong, the rows that it breaks, and where it shows.
+
+    Attributes:
+        within: how many cases find it.
+        declares: what the client declares: some or all.
+        is_advice: a run doesn't fail for it.
+    """
 
     sentence: str
     rows: tuple[str, ...]
     revision: str = "2025-11-25"
     ways: tuple[str, ...] = ("pipes", "relay", "http")
     within: int = 60
+    declares: str = "some"
+    is_advice: bool = False
 
 
 FAULTS: Final[dict[str, Fault]] = {
@@ -85,11 +95,108 @@ FAULTS: Final[dict[str, Fault]] = {
         revision=MODERN,
         within=150,
     ),
+    # Handshakes
+    "takes-any-version": Fault(
+        "The client goes on with whatever version initialize answers.", ("LIFE-5",), within=200
+    ),
+    "probes-then-forgets": Fault(
+        "After server/discover and initialize it does not send initialized.",
+        ("LIFE-7",),
+        ways=("pipes", "relay"),
+        within=10,
+    ),
+    "insists-on-version": Fault(
+        "It sends a request again and again with a version that was rejected.",
+        ("VER-2",),
+        revision=MODERN,
+        within=200,
+    ),
+    # Questions
+    "fills-in-undeclared": Fault(
+        "A form is filled in, and was not declared.", ("ELIC-1",), within=200
+    ),
+    "ignores-undeclared": Fault(
+        "A question that was not declared has no response.", ("RPC-35",), within=200
+    ),
+    "fills-in-wrongly": Fault(
+        "The content of a form is out of range.", ("ELIC-10",), within=200, declares="all"
+    ),
+    "opens-any-url": Fault(
+        "An elicitation by URL is accepted, and only forms were declared.",
+        ("ELIC-3",),
+        within=200,
+        declares="all",
+    ),
+    "uses-any-tools": Fault(
+        "Sampling with tools has a result, and tools were not declared for it.",
+        ("SAMP-5",),
+        within=200,
+        declares="all",
+    ),
+    "samples-nothing": Fault(
+        "A sampled message has no content.", ("SAMP-3",), within=200, declares="all"
+    ),
+    "fills-in-a-round-wrongly": Fault(
+        "The content of a form of an input_required result is out of range.",
+        ("ELIC-10",),
+        revision=MODERN,
+        within=200,
+        declares="all",
+    ),
+    "gives-undeclared-roots": Fault(
+        "Roots are given in a retry, and were not declared.",
+        ("ROOT-1",),
+        revision=MODERN,
+        within=200,
+    ),
+    "gives-a-part": Fault(
+        "A retry has only the first of the responses.",
+        ("MRTR-6",),
+        revision=MODERN,
+        within=200,
+        declares="all",
+    ),
+    # Pages
+    "ends-at-empty-cursor": Fault(
+        "An empty cursor is taken for the end of a list.",
+        ("PAGE-4",),
+        revision=MODERN,
+        within=200,
+    ),
+    "follows-pages-for-ever": Fault(
+        "Pages are read as long as there are any.", ("endless",), within=200, is_advice=True
+    ),
+    "tries-for-ever": Fault(
+        "A call is tried again as long as input is required.",
+        ("endless",),
+        revision=MODERN,
+        within=200,
+        declares="all",
+        is_advice=True,
+    ),
+    "hangs-on-same-cursor": Fault(
+        "The client hangs at a page whose cursor it has seen.", ("hang",), within=200
+    ),
+    # Results
+    "aborts-on-wrong-output": Fault(
+        "A result that breaks the output schema aborts the process.", ("crash",), within=200
+    ),
+    "hangs-without-output": Fault(
+        "A result without structuredContent hangs the client.", ("hang",), within=200
+    ),
 }
 
 
 class Ended(Exception):
     """The server has ended the conversation, or sends what it must not."""
+
+
+class Refused(Exception):
+    """The client refuses a question."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class LineWire:
@@ -195,10 +302,14 @@ class Client:
         wire: to the server.
         revision: that it speaks.
         fault: its name, "" for none.
+        declares: what it declares: some or all.
     """
 
-    def __init__(self, wire: Any, revision: str, fault: str) -> None:
+    def __init__(self, wire: Any, revision: str, fault: str, declares: str = "some") -> None:
         self.fault = fault
+        self.declared: Json = {"roots": {}} if revision < MODERN else {}
+        if declares == "all":
+            self.declared = {"roots": {}, "sampling": {}, "elicitation": {}}
         self.revision = revision
         self.is_open = revision >= MODERN
         self._wire = wire
@@ -227,19 +338,49 @@ class Client:
             if self.fault == "ignores-ping":
                 return
             response["result"] = {}
-        elif method == "roots/list":
-            roots = [{"uri": "file:///home", "name": "home"}]
-            response["result"] = {} if self.fault == "wrong-roots" else {"roots": roots}
-        elif method == "sampling/createMessage" and self.fault == "answers-undeclared":
-            content = {"type": "text", "text": "yes"}
-            response["result"] = {"role": "assistant", "content": content, "model": "none"}
         else:
-            response["error"] = _error(-32601)
+            try:
+                response["result"] = self._answer(method, message.get("params"))
+            except Refused as exc:
+                if exc.code == -32601 and self.fault == "ignores-undeclared":
+                    return
+                response["error"] = _error(exc.code)
         if self.fault == "id-as-text":
             response["id"] = f"{id}" if isinstance(id, int) else id
         self._send(response)
         if self.fault == "answers-twice":
             self._send(response)
+
+    def _answer(self, method: str, params: Any) -> Json:
+        """Return the result for a question, which the client has declared, or has the fault."""
+        params = params if isinstance(params, dict) else {}
+        capability = _CAPABILITIES.get(method, "")
+        if capability not in self.declared and self.fault not in _ANSWERING.get(method, ()):
+            raise Refused(-32601)
+        if method == "roots/list":
+            roots = [{"uri": "file:///home", "name": "home"}]
+            return {} if self.fault == "wrong-roots" else {"roots": roots}
+        if method == "sampling/createMessage":
+            messages = params.get("messages")
+            if not isinstance(messages, list) or not all(isinstance(e, dict) for e in messages):
+                raise Refused(-32602)
+            if "tool_" in json.dumps(messages) and self.fault != "uses-any-tools":
+                raise Refused(-32602)
+            if {"tools", "toolChoice"} & params.keys() and self.fault != "uses-any-tools":
+                raise Refused(-32602)
+            text = {"type": "text", "text": "yes"}
+            found: Json = {"role": "assistant", "content": text, "model": "none"}
+            if self.fault == "samples-nothing":
+                del found["content"]
+            return found
+        if params.get("mode", "form") != "form":
+            if params.get("mode") == "url" and self.fault == "opens-any-url":
+                return {"action": "accept"}
+            raise Refused(-32602)
+        content = filled_in(params.get("requestedSchema"))
+        if self.fault in ("fills-in-wrongly", "fills-in-a-round-wrongly") and "count" in content:
+            content["count"] = 99
+        return {"action": "accept", "content": content}
 
     # -- What it sends -----------------------------------------------------------------------------
 
@@ -247,7 +388,8 @@ class Client:
         self._wire.send(message, self)
 
     def _meta(self) -> Json:
-        meta = {META + "protocolVersion": self.revision, META + "clientCapabilities": {}}
+        meta: Json = {META + "protocolVersion": self.revision}
+        meta[META + "clientCapabilities"] = self.declared
         meta[META + "clientInfo"] = _INFO
         if self.fault == "no-version-in-meta":
             del meta[META + "protocolVersion"]
@@ -255,21 +397,38 @@ class Client:
 
     def request(self, method: str, params: Json) -> Json:
         """Send a request and return its result."""
-        for _ in range(MAX_ROUNDS):
+        first = params
+        for _ in range(10_000 if self.fault == "tries-for-ever" else MAX_ROUNDS):
             result = self._exchange(method, params)
             kind = result.get("resultType", "complete")
             if self.revision < MODERN or kind == "complete":
                 return result
             if kind != "input_required" or method != "tools/call":
                 raise Ended
-            # It can give nothing, but for the state.
-            state, asked = result.get("requestState"), result.get("inputRequests")
-            if not isinstance(state, str) or asked:
-                raise Ended
-            params = {**params, "requestState": state}
+            params = {**first, **self._retry_of(result)}
             if self.fault == "changes-retry":
                 params["arguments"] = {"a": 2}
         raise Ended
+
+    def _retry_of(self, result: Json) -> Json:
+        """Return the params that a retry has beside those of the request."""
+        state, asked = result.get("requestState"), result.get("inputRequests", {})
+        if not isinstance(state, str | None) or not isinstance(asked, dict):
+            raise Ended
+        given: Json = {}
+        for key, each in asked.items():
+            if not isinstance(each, dict) or not isinstance(each.get("method"), str):
+                raise Ended
+            try:
+                given[key] = self._answer(each["method"], each.get("params"))
+            except Refused:
+                raise Ended from None
+            if self.fault == "gives-a-part":
+                break
+        more: Json = {"inputResponses": given} if asked else {}
+        if not more and state is None:
+            raise Ended
+        return more | ({} if state is None else {"requestState": state})
 
     def _exchange(self, method: str, params: Json) -> Json:
         if self.fault != "reuses-id" or not self._ids:
@@ -283,6 +442,13 @@ class Client:
         else:
             self._send(request)
         response = self._wire.next_response(self, id)
+        error = response.get("error")
+        while self.fault == "insists-on-version" and _code(error) == -32022:
+            self._ids += 1
+            id = self._ids
+            self._send({**request, "id": id})
+            response = self._wire.next_response(self, id)
+            error = response.get("error")
         result = response.get("result")
         if "error" in response or not isinstance(result, dict):
             if self.fault == "hangs-on-error":
@@ -297,21 +463,38 @@ class Client:
         else:
             self._initialize()
         params: Json = {}
-        for _ in range(MAX_PAGES):
+        seen = [""]
+        for _ in range(10_000 if self.fault == "follows-pages-for-ever" else MAX_PAGES):
             found = self.request("tools/list", params)
             cursor = found.get("nextCursor")
-            if not isinstance(cursor, str):
+            if not isinstance(cursor, str) or (self.fault == "ends-at-empty-cursor" and not cursor):
                 break
+            if self.fault == "hangs-on-same-cursor" and cursor in seen:
+                time.sleep(3_600)
+            seen.append(cursor)
             params = {"cursor": cursor + "x" if self.fault == "invents-cursor" else cursor}
         if self.fault == "cancels-unknown":
             note = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
             meta = {"_meta": self._meta()} if self.revision >= MODERN else {}
             self._send({**note, "params": {"requestId": 77, **meta}})
         arguments: Json = {"name": "sum", "arguments": {"a": 1}}
-        self.request("tools/call", {**arguments, "_meta": {"progressToken": "p"}})
+        called = self.request("tools/call", {**arguments, "_meta": {"progressToken": "p"}})
+        output = called.get("structuredContent")
+        is_right = isinstance(output, dict) and isinstance(output.get("sum"), int)
+        if self.fault == "aborts-on-wrong-output" and output is not None and not is_right:
+            os.abort()
+        if self.fault == "hangs-without-output" and output is None:
+            time.sleep(3_600)
         self.request("resources/list", {})
 
     def _initialize(self) -> None:
+        if self.fault == "probes-then-forgets":
+            self._ids += 1
+            known = {META + "protocolVersion": MODERN, META + "clientCapabilities": self.declared}
+            meta = {"_meta": {**known, META + "clientInfo": _INFO}}
+            probe = {"jsonrpc": "2.0", "id": self._ids, "method": "server/discover"}
+            self._send({**probe, "params": meta})
+            self._wire.next_response(self, self._ids)
         if self.fault == "early-request":
             self._ids += 1
             early = {"jsonrpc": "2.0", "id": f"early-{self._ids}", "method": "tools/list"}
@@ -321,14 +504,14 @@ class Client:
             "initialize",
             {
                 "protocolVersion": self.revision,
-                "capabilities": {"roots": {}},
+                "capabilities": self.declared,
                 "clientInfo": _INFO,
             },
         )
-        if found.get("protocolVersion") != self.revision:
+        if found.get("protocolVersion") != self.revision and self.fault != "takes-any-version":
             raise Ended
         self.is_open = True
-        if self.fault != "no-initialized":
+        if self.fault not in ("no-initialized", "probes-then-forgets"):
             self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
 
@@ -360,8 +543,68 @@ _NOTIFICATIONS: Final = (
 )
 
 
+_CAPABILITIES: Final = {
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation",
+}
+# The faults with which a question that wasn't declared is answered.
+_ANSWERING: Final = {
+    "roots/list": ("gives-undeclared-roots",),
+    "sampling/createMessage": ("answers-undeclared",),
+    "elicitation/create": ("fills-in-undeclared",),
+}
+
+
+def filled_in(schema: Any) -> Json:
+    """Return content that fits a form.
+
+    Raises:
+        Refused: it isn't a form that this client can show.
+    """
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(fields, dict) or not all(isinstance(e, dict) for e in fields.values()):
+        raise Refused(-32602)
+    required = schema.get("required", [])
+    if not isinstance(required, list) or any(each not in fields for each in map(str, required)):
+        raise Refused(-32602)
+    return {name: _field(each) for name, each in fields.items()}
+
+
+def _field(field: Json) -> Any:
+    """Return a value for a field of a form. Its default is not checked."""
+    kind = field.get("type")
+    if kind == "array" and isinstance(field.get("items"), dict):
+        items = field["items"]
+        return [_choice(items.get("enum") or items.get("anyOf"))]
+    if kind == "string" and ("enum" in field or "oneOf" in field):
+        return _choice(field.get("enum") or field.get("oneOf"))
+    if kind == "string" and "pattern" not in field:
+        known = {"email": "a@example.com", "date": "2026-01-01"}
+        found = known.get(str(field.get("format")), "abc")
+        if field.get("minLength", 0) <= len(found) <= field.get("maxLength", 100):
+            return found
+    if kind in ("integer", "number"):
+        return field.get("minimum", 1)
+    if kind == "boolean":
+        return True
+    raise Refused(-32602)
+
+
+def _choice(values: Any) -> str:
+    first = values[0] if isinstance(values, list) and values else None
+    first = first.get("const") if isinstance(first, dict) else first
+    if not isinstance(first, str):
+        raise Refused(-32602)
+    return first
+
+
+def _code(error: Any) -> Any:
+    return error.get("code") if isinstance(error, dict) else None
+
+
 def _error(code: int) -> Json:
-    return {"code": code, "message": "there is no such method"}
+    return {"code": code, "message": "the client refuses this"}
 
 
 def main() -> int:
@@ -369,6 +612,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="", choices=("", *FAULTS))
     parser.add_argument("--revision", default="2025-11-25")
+    parser.add_argument("--declares", default="some", choices=("some", "all"))
     parser.add_argument("--url")
     parser.add_argument("--server", nargs=argparse.REMAINDER)
     found = parser.parse_args()
@@ -384,7 +628,7 @@ def main() -> int:
     else:
         wire = LineWire(sys.stdin.buffer, sys.stdout.buffer)
     try:
-        Client(wire, found.revision, found.fault).run()
+        Client(wire, found.revision, found.fault, found.declares).run()
     except Ended:
         return 1
     finally:

@@ -37,13 +37,35 @@ SHOWN_BY: dict[str, tuple[Any, ...]] = {
     "invents-cursor": ("answer", "page", 1, 0),
     "answers-notifications": ("push", "notification", 1, 0),
     "changes-retry": ("answer", "input", 2, 0),
+    "takes-any-version": ("answer", "revision", 0, 0),
+    "insists-on-version": ("always", "unsupported", 1, 0),
+    "fills-in-undeclared": ("push", "elicitation", 1, 0),
+    "ignores-undeclared": ("push", "unknown-request", 1, 0),
+    "fills-in-wrongly": ("push", "elicitation", 1, 0),
+    "opens-any-url": ("push", "elicitation", 1, 6),
+    "uses-any-tools": ("push", "sampling", 1, 4),
+    "samples-nothing": ("push", "sampling", 1, 0),
+    "fills-in-a-round-wrongly": ("answer", "input", 2, 2),
+    "gives-undeclared-roots": ("answer", "input", 2, 1),
+    "gives-a-part": ("answer", "input", 2, 3),
+    "ends-at-empty-cursor": ("always", "page", 1, 1),
+    "follows-pages-for-ever": ("always", "cursor", 1, 0),
+    "tries-for-ever": ("always", "input", 2, 0),
+    "hangs-on-same-cursor": ("always", "cursor", 1, 1),
+    "aborts-on-wrong-output": ("answer", "output", 2, 0),
+    "hangs-without-output": ("answer", "output", 2, 2),
 }
 
 
-def command(fault: str, way: str, revision: str = ALL[1]) -> list[str]:
+def command(fault: str, way: str, revision: str = ALL[1], declares: str = "some") -> list[str]:
     faults = ["--fault", fault] if fault else []
     words = [sys.executable, "-I", "-S", str(CLIENT), "--revision", revision]
-    return [*words, *faults, *WAYS[way]]
+    return [*words, "--declares", declares, *faults, *WAYS[way]]
+
+
+def command_of(name: str, way: str) -> list[str]:
+    """Return the command of a client with a fault of the table."""
+    return command(name, way, FAULTS[name].revision, FAULTS[name].declares)
 
 
 def case(revision: str, *steps: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -59,7 +81,7 @@ def test_fault_is_shown_by_its_case(name: str, way: str) -> None:
     fault = FAULTS[name]
     steps = [SHOWN_BY[name]] if name in SHOWN_BY else []
     found = find_client_faults(
-        command(name, way, fault.revision), case(fault.revision, *steps), response_timeout=1.0
+        command_of(name, way), case(fault.revision, *steps), response_timeout=1.0
     )
     assert set(fault.rows) & found.keys(), found
 
@@ -88,7 +110,7 @@ async def run(words: Sequence[str], seed: int, cases: int, **options: Any) -> Cl
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault_is_found_within_its_cases(name: str) -> None:
     fault = FAULTS[name]
-    words = command(name, fault.ways[-1 if fault.ways == ("http",) else 0], fault.revision)
+    words = command_of(name, fault.ways[0])
     campaign = trio.run(lambda: run(words, 1, fault.within, keep_going=False))
     assert campaign.findings[0].fault.row in fault.rows
     assert campaign.findings[0].is_solid
@@ -99,9 +121,28 @@ def test_fault_is_found_within_its_cases(name: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("revision", [ALL[0], ALL[1]])
-def test_correct_client_is_not_accused(way: str, revision: str) -> None:
-    campaign = trio.run(run, command("", way, revision), 2, 350)
+@pytest.mark.parametrize("declares", ["some", "all"])
+def test_correct_client_is_not_accused(way: str, revision: str, declares: str) -> None:
+    campaign = trio.run(run, command("", way, revision, declares), 2, 350)
     assert [(each.fault.row, each.fault.sentence, each.case) for each in campaign.findings] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", FAULTS)
+def test_command_with_default_options_finds_the_fault_and_no_other(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each run has another seed, as for a user. It ends with the first finding, to save time."""
+    fault = FAULTS[name]
+    options = ["--no-keep-going", "--json", "--output", str(tmp_path / "found")]
+    status = main(["fuzz", "--client", *options, "--", *command_of(name, fault.ways[0])])
+    document = json.loads(capsys.readouterr().out)
+    found = [(each["row"], each["sentence"], each["steps"]) for each in document["findings"]]
+    assert found, document
+    assert {row for row, _, _ in found} <= set(fault.rows), found
+    assert all(len(steps) <= 2 for _, _, steps in found), found
+    assert status == (0 if fault.is_advice else 1), document
 
 
 @pytest.mark.parametrize("way", WAYS)

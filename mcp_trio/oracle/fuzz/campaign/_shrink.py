@@ -151,7 +151,7 @@ def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
     fixed = {"request": 2, "call": 2, "notify": 2, "page": 3, "head": 3}
     fixed |= {"large": 2, "deep": 2, "streams": 2}
     # Steps of cases for clients.
-    fixed |= {"serve": 3, "answer": 2, "push": 2, "http": 2}
+    fixed |= {"serve": 3, "answer": 2, "always": 2, "push": 2, "http": 2}
     first = fixed.get(
         step[0], 2 if step[0] in ("open", "cancel", "respond", "retry", "task") else 1
     )

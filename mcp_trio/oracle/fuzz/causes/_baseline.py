@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 REPORT_FORMAT: Final = 2
-_FAMILIES: Final = frozenset(map(row_family, ROWS)) | {"crash", "hang"}
+_FAMILIES: Final = frozenset(map(row_family, ROWS)) | {"crash", "hang", "endless"}
 _ENTRY: Final = re.compile(r"(?P<row>[^\s:]+)(?::(?P<scope>\S+))?(?:\s+(?P<reason>\S.*))?")
 
 
@@ -77,7 +77,7 @@ class IgnoredRow(Struct, frozen=True, kw_only=True):
     """A row that the user ignores.
 
     Attributes:
-        row: a row's id or family, `crash` or `hang`. Its whole family is ignored.
+        row: a row's id or family, `crash`, `hang` or `endless`. Its whole family is ignored.
         scope: only this method or tool; empty for all.
         reason: why, "" on the command line.
     """

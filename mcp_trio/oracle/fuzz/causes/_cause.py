@@ -90,7 +90,7 @@ class Cause(Struct, frozen=True, order=True):
     """The cause of a fault, which two findings have in common if they are one fault of the target.
 
     Attributes:
-        family: the requirement: a row's family, `crash` or `hang`.
+        family: the requirement: a row's family, `crash`, `hang` or `endless`.
         shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
             it, such as `request params:string`. For a crash how the process ended and the last
             message, such as `exit status 1 after request`. For a crash that is known of an SDK the

@@ -16,7 +16,7 @@ import trio
 
 from mcp_core.processes import find_error_line
 from mcp_trio.oracle.fuzz._case import Outcome
-from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._session import UNANSWERED, TargetFault
 
 from ._client_session import PING
 
@@ -41,6 +41,8 @@ UNJUDGED_TIMEOUT: Final = 0.3  # seconds for an exit if a hang isn't a finding
 HANG: Final = "hang"
 # Signals that a system or a user sends. A plain program gets SIGPIPE when it writes.
 _HARMLESS_SIGNALS: Final = (1, 2, 13, 15)
+# Faults that a slow machine can be the reason for.
+_SILENT: Final = (PING, UNANSWERED, HANG)
 _CRASH_STATUSES: Final = (132, 134, 135, 136, 139)  # a shell adds the signal's number
 _TROUBLE: Final = re.compile(
     rb"Traceback \(most recent call last\)|panicked at|[Uu]nhandled\b|Uncaught\b"
@@ -91,13 +93,15 @@ class ClientPlayer:
                     await session.wait_changed(LAST_BYTES_TIMEOUT)
             await self._end(session)
         session.close_judge()
+        session.report_endless()
+        session.report_skipped()
         if session.exit_status:
             self._note_trouble(session)
         for note in session.notes:
             self._on_note(note)
         faults = session.take_faults()
-        if any(each.row in (PING, HANG) for each in faults) and await self._is_slow():
-            faults = [each for each in faults if each.row not in (PING, HANG)]
+        if any(each.row in _SILENT for each in faults) and await self._is_slow():
+            faults = [each for each in faults if each.row not in _SILENT]
         return Outcome(faults=faults, messages=session.messages, notes=list(session.notes))
 
     def _is_found(self, session: ClientSession) -> bool:

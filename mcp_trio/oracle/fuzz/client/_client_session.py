@@ -15,7 +15,7 @@ import trio
 from mcp_core import escape_text
 from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Judge
-from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, TargetFault
+from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, UNANSWERED, TargetFault
 
 from ._script import ScriptedServer
 from ._script_case import is_excused
@@ -38,6 +38,14 @@ LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_REQUESTS: Final = 300  # of one case; a client that follows cursors may never end
 MAX_INPUT: Final = 64 * 1024 * 1024  # bytes of one case
 PING: Final = "PING-2"
+EMPTY_CURSOR: Final = "PAGE-4"
+ENDLESS: Final = "endless"
+# What a client has followed, by the kind of the answers.
+_FOLLOWED: Final = {
+    "cursor": "{count} pages of {method} were read",
+    "input": "{method} was sent {count} times, each with an `input_required` result",
+    "unsupported": "{method} was sent {count} times, each with the error -32022",
+}
 
 
 class LinkLike(Protocol):
@@ -185,19 +193,66 @@ class ClientSession:
         return found
 
     def report_silence(self, method: str, timeout: float) -> None:
-        """Add a fault for a ping without a response, unless the case can be the reason."""
+        """Add a fault for a request without a response, unless the case can be the reason.
+
+        The request is a ping, or one that the client has to refuse.
+        """
         if self.server.disturbed - {"tasks", "pages", "rounds"}:
             return
-        row = ROWS[PING]
+        what = "a ping of the server"
+        if method != "ping":
+            what = f"{method or 'a request without a method'}, which the client has to refuse,"
+        sentence = f"{what} was not answered within {timeout:g} s"
+        self._add_broken_row(PING if method == "ping" else UNANSWERED, method, sentence)
+
+    def _add_broken_row(self, id: str, method: str, sentence: str) -> None:
+        row, revision = ROWS[id], self.server.revision
         self.add_fault(
             TargetFault(
                 kind="row",
-                row=PING,
+                row=id,
                 method=method,
                 level=row.level,
-                sentence=f"a ping of the server was not answered within {timeout:g} s",
-                link=row.link(self.server.revision),
+                sentence=sentence,
+                link=row.link(revision),
             )
+        )
+
+    def report_endless(self) -> None:
+        """Add advice if the client has followed what has no end for as long as a case goes on.
+
+        A case that shows a fault says enough.
+        """
+        if self.server.endless is None or self._faults:
+            return
+        method, how, count = self.server.endless
+        what = _FOLLOWED.get(how, "{method} was sent {count} times, after whatever response")
+        sentence = what.format(method=method, count=count) + ", and the client goes on"
+        self.add_fault(
+            TargetFault(
+                kind="row",
+                row=ENDLESS,
+                detail=how,
+                method=method,
+                level="reading",
+                is_certain=False,
+                sentence=sentence,
+            )
+        )
+
+    def report_skipped(self) -> None:
+        """Add a fault if the client took an empty cursor for the end of a list that it read on."""
+        server = self.server
+        goes_on = server.requests > server.last_page or self.exit_status == 0
+        if not server.skipped or not goes_on or self.is_over_limits:
+            return
+        if server.revision not in ROWS[EMPTY_CURSOR].revisions:
+            return
+        self._add_broken_row(
+            EMPTY_CURSOR,
+            server.skipped,
+            f"the client follows the cursors of {server.skipped}, and takes the empty one for the"
+            " end",
         )
 
     # -- Messages ----------------------------------------------------------------------------------
@@ -238,20 +293,24 @@ class ClientSession:
     @property
     def is_over_limits(self) -> bool:
         """True if the client has sent more than the limits of a case."""
-        return self.server.requests > MAX_REQUESTS or self._received > MAX_INPUT
+        server = self.server
+        is_much = server.requests > MAX_REQUESTS or self._received > MAX_INPUT
+        return is_much or server.endless is not None
 
-    async def wait_for_response(self, action: Action, timeout: float) -> None:
-        """Wait for the client's response to a request of the server."""
+    async def wait_for_response(self, action: Action, timeout: float, link: LinkLike) -> None:
+        """Wait for the client's response to a request that `link` has sent."""
         seconds = min(action.seconds, timeout)
         deadline = trio.current_time() + seconds
         while action.id not in self.server.responses and not self.is_closed:
+            if link.has_ended:
+                return
             left = deadline - trio.current_time()
             if left <= 0 or self.exit_status is not None:
                 break
             await self._wait_some(min(left, 0.05))
         method = self.server.asked.get(action.id, "")
         is_late = action.id not in self.server.responses and trio.current_time() >= deadline
-        if is_late and method == "ping" and action.seconds > timeout and self.exit_status is None:
+        if is_late and action.seconds > timeout and self.exit_status is None:
             self.report_silence(method, timeout)
 
     async def _wait_some(self, seconds: float) -> None:

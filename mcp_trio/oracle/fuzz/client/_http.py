@@ -276,7 +276,7 @@ class _ScriptedConnection:
             case "pause":
                 await trio.sleep(action.seconds)
             case "await":
-                await self._session.wait_for_response(action, self._server.timeout)
+                await self._session.wait_for_response(action, self._server.timeout, self._server)
             case "send":
                 await self._event(action.data, SseFields())
             case "raw":

@@ -79,7 +79,7 @@ class LineConversation:
             case "pause":
                 await trio.sleep(action.seconds)
             case "await":
-                await session.wait_for_response(action, self._timeout)
+                await session.wait_for_response(action, self._timeout, self)
             case "end":
                 await self.close()
             case _:

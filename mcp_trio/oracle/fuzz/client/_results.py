@@ -113,7 +113,7 @@ def _result(
         case "tools/call" if dialect.tasks == "requested" and "task" in params:
             return {"task": task_view(revision, "completed")}
         case "tools/call":
-            return _call_result(params, revision)
+            return _call_result(revision)
         case "resources/list":
             return {"resources": [{"uri": _URI, "name": "one", "mimeType": "text/plain"}]}
         case "resources/templates/list":
@@ -144,7 +144,7 @@ def _tool(name: str, revision: str) -> dict[str, Any]:
         "inputSchema": {"type": "object", "additionalProperties": True},
     }
     dialect = dialect_of(revision)
-    if name == SCHEMA_TOOL and dialect.structured != "none":
+    if dialect.structured != "none":
         found["outputSchema"] = _OUTPUT
     if dialect.tasks == "requested":
         found["execution"] = {"taskSupport": "optional"}
@@ -159,9 +159,9 @@ _OUTPUT: Final = {
 }
 
 
-def _call_result(params: Mapping[str, Any], revision: str) -> dict[str, Any]:
+def _call_result(revision: str) -> dict[str, Any]:
     found: dict[str, Any] = {"content": [{"type": "text", "text": '{"sum": 1}'}]}
-    if params.get("name") == SCHEMA_TOOL and dialect_of(revision).structured != "none":
+    if dialect_of(revision).structured != "none":
         found["structuredContent"] = {"sum": 1}
     return found
 
@@ -180,7 +180,7 @@ def task_view(revision: str, status: str) -> dict[str, Any]:
 
 
 def _task_result(method: str, revision: str) -> dict[str, Any] | None:
-    outcome = _call_result({}, revision)
+    outcome = _call_result(revision)
     tasks = dialect_of(revision).tasks
     if tasks == "extension":
         outcome = {"resultType": "complete", **outcome}

@@ -8,8 +8,9 @@ from msgspec import Struct, field
 
 from mcp_trio.oracle.fuzz._session import META, dialect_of
 
+from ._questions import QUESTIONS, find_question, is_declared
 from ._results import TASK_ID, error_of, open_result, server_result, task_view
-from ._wrong_answers import ANSWERS, JUNK, LAWFUL, LAWFUL_ROUNDS, ROUNDS, Action, encoded, send
+from ._wrong_answers import ANSWERS, JUNK, LAST_BEFORE_EMPTY, Action, encoded, is_lawful, send
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["PUSHES", "Reaction", "ScriptedServer"]
 
 PING_TIMEOUT: Final = 3_600.0  # seconds; the player has its own timeout
+REFUSED_TIMEOUT: Final = PING_TIMEOUT  # no user and no model has to answer it
 ASK_TIMEOUT: Final = 0.2  # seconds for code of the client's author
-_HUGE: Final = (100_000, 1_100_000, 6_000_000)
 _OPENING: Final = ("initialize", "server/discover")
 _UNSUPPORTED: Final = -32022
 # Seconds before the response to `initialize`, so that the client reads early messages first.
 OPENING_DELAY: Final = 0.015
 MAX_METHODS: Final = 100
+# How often a client may follow what has no end: more pages, another round, the request again.
+MAX_FOLLOWED: Final = 100
+MAX_REJECTED: Final = 20  # the same for a rejected version, because each error takes its time
 FLOODS: Final = (1, 30, 1_000)
 
 
@@ -62,6 +66,11 @@ class ScriptedServer:
         asked: the methods of the server's requests, by id. `responses` has what came back.
         declared: the client's capabilities.
         called: the names of the tools that the client has called.
+        endless: what the client has followed without an end: the method, the kind of answer, and
+            how often. None before that.
+        skipped: the method of a list whose last page had an empty cursor that the client hasn't
+            followed, after it had followed others. "" for none.
+        last_page: the place of the request for that page.
         methods: the methods of the client's first requests.
         client_info: the client's name and version, as it gives them.
     """
@@ -77,10 +86,16 @@ class ScriptedServer:
         self.responses: dict[int | str, Mapping[str, Any]] = {}
         self.declared: Mapping[str, Any] = {}
         self.called: list[str] = []
+        self.endless: tuple[str, str, int] | None = None
+        self.skipped = ""
+        self.last_page = 0
         self.methods: list[str] = []
         self.client_info: Mapping[str, Any] = {}
         self._is_http = is_http
         self._answers: dict[int, tuple[str, int]] = {}
+        self._always: dict[int, tuple[str, int]] = {}
+        self._lasting: dict[str, tuple[str, int]] = {}  # by method
+        self._followed: dict[str, int] = {}  # answers of `_lasting`, by method
         self._pushes: dict[int, list[tuple[str, int]]] = {}
         self._http: dict[int, tuple[str, int]] = {}
         self._next_id = 5_000
@@ -91,6 +106,8 @@ class ScriptedServer:
             kind, how, place, number = step
             if kind == "answer":
                 self._answers[place] = how, number
+            elif kind == "always":
+                self._always[place] = how, number
             elif kind == "push":
                 self._pushes.setdefault(place, []).append((how, number))
             elif kind == "http":
@@ -120,7 +137,8 @@ class ScriptedServer:
         if place < MAX_METHODS:
             self.methods.append(method)
         response = self._right_response(message, method)
-        how, number = self._answers.get(place, ("right", 0))
+        how, number = self._next_answer(place, method)
+        self._watch_pages(message, method, how, number)
         reaction = Reaction(place=place, method=method)
         for name, variant in self._pushes.get(place, ()):
             reaction.actions += self._push(name, variant, message)
@@ -128,14 +146,7 @@ class ScriptedServer:
             reaction.http, reaction.number = self._http[place]
             self._disturb(method, "session", "pairing")
         answer = ANSWERS.get(how, ANSWERS["right"])
-        has_rounds = bool(dialect_of(self.revision).result_type)
-        is_round = how == "input" and has_rounds and method == "tools/call"
-        if is_round and number % ROUNDS < LAWFUL_ROUNDS:
-            self.disturbed.add("tasks")
-        elif how not in LAWFUL:
-            self._disturb(method, "pairing", "rounds")
-        elif how == "error" and method in _OPENING:
-            self.disturbed.add("handshake")
+        self._disturb_by(how, number, method)
         if method == "subscriptions/listen" and "result" in response and how == "right":
             reaction.lasts = True
             reaction.actions += self._acknowledge(message)
@@ -147,6 +158,41 @@ class ScriptedServer:
         reaction.actions += answer(response, message, number)
         reaction.opens = method == "initialize" and "result" in response
         return reaction
+
+    def _next_answer(self, place: int, method: str) -> tuple[str, int]:
+        """Return how a request is answered, and the number of the variant."""
+        if place in self._always:
+            self._lasting[method] = self._always[place]
+        if place in self._answers or method not in self._lasting:
+            return self._answers.get(place, ("right", 0))
+        how, number = self._lasting[method]
+        self._followed[method] = self._followed.get(method, 0) + 1
+        limit = MAX_REJECTED if how == "unsupported" else MAX_FOLLOWED
+        if self._followed[method] > limit:
+            self.endless = self.endless or (method, how, limit)
+        return how, number
+
+    def _watch_pages(self, message: Mapping[str, Any], method: str, how: str, number: int) -> None:
+        """Note whether the client takes the empty cursor of a page for the end of the list."""
+        params = message.get("params")
+        cursor = params.get("cursor") if isinstance(params, dict) else None
+        if method == self.skipped and cursor == "":
+            self.skipped = ""
+        if how == "page" and number % 2 and cursor == LAST_BEFORE_EMPTY:
+            self.skipped, self.last_page = method, self.requests
+
+    def _disturb_by(self, how: str, number: int, method: str) -> None:
+        """Note what an answer disturbs."""
+        if how == "output":
+            return  # what the client then sends doesn't depend on it
+        if how == "revision":
+            self.disturbed |= {"revision"} if method in _OPENING else set()
+        elif not is_lawful(how, number, method, self.revision):
+            self._disturb(method, "pairing", "rounds")
+        elif how == "input":
+            self.disturbed.add("tasks")
+        elif how in ("error", "unsupported") and method in _OPENING:
+            self.disturbed.add("handshake")
 
     def _disturb(self, method: str, *groups: str) -> None:
         self.disturbed.update(groups)
@@ -222,6 +268,12 @@ class ScriptedServer:
             return []
         return list(push(self, number, request))
 
+    def begin_question(self) -> None:
+        """Note what a question to the client disturbs, which some revisions don't have."""
+        self.disturbed.add("tasks")
+        if not self.revision or not dialect_of(self.revision).stateful:
+            self.disturbed |= {"era", "pairing"}
+
     def ask(self, method: str, params: Any, seconds: float, number: int = 0) -> list[Action]:
         """Return the actions that send a request to the client and wait for its response."""
         self._next_id += 1
@@ -240,7 +292,7 @@ _NOT_BEFORE: Final = (
 # Answers that make sense when the right one is an error.
 _ALSO_FOR_ERRORS: Final = (
     *("never", "close", "late", "id-type", "id-other", "odd-error", "odd-result", "half"),
-    "batch",
+    *("batch", "unsupported"),
 )
 
 
@@ -265,51 +317,14 @@ def _ping(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> li
     return server.ask("ping", _variant((None, {}), number), PING_TIMEOUT, number)
 
 
-_ASKS: Final[dict[str, tuple[Any, ...]]] = {
-    "sampling/createMessage": (
-        {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
-            "maxTokens": 10,
-        },
-        {"messages": []},
-        {"messages": "hello", "maxTokens": "many"},
-        {
-            "messages": [{"role": "user", "content": {"type": "text", "text": "hello"}}],
-            "maxTokens": 10,
-            "tools": [{"name": "a", "inputSchema": {"type": "object"}}],
-        },
-        None,
-    ),
-    "elicitation/create": (
-        {
-            "message": "How many?",
-            "requestedSchema": {
-                "type": "object",
-                "properties": {"count": {"type": "integer", "minimum": 2, "maximum": 3}},
-                "required": ["count"],
-            },
-        },
-        {"message": "?", "requestedSchema": {"type": "object", "properties": {"a": {"type": 5}}}},
-        {"mode": "url", "message": "?", "url": "https://example.com/", "elicitationId": "a"},
-        {"mode": "url", "message": "?", "url": "javascript:alert(1)", "elicitationId": "a"},
-        {"mode": "telepathy", "message": "?"},
-        None,
-    ),
-    "roots/list": (None, {"cursor": 5}, {"_meta": {"progressToken": 1}}),
-    "acme/unknown": (None, {"a": 1}),
-    "tools/list": (None,),
-    "": (None,),
-}
-
-
 def _asking(method: str) -> Any:
     def push(server: ScriptedServer, number: int, request: Mapping[str, Any]) -> list[Action]:
-        server.disturbed.add("tasks")
-        if not server.revision or not dialect_of(server.revision).stateful:
-            server.disturbed |= {"era", "pairing"}
-        if number % len(_ASKS[method]):
-            server.disturbed.add("pairing")
-        return server.ask(method, _variant(_ASKS[method], number), ASK_TIMEOUT, number // 7)
+        server.begin_question()
+        params, question = find_question(method, number, server.revision)
+        if not question.fits(server.revision):
+            server.disturbed |= {"pairing", "questions"}
+        seconds = ASK_TIMEOUT if is_declared(method, server.declared) else REFUSED_TIMEOUT
+        return server.ask(method, params, seconds, number // len(QUESTIONS[method]))
 
     return push
 
@@ -317,14 +332,24 @@ def _asking(method: str) -> Any:
 def _unknown_request(
     server: ScriptedServer, number: int, request: Mapping[str, Any]
 ) -> list[Action]:
-    return list(_asking(_variant(("acme/unknown", "tools/list", ""), number))(server, 0, request))
+    """Send a request that no client serves."""
+    server.begin_question()
+    method, params = _variant(_UNKNOWN, number)
+    return server.ask(method, params, REFUSED_TIMEOUT)
+
+
+_UNKNOWN: Final[tuple[tuple[str, Any], ...]] = (
+    *(("acme/unknown", None), ("tools/list", None), ("", None), ("acme/unknown", {"a": 1})),
+    *(("prompts/get", {}), ("initialize", {}), ("sampling/", None)),
+)
 
 
 def _request_and_cancel(
     server: ScriptedServer, number: int, request: Mapping[str, Any]
 ) -> list[Action]:
     """Send a request and cancel it at once."""
-    actions = _asking("roots/list")(server, 0, request)
+    server.begin_question()
+    actions = server.ask("roots/list", None, ASK_TIMEOUT)
     note = _note("notifications/cancelled", {"requestId": actions[1].id, "reason": "no"})
     return [actions[0], note, actions[1]]
 

@@ -12,10 +12,13 @@ from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._client_play import HANG, ClientPlayer
+from ._questions import RIGHT_QUESTIONS
 from ._results import SCHEMA_TOOL
 from ._wrong_http import HTTP_WAYS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_trio.oracle.fuzz._case import Case, Step
 
     from ._client_session import ClientSession
@@ -26,32 +29,51 @@ __all__ = ["ClientOffers", "ScriptChoices", "ScriptSource", "probe_client"]
 MAX_PLACE: Final = 12  # later requests are mostly like earlier ones
 _NUMBERS: Final = 1_000
 _FIRST_NUMBERS: Final = 2  # only the first variants, which are the plainest
+# Kinds of which more variants are played at first.
+_FIRST_OF: Final = {
+    "revision": range(4),
+    "unsupported": range(3),
+    "output": range(4),
+    "input": range(5),
+    "sampling": range(RIGHT_QUESTIONS["sampling/createMessage"]),
+    "elicitation": range(RIGHT_QUESTIONS["elicitation/create"]),
+}
 # Probabilities.
 _AVOIDED: Final = 0.05  # of drawing a step that has already shown a fault
 _AT_FIRST: Final = 0.15
 _OF_HTTP: Final = 0.35
 _OF_PUSHES: Final = 0.4
 _OF_MODERN: Final = 0.25
+_OF_ALWAYS: Final = 0.1
 _OF_REFUSED: Final = 0.05
 _WHERE_WANTED: Final = 0.8
-# The suffix of the methods that a kind of answer is for.
+# The suffixes of the methods that a kind of answer is for.
 _WANTED: Final = {
-    "page": "/list",
-    "cursor": "/list",
-    "input": "tools/call",
-    "task": "tools/call",
-    "acknowledged": "/listen",
+    "page": ("/list",),
+    "cursor": ("/list",),
+    "input": ("tools/call", "prompts/get", "resources/read"),
+    "output": ("tools/call",),
+    "task": ("tools/call",),
+    "acknowledged": ("/listen",),
+    "revision": ("initialize", "server/discover"),
 }
+# What comes after the opening: nothing is asked before it.
+_ASKS: Final = ("ping", "sampling", "elicitation", "roots", "unknown-request", "cancelled-request")
 
 _ANSWERS: Final = (
     *("error", "error", "odd-error", "odd-error", "shape", "shape", "shape", "shape", "twice"),
     *("id-type", "id-other", "without", "version", "both", "odd-result", "never", "late", "close"),
     *("cursor", "page", "unknown-members", "spaced", "batch", "huge", "deep", "half"),
-    *("progress-after", "result-type", "input", "task"),
+    *("progress-after", "result-type", "input", "task", "output", "revision", "cursor"),
 )
-_MODERN_ANSWERS: Final = ("result-type", "input", "input", "input", "task", "acknowledged")
+_MODERN_ANSWERS: Final = (
+    *("result-type", "input", "input", "input", "input", "task", "acknowledged", "unsupported"),
+)
+# Answers that each request with a method gets: pages, rounds and retries without end.
+_ENDLESS: Final = ("cursor", "cursor", "page", "input", "error", "unsupported", "task")
 _PUSHES: Final = (
-    *("ping", "ping", "sampling", "elicitation", "roots", "unknown-request", "cancelled-request"),
+    *("ping", "ping", "sampling", "sampling", "sampling", "elicitation", "elicitation"),
+    *("elicitation", "roots", "roots", "unknown-request", "cancelled-request"),
     *("list-changed", "progress", "log", "notification", "notification", "response", "junk"),
     *("junk", "empty-line", "batch"),
 )
@@ -125,14 +147,20 @@ class ScriptSource:
         found = [self._serve(each) for each in (*offers.servers, *offers.refused)]
         kinds = [("answer", how) for how in sorted({*_ANSWERS, *_MODERN_ANSWERS})]
         kinds += [("push", what) for what in sorted(set(_PUSHES))]
+        kinds += [("always", how) for how in sorted(set(_ENDLESS))]
         kinds += [("http", way) for way in HTTP_WAYS if self._choices.http]
         single: list[Case] = []
         # The first two differ most: a server with all revisions, and one with some of them.
         for revisions in list(offers.servers)[:2]:
             for kind, how in kinds:
-                place = self._place(how, offers.servers[revisions], first=_AT_FIRST / 3)
-                step = (kind, how, place, self._random.randrange(_FIRST_NUMBERS))
-                single.append([*self._serve(revisions), step])
+                numbers: Sequence[int] = (self._random.randrange(_FIRST_NUMBERS),)
+                if kind == "always":
+                    numbers = range(_FIRST_NUMBERS)
+                for number in _FIRST_OF.get(how, numbers):
+                    single += [
+                        [*self._serve(revisions), (kind, how, place, number)]
+                        for place in self._first_places(how, offers.servers[revisions])
+                    ]
         self._random.shuffle(single)
         return found + single
 
@@ -161,10 +189,21 @@ class ScriptSource:
             kind, names = "http", HTTP_WAYS
         elif random.random() < _OF_PUSHES:
             kind, names = "push", _PUSHES
+        elif random.random() < _OF_ALWAYS:
+            kind, names = "always", _ENDLESS
         elif modern and random.random() < _OF_MODERN:
             names = _MODERN_ANSWERS
         how = random.choice(names)
         return (kind, how, self._place(how, methods), random.randrange(_NUMBERS))
+
+    def _first_places(self, how: str, methods: list[str]) -> list[int]:
+        """Return a place for each method that a kind of answer is for; one for any other kind."""
+        wanted = _WANTED.get(how)
+        found: dict[str, int] = {}
+        for place, method in enumerate(methods[: MAX_PLACE + 1]):
+            if wanted is not None and method.endswith(wanted):
+                found.setdefault(method, place)
+        return list(found.values()) or [self._place(how, methods, first=_AT_FIRST / 3)]
 
     def _place(self, how: str, methods: list[str], first: float = _AT_FIRST) -> int:
         """Return a place where a step makes sense. The handshake is rare."""
@@ -174,6 +213,7 @@ class ScriptSource:
             for place, method in enumerate(methods[: MAX_PLACE + 1])
             if wanted is not None and method.endswith(wanted)
         ]
+        first = 0.0 if how in _ASKS else first
         if places and self._random.random() < _WHERE_WANTED:
             return self._random.choice(places)
         last = min(MAX_PLACE, max(0, len(methods) - 1))

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from mcp_trio.oracle.fuzz._session import META, dialect_of
 
+from ._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
 from ._results import WITH_REQUESTED_TASKS, task_view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["ANSWERS", "JUNK", "LAWFUL", "LAWFUL_ROUNDS", "ROUNDS", "Action", "encoded", "send"]
+__all__ = ["ANSWERS", "JUNK", "LAST_BEFORE_EMPTY", "Action", "encoded", "is_lawful", "send"]
 
 LATE: Final = 0.1  # seconds
 _HUGE: Final = (100_000, 1_100_000, 6_000_000)  # characters
@@ -55,10 +57,11 @@ def send(message: Any) -> Action:
 
 
 # Names of answers that are correct: no client may complain.
-LAWFUL: Final = frozenset({"right", "late", "error", "page", "unknown-members", "spaced"})
-# The first variants of "input" are correct: so many.
-LAWFUL_ROUNDS: Final = 3
-ROUNDS: Final = 10
+_LAWFUL: Final = frozenset({"right", "late", "error", "page", "unknown-members", "spaced"})
+# The requests that can have an `input_required` result.
+_WITH_INPUT: Final = ("tools/call", "prompts/get", "resources/read")
+_UNSUPPORTED: Final = -32022
+LAST_BEFORE_EMPTY: Final = "third"
 _END: Final = Action(kind="end")
 
 
@@ -192,23 +195,49 @@ def _result_type(
 
 
 def _cursor(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
-    """Answer with a page that has a cursor: each time another one, always the same, or no text."""
-    result = response.get("result", {})
-    params = request.get("params")
-    before = str(params.get("cursor", "")) if isinstance(params, dict) else ""
-    page = int(before) + 1 if before.isdigit() and len(before) < 9 else 1
-    found = _variant((str(page), "same", 5, "", {"a": 1}, "x" * 10_000, "\u0000", "ä\r\n"), number)
+    """Answer with a page that has a cursor: each time another one, a circle, or no text."""
+    result, before = response.get("result", {}), _cursor_of(request)
+    page = int(before) + 1 if before.isascii() and before.isdigit() and len(before) < 9 else 1
+    circle = "b" if before == "a" else "a"
+    found = _variant(
+        (
+            *(str(page), "same", 5, "", {"a": 1}, "x" * 10_000, "\u0000", "ä\r\n"),
+            *(circle, str(page), True, []),
+        ),
+        number,
+    )
+    if number % _CURSORS == _EMPTY_PAGE:
+        result = {key: [] if isinstance(each, list) else each for key, each in result.items()}
     return [send({**response, "result": {**result, "nextCursor": found}})]
 
 
+_CURSORS: Final = 12
+_NEW_CURSOR: Final = 0
+_EMPTY_PAGE: Final = 9  # without entries, and with a new cursor
+_LAWFUL_CURSORS: Final = (_NEW_CURSOR, _EMPTY_PAGE)
+
+
+def _cursor_of(request: Mapping[str, Any]) -> str:
+    params = request.get("params")
+    cursor = params.get("cursor") if isinstance(params, dict) else None
+    return cursor if isinstance(cursor, str) else ""
+
+
 def _page(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
-    """Answer a request for the first page with the first of two pages."""
+    """Answer with one of the pages of a list. An odd number has one with an empty cursor."""
     result = response.get("result", {})
     params = request.get("params")
     has_cursor = isinstance(params, dict) and "cursor" in params
-    if has_cursor or not str(request.get("method", "")).endswith("/list"):
+    if not str(request.get("method", "")).endswith("/list"):
         return [send(response)]
-    return [send({**response, "result": {**result, "nextCursor": "second"}})]
+    following: str | None = None
+    if not has_cursor:
+        following = "second"
+    elif number % 2:
+        following = {"second": LAST_BEFORE_EMPTY, LAST_BEFORE_EMPTY: ""}.get(_cursor_of(request))
+    if following is None:
+        return [send(response)]
+    return [send({**response, "result": {**result, "nextCursor": following}})]
 
 
 def _members(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
@@ -242,6 +271,116 @@ def _half(response: Mapping[str, Any], request: Mapping[str, Any], number: int) 
     return [Action(kind="raw", data=data[: _variant((1, len(data) // 2, len(data)), number)]), _END]
 
 
+_REVISIONS: Final[tuple[Any, ...]] = (
+    "1999-12-31",
+    "2026-07-28",
+    20251125,
+    ...,  # there is none
+    None,
+    ["2025-11-25"],
+    "",
+    "2025-11-25 ",
+    "2025-11-26",
+    "latest",
+    {"version": "2025-11-25"},
+    "x" * 10_000,
+)
+_LISTED: Final[tuple[Any, ...]] = (
+    ["1999-12-31"],
+    [],
+    ["2025-11-25"],
+    ["2027-01-01", "2026-07-28"],
+    "2026-07-28",
+    None,
+    [5, None, "2026-07-28"],
+    ...,
+    {"2026-07-28": {}},
+    [["2026-07-28"]],
+    [f"{year}-01-01" for year in range(10_000)],
+    ["2026-07-28", "2026-07-28", "2025-11-25", "2025-11-25"],
+)
+
+
+def _revision(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Answer the opening with revisions that don't exist, or aren't texts, or not the client's."""
+    member = {"initialize": "protocolVersion", "server/discover": "supportedVersions"}.get(
+        str(request.get("method"))
+    )
+    if member is None:
+        return [send(response)]
+    values = _REVISIONS if member == "protocolVersion" else _LISTED
+    return [send({**response, "result": _replaced(response["result"], member, values, number)})]
+
+
+def _replaced(
+    members: Mapping[str, Any], name: str, values: tuple[Any, ...], number: int
+) -> dict[str, Any]:
+    """Return members with another value; `...` stands for no value."""
+    value = _variant(values, number)
+    found = {**members, name: value}
+    if value is ...:
+        del found[name]
+    return found
+
+
+_SUPPORTED: Final[tuple[Any, ...]] = (
+    ["1999-12-31"],
+    [],
+    ["2025-11-25"],
+    "2026-07-28",
+    None,
+    [5, None, {}],
+    ...,
+    ["2026-07-28"],
+    [f"{year}-01-01" for year in range(10_000)],
+)
+
+
+def _unsupported(
+    response: Mapping[str, Any], request: Mapping[str, Any], number: int
+) -> list[Action]:
+    """Answer that the version isn't supported, with an odd list of those that are."""
+    version = _version_of(request) or ""
+    data = _replaced({"requested": version}, "supported", _SUPPORTED, number)
+    error = {"code": _UNSUPPORTED, "message": "unsupported protocol version", "data": data}
+    # A client that tries again at once does so for long enough to be sure of it.
+    pause = Action(kind="pause", seconds=REJECTION)
+    return [pause, send({"jsonrpc": "2.0", "id": response["id"], "error": error})]
+
+
+REJECTION: Final = 0.15  # seconds
+
+
+def _version_of(request: Mapping[str, Any]) -> str | None:
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else None
+
+
+_OUTPUTS: Final[tuple[Any, ...]] = (
+    {"sum": "one"},
+    {},
+    ...,
+    None,
+    {"sum": 1.5},
+    [1],
+    "one",
+    {"sum": 2**70},
+    {"sum": {"sum": 1}},
+    {"sum": 1, "more": "x" * 1_100_000},
+    {"sum": None},
+)
+
+
+def _output(response: Mapping[str, Any], request: Mapping[str, Any], number: int) -> list[Action]:
+    """Answer a call with a result that breaks the output schema of its tool."""
+    result = response.get("result", {})
+    if "structuredContent" not in result:
+        return [send(response)]
+    return [send({**response, "result": _replaced(result, "structuredContent", _OUTPUTS, number)})]
+
+
 def _progress_after(
     response: Mapping[str, Any], request: Mapping[str, Any], number: int
 ) -> list[Action]:
@@ -259,28 +398,66 @@ def _progress_after(
 def _input_required(
     response: Mapping[str, Any], request: Mapping[str, Any], number: int
 ) -> list[Action]:
-    """Answer with an `input_required` result, unless the request is a retry."""
-    params = request.get("params")
-    if not isinstance(params, dict) or {"inputResponses", "requestState"} & params.keys():
-        return [send(response)] if number % 8 else [_required(response, {}, "again")]
-    ask = {"method": "roots/list"}
-    form = {
-        "method": "elicitation/create",
-        "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}},
-    }
-    found: tuple[tuple[Any, Any], ...] = (
+    """Answer with an `input_required` result."""
+    requests, state = _rounds(_version_of(request) or "")[number % _ROUNDS]
+    return [_required(response, requests, state)]
+
+
+@lru_cache(maxsize=4)
+def _rounds(revision: str) -> list[tuple[Any, Any]]:
+    """Return input requests with their states. First those that are correct."""
+    right = [
+        {"a": _asked(method, number, revision)}
+        for method, count in RIGHT_QUESTIONS.items()
+        for number in range(count)
+    ]
+    form, roots = _asked("elicitation/create", 0, revision), {"method": "roots/list"}
+    sampling = _asked("sampling/createMessage", 0, revision)
+    wrong = [
+        {"a": _asked(method, number, revision)}
+        for method, questions in QUESTIONS.items()
+        for number in range(RIGHT_QUESTIONS[method], len(questions))
+    ]
+    return [
         (None, "state"),
-        ({"a": ask}, "again"),
+        ({"a": roots}, "again"),
         ({"a": form}, "state"),
-        ({"": ask, " ": ask, "a/b~": form, "ä" * 300: ask}, "state"),
+        ({"form": form, "roots": roots, "sampling": sampling}, "state"),
+        ({"a": form}, None),
+        *((requests, "state") for requests in right),
+        # These are wrong.
+        ({"": roots, " ": roots, "a/b~": form, "ä" * 300: roots}, "state"),
         ({}, None),
         ({"a": {"method": "acme/ask"}, "b": {}}, "state"),
         ({"a": 5, "b": None}, 5),
         ({str(each): form for each in range(50)}, "s" * 20_000),
         ({"a": {**form, "params": None}}, ""),
         ([form], "state"),
-    )
-    return [_required(response, *_variant(found, number))]
+        ({}, "state"),
+        *((requests, "state") for requests in wrong),
+    ]
+
+
+def _asked(method: str, number: int, revision: str) -> dict[str, Any]:
+    params, _ = find_question(method, number, revision)
+    return {"method": method} | ({} if params is None else {"params": params})
+
+
+_RIGHT_ROUNDS: Final = 5 + sum(RIGHT_QUESTIONS.values())
+_ROUNDS: Final = len(_rounds(""))
+
+
+def is_lawful(how: str, number: int, method: str, revision: str) -> bool:
+    """Return True if an answer is correct: no client may complain."""
+    if how == "input":
+        has_rounds = bool(dialect_of(revision).result_type) and method in _WITH_INPUT
+        return has_rounds and number % _ROUNDS < _RIGHT_ROUNDS
+    if how == "cursor":
+        return method.endswith("/list") and number % _CURSORS in _LAWFUL_CURSORS
+    if how == "unsupported":
+        # A server can support no revision of the client's.
+        return not dialect_of(revision).stateful and _variant(_SUPPORTED, number) == ["1999-12-31"]
+    return how in _LAWFUL
 
 
 def _required(response: Mapping[str, Any], requests: Any, state: Any) -> Action:
@@ -367,6 +544,9 @@ ANSWERS: Final[dict[str, Callable[..., list[Action]]]] = {
     "result-type": _result_type,
     "cursor": _cursor,
     "page": _page,
+    "revision": _revision,
+    "unsupported": _unsupported,
+    "output": _output,
     "unknown-members": _members,
     "spaced": _spaced,
     "batch": _batch,

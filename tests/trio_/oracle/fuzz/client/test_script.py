@@ -9,9 +9,11 @@ import pytest
 
 from mcp_core import ALL
 from mcp_core.trace import Judge, TraceHeader, TraceLine
+from mcp_core.trace.judge._shapes import find_shape_error
 from mcp_trio.oracle.fuzz._session import META, dialect_of
-from mcp_trio.oracle.fuzz.client._script import PUSHES, Reaction, ScriptedServer
-from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK
+from mcp_trio.oracle.fuzz.client._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
+from mcp_trio.oracle.fuzz.client._script import MAX_FOLLOWED, PUSHES, Reaction, ScriptedServer
+from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK, is_lawful
 from mcp_trio.oracle.fuzz.client._wrong_http import HTTP_WAYS, raw_response
 
 Json = dict[str, Any]
@@ -165,6 +167,96 @@ def test_wrong_step_disturbs_what_it_touches(step: tuple[Any, ...], group: str) 
     played.receive(opening(STATEFUL[0]))
     played.receive(request(2, "tools/list", STATEFUL[0]))
     assert group in played.disturbed
+
+
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_right_questions_fit_the_schema_of_their_revisions(method: str, revision: str) -> None:
+    """Or a client would be blamed for refusing them."""
+    for number in range(RIGHT_QUESTIONS[method]):
+        params, question = find_question(method, number, revision)
+        if question.fits(revision):
+            assert find_shape_error(revision, f">{method}", params or {}) is None, number
+
+
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_question_is_awaited_only_as_long_as_it_is_right_to(method: str) -> None:
+    """Users and models take their time. What a client has to refuse takes none."""
+    capability = method.partition("/")[0]  # the step's name, too
+    waits = []
+    offered: list[Json] = [{}, {capability: {}}]
+    for declared in offered:
+        played = server("2025-11-25", ("push", capability, 1, 0))
+        played.receive(opening("2025-11-25"))
+        played.declared = declared
+        reaction = played.receive(request(2, "tools/list", "2025-11-25"))
+        assert reaction is not None
+        waits += [action.seconds for action in reaction.actions if action.kind == "await"]
+        assert "pairing" not in played.disturbed
+    refused, answered = waits
+    assert refused > 60 > 1 > answered
+
+
+@pytest.mark.parametrize(
+    ("how", "number", "method", "revision", "lawful"),
+    [
+        ("input", 0, "tools/call", NEWEST, True),
+        ("input", 0, "tools/list", NEWEST, False),
+        ("input", 0, "tools/call", "2025-11-25", False),
+        ("input", 200, "tools/call", NEWEST, False),
+        ("cursor", 0, "tools/list", NEWEST, True),
+        ("cursor", 1, "tools/list", NEWEST, False),
+        ("unsupported", 0, "tools/list", NEWEST, True),
+        ("unsupported", 3, "tools/list", NEWEST, False),
+        ("page", 1, "tools/list", NEWEST, True),
+        ("output", 0, "tools/call", NEWEST, False),
+    ],
+)
+def test_answer_is_lawful(how: str, number: int, method: str, revision: str, lawful: bool) -> None:
+    assert is_lawful(how, number, method, revision) is lawful
+
+
+def test_answer_of_always_is_that_of_each_later_request_with_the_method() -> None:
+    played = server(NEWEST, ("always", "cursor", 1, 0))
+    played.receive(opening(NEWEST))
+    cursors: list[str] = []
+    for id in range(2, MAX_FOLLOWED + 3):
+        assert played.endless is None
+        params = {"cursor": cursors[-1]} if cursors else {}
+        result = sent(played.receive(request(id, "tools/list", NEWEST, **params)))[0]["result"]
+        cursors.append(result["nextCursor"])
+    assert played.endless == ("tools/list", "cursor", MAX_FOLLOWED)
+    assert len(set(cursors)) == len(cursors)
+    other = sent(played.receive(request(500, "resources/list", NEWEST)))[0]["result"]
+    assert "nextCursor" not in other
+    assert not played.disturbed
+
+
+@pytest.mark.parametrize("ends_early", [True, False])
+def test_empty_cursor_that_is_not_followed_is_noted(ends_early: bool) -> None:
+    played = server(NEWEST, ("always", "page", 1, 1))
+    played.receive(opening(NEWEST))
+    cursor: str | None = None
+    pages = 0
+    while pages == 0 or cursor is not None:
+        pages += 1
+        params: Json = {} if cursor is None else {"cursor": cursor}
+        found = sent(played.receive(request(pages + 1, "tools/list", NEWEST, **params)))
+        cursor = found[0]["result"].get("nextCursor")
+        if cursor == "" and ends_early:
+            break
+    assert pages == 3 + (not ends_early)
+    assert played.skipped == ("tools/list" if ends_early else "")
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_revision_of_the_opening_is_none_of_the_handshakes(number: int) -> None:
+    played = server("2025-11-25", ("answer", "revision", 0, number))
+    reaction = played.receive(opening("2025-11-25"))
+    assert reaction is not None
+    assert reaction.opens
+    assert sent(reaction)[0]["result"].get("protocolVersion") not in STATEFUL
+    assert played.disturbed == {"revision"}
 
 
 def test_junk_has_no_line_feeds() -> None:
