@@ -50,10 +50,11 @@ RULES: Final[dict[str, Verdict]] = {
     "the argument is gone": "unclear",
     "has another MIME type": "unclear",
     "has another default": "unclear",
+    "names its default": "unclear",
+    "no longer names its default": "unclear",
+    "has another default, and was required": "compatible",
     "a scope is gone": "breaking",
     "a scope is new": "unclear",
-    "names its default": "compatible",
-    "no longer names its default": "compatible",
     "accepts more": "compatible",
     "promises more": "compatible",
     "is a new member": "compatible",
@@ -69,6 +70,7 @@ _NOUNS: Final = {
 _TEXTS: Final = ("title", "description", "icons", "name")
 # Keywords of a schema that people and models read.
 _SCHEMA_TEXTS: Final = ANNOTATIONS - {"$defs", "definitions", "$schema", "default", "$id", "id"}
+_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf")  # their schemas describe the same value
 _TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
 
@@ -291,13 +293,10 @@ class _ContractComparison:
         if depth_exceeds([old, new]):
             return  # unclear
         texts = list(_schema_texts(old, new, ""))
-        for place, key, before, after in texts:
+        for place, key, before, after, was_required in texts:
             where = f"{side} {place}".rstrip()
-            if key == "default" and before is not None and after is not None:
-                sentence = "has another default" if direction.is_input else "has another text"
-                self.add(what, sentence, where, old=before, new=after)
-            elif key == "default":
-                sentence = "names its default" if before is None else "no longer names its default"
+            if key == "default" and direction.is_input:
+                sentence = _default_sentence(before, after, was_required=was_required)
                 self.add(what, sentence, where, old=before, new=after)
             else:
                 self._add_text(f"{what}, {where}", key, before, after)
@@ -364,24 +363,46 @@ def _arguments(arguments: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def _schema_texts(old: Any, new: Any, place: str) -> Iterator[tuple[str, str, Any, Any]]:
-    """Yield each annotation that differs in the same place: the place, the keyword, both values."""
+def _default_sentence(old: Any, new: Any, *, was_required: bool) -> str:
+    """Return what has happened to the default of an input. None stands for no default.
+
+    Callers that leave the member out may get something else now. No caller of a required one could.
+    """
+    if was_required:
+        return "has another default, and was required"
+    if old is None:
+        return "names its default"
+    return "no longer names its default" if new is None else "has another default"
+
+
+def _schema_texts(
+    old: Any, new: Any, place: str, *, was_required: bool = False
+) -> Iterator[tuple[str, str, Any, Any, bool]]:
+    """Yield each annotation that differs in the same place.
+
+    It is the place, the keyword, both values, and whether `old` describes a required member.
+    """
     if isinstance(old, list) and isinstance(new, list):
         for before, after in zip(old, new, strict=False):
-            yield from _schema_texts(before, after, place)
+            yield from _schema_texts(before, after, place, was_required=was_required)
     if not isinstance(old, dict) or not isinstance(new, dict):
         return
     for key in sorted({*old, *new}):
         before, after = old.get(key), new.get(key)
         if key in _SCHEMA_TEXTS or key == "default":
             if before != after:
-                yield place, key, before, after
+                yield place, key, before, after, was_required
         elif key in ("properties", "$defs", "definitions", "patternProperties"):
+            required = old.get("required") if key == "properties" else None
             for name in sorted(mapping(before).keys() & mapping(after).keys()):
                 inner = f"{place}.{name}" if place else name
-                yield from _schema_texts(mapping(before)[name], mapping(after)[name], inner)
+                needed = isinstance(required, list) and name in required
+                both = mapping(before)[name], mapping(after)[name]
+                yield from _schema_texts(*both, inner, was_required=needed)
         elif key not in ("enum", "const", "required", "type"):
-            yield from _schema_texts(before, after, f"{place}[]" if key == "items" else place)
+            inner = f"{place}[]" if key == "items" else place
+            needed = was_required and key in _SAME_VALUE
+            yield from _schema_texts(before, after, inner, was_required=needed)
 
 
 def _without_texts(schema: Any, *, is_map: bool = False) -> Any:

@@ -119,6 +119,11 @@ ROWS: dict[str, tuple[Contract, Contract, str]] = {
     "the argument is gone": (prompts({"name": "a"}), prompts(), "prompt p, argument a"),
     "has another MIME type": (resource("text/plain"), resource("text/html"), "resource r:b"),
     "has another default": (schema({"default": 1}), schema({"default": 2}), "tool t, input a"),
+    "has another default, and was required": (
+        tools(inputSchema={"properties": {"a": {}}, "required": ["a"]}),
+        schema({"default": 1}),
+        "tool t, input a",
+    ),
     "a scope is gone": (Contract(scopes=("b",)), Contract(scopes=()), "scope b"),
     "a scope is new": (Contract(scopes=("a",)), Contract(scopes=("a", "b")), "scope b"),
     "names its default": (schema({}), schema({"default": 1}), "tool t, input a"),
@@ -200,6 +205,44 @@ def test_worst_verdict_counts() -> None:
     changes += compare_contracts(prompts({"name": "a"}), prompts())
     assert worst_verdict(changes) == "unclear"
     assert worst_verdict([*changes, *compare_contracts(tools(), NONE)]) == "breaking"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({"default": 1}, {}, [("unclear", "no longer names its default")]),
+        ({}, {"default": 1}, [("unclear", "names its default")]),
+        ({"default": None}, {"default": 1}, [("unclear", "names its default")]),
+        ({}, {"default": None}, []),
+        ({"items": {}}, {"items": {"default": 1}}, [("unclear", "names its default")]),
+    ],
+)
+def test_default_of_an_input_is_unclear_however_it_changes(
+    old: Any, new: Any, found: list[tuple[str, str]]
+) -> None:
+    """A call without the argument may do something else. In an output it is a text."""
+    verdicts = [
+        (each.verdict, each.sentence) for each in compare_contracts(schema(old), schema(new))
+    ]
+    assert [each for each in verdicts if each[1] != "is written differently"] == found
+    outputs = (tools(outputSchema={"properties": {"a": each}}) for each in (old, new))
+    assert worst_verdict(compare_contracts(*outputs)) == "compatible"
+
+
+def test_default_of_a_required_input_changes_no_earlier_call() -> None:
+    """Also in an alternative of it. The members of its value are others."""
+
+    def required(*defaults: Any, inner: Any = ()) -> Contract:
+        described = {
+            "anyOf": [{"type": "integer", **dict.fromkeys(("default",) * len(defaults), 1)}, {}],
+            "properties": {"b": dict(inner)},
+        }
+        return tools(inputSchema={"properties": {"a": described}, "required": ["a"]})
+
+    [change] = compare_contracts(required(), required(1))
+    assert (change.verdict, change.place) == ("compatible", "input a")
+    [change] = compare_contracts(required(), required(inner={"default": 1}))
+    assert (change.verdict, change.place) == ("unclear", "input a.b")
 
 
 def test_lost_capability_is_breaking() -> None:
