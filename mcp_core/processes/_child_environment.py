@@ -90,8 +90,9 @@ def child_environment(
 
 
 def withheld_text(environ: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Return which usual variables a child didn't get, to append to an error; "" for none.
+    """Return which usual variables a child didn't get, as a line to append to an error.
 
+    It begins with a line break, and is "" if there are none.
     Values aren't shown: the address of a proxy may have a password.
 
     Args:
@@ -107,4 +108,4 @@ def withheld_text(environ: Mapping[str, str], given: Mapping[str, str]) -> str:
     ]
     if not names:
         return ""
-    return f"; set here, and not passed on to it: {', '.join(names)} (name what it needs in env)"
+    return f"\n  set here, and not passed on to it: {', '.join(names)} (name what it needs in env)"

@@ -135,6 +135,9 @@ _CURES: Final = {
 # Characters of texts that a server sends unasked, so that it cannot fill the terminal at once.
 _MAX_LOG: Final = 10_000
 _MAX_ERROR: Final = 4_000
+# How the line begins that names the variables which a server's process didn't get. No line of a
+# server's stderr begins so in an error.
+_WITHHELD: Final = "\n  set here, and not passed on to it: "
 _MAX_NAME: Final = 200
 _MAX_URLS: Final = 5
 _CAPABILITIES: Final = {
@@ -707,9 +710,12 @@ def _explain_failed_connection(target: Target, exc: ConnectFailed) -> CliError:
         return CliError(f"{target.name}: {cause}{hint}", NO_CONNECTION)
     if isinstance(exc.__cause__, AuthorizationFailed):
         return CliError(f"{target.name}: {exc}", NO_CONNECTION)
-    cause, _, _ = str(exc).partition("\n")  # further lines repeat the server's stderr
+    text = str(exc)
+    cause, _, _ = text.partition("\n")  # further lines repeat the server's stderr
+    _, found, names = text.partition(_WITHHELD)
+    withheld = f"\n{found.strip()} {names}" if found else ""
     if not isinstance(exc.__cause__, OSError):  # the server started, or the URL answered
         # The cause may have a hint or a cure already.
         hint = "" if "?" in cause or _is_cured(exc.__cause__) else f". {target.not_mcp_hint}"
         cause = f"{target.name}: {cause.removesuffix('.')}{hint}"
-    return CliError(cause, NO_CONNECTION)
+    return CliError(f"{cause}{withheld}", NO_CONNECTION)

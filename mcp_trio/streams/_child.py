@@ -268,13 +268,10 @@ class ChildProcess:
         state = "running" if self.returncode is None else f"exited {self.returncode}"
         return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
-    def describe(self, more: str = "") -> str:
+    def describe(self) -> str:
         """Return its exit status and the last lines of its stderr, to append to an error, or "".
 
         If the line that names the error is a little above them, it takes the place of the first.
-
-        Args:
-            more: what to say between the two.
         """
         from mcp_core.processes import find_error_line
 
@@ -289,13 +286,13 @@ class ChildProcess:
         status = "" if code is None else f" (exit status {code}{signal})"
         # Escaped: the message of an exception is often printed to a terminal.
         shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
-        return status + more + "".join(f"\n  its stderr: {line}" for line in shown)
+        return status + "".join(f"\n  its stderr: {line}" for line in shown)
 
     def describe_start(self) -> str:
-        """Return what `describe` does, and the usual variables that it didn't get."""
+        """Return what `describe` does, and then the usual variables that it didn't get."""
         from mcp_core.processes import withheld_text
 
-        return self.describe(withheld_text(os.environ, self._environ))
+        return self.describe() + withheld_text(os.environ, self._environ)
 
     @property
     def unread(self) -> int:

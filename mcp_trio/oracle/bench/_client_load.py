@@ -2,8 +2,8 @@
 follows tasks, logs in, and speaks HTTP/2.
 
 1. A program is one client, which all callers share. At a URL each caller has one of its own.
-2. `tools/call` is `Client.call_tool`, so its latency is that of the final result: with all
-   questions, and with the task as which the server runs it. Other methods are one request.
+2. `tools/call` is `Client.call_tool`, so its latency ends with the final result: it includes all
+   questions, and the task if the server runs it as one. Other methods are one request.
 3. Nothing is taken from the client's cache.
 """
 
@@ -243,7 +243,8 @@ async def open_client_of(
         try:
             client = await start_client(nursery, connect, timeout)
         except ConnectFailed as exc:
-            raise ConnectFailed(f"{exc}{child.describe()}") from exc
+            await child.aclose()  # only now are the exit status and all of stderr known
+            raise ConnectFailed(f"{exc}{child.describe_start()}") from exc
         yield _ProgramLoad(child, client, stderr, timeout)
 
 

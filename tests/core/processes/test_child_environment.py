@@ -96,7 +96,7 @@ def test_withheld_text_names_usual_variables_that_a_child_did_not_get(
 ) -> None:
     given = child_environment(environ, env, inherit_env=inherit_env, mark="m")
     text = withheld_text(environ, given)
-    start = "; set here, and not passed on to it: "
+    start = "\n  set here, and not passed on to it: "
     assert text == (f"{start}{', '.join(names)} (name what it needs in env)" if names else "")
     assert "CANARY" not in text
 

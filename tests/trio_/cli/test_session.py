@@ -78,9 +78,20 @@ def test_server_that_crashes_at_its_start_is_started_once(
 
 def test_stderr_of_server_is_shown_once() -> None:
     result = run("inspect", "--revision", "2025-11-25", *DEAD)
-    output, complaint = result.stderr.splitlines()
+    output, complaint, *_ = result.stderr.splitlines()
     assert output == "the disk is full"
     assert complaint.startswith("mcp-trio: ")
+
+
+def test_variables_that_a_server_did_not_get_are_named_after_its_own_words() -> None:
+    """They are a guess, and it may have said what is wrong."""
+    env = {"SSH_AUTH_SOCK": "/tmp/agent"}
+    result = run("inspect", "--revision", "2025-11-25", *DEAD, env=env)
+    output, complaint, withheld = result.stderr.splitlines()
+    assert output == "the disk is full"
+    assert ENDED in complaint
+    assert withheld.startswith("  | set here, and not passed on to it: ")
+    assert "SSH_AUTH_SOCK" in withheld
 
 
 @pytest.mark.parametrize(
