@@ -148,7 +148,7 @@ exit status:
 class BenchOptions:
     """The options of a run, as `mcp-trio bench --help` explains them.
 
-    `limit` is in seconds, and None without a search for the highest rate. `arguments` are those of
+    `limit` is in seconds, and None without a search for the highest rate. `arguments` are for
     the only tool. `sessions` and `progress` are 0 if they aren't measured. With `conversations`
     each call is a whole conversation.
     """
@@ -304,8 +304,8 @@ def _add_pace(parser: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         type=_processes,
         default=1,
-        help="call a URL from so many processes, if one is the slower part; --concurrency is"
-        " that of all together (default: 1)",
+        help="call a URL from so many processes, if one is the slower part; they share the"
+        " callers of --concurrency (default: 1)",
     )
 
 
@@ -592,18 +592,20 @@ def _require_consent(target: BenchTarget, options: BenchOptions) -> None:
 
 
 async def _bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
-    connecting, measuring = trio.CancelScope(), trio.CancelScope()
-    is_connected = False
+    connecting = trio.CancelScope()
+    run: BenchRun | None = None
 
     def stop_now() -> None:
         # The connections must outlive the measuring, to be closed in order.
-        (measuring if is_connected else connecting).cancel()
+        if run is None:
+            connecting.cancel()
+        else:
+            run.stop()
 
     stderr = targets[0].target.stderr
     display = BenchDisplay(stderr)
     loads: dict[str, TargetLoad] = {}
     ends: dict[str, TargetEnd] = {}
-    run: BenchRun | None = None
     _begin_junit(options)
     with stop_on_signals(stop_now, patience=STOP_TIME) as stop:
         with connecting:
@@ -614,8 +616,7 @@ async def _bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
                     except (ConnectFailed, TargetGone) as exc:
                         ends[target.name] = _end_of(target, exc)
                 run = await _new_run(targets, options, loads, ends)
-                is_connected = True
-                with measuring, display.shown():
+                with display.shown():
                     run.on_turn = partial(display.update, run)
                     await _measure(run, options)
         if run is None:

@@ -1,7 +1,7 @@
 """A load whose calls are coroutines: slower than prepared bytes, but they may do anything.
 
-The figures are those of the lean engine: an open loop's latency counts from the intended start,
-and a call that failed or was not answered in time has none.
+The figures mean the same as the lean engine's: an open loop's latency counts from the intended
+start, and a call that failed or was not answered in time has none.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class CoroutineLoad(ABC):
         self._meter = meter
         self.timeout = timeout
         self._lengths = Lengths()
+        self._measured: tuple[Tally, trio.CancelScope] | None = None
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:
         """Call for `seconds`, wait for the last responses, and return what was measured.
@@ -74,9 +75,10 @@ class CoroutineLoad(ABC):
         await self.open_callers(pace.concurrency)
         tally = Tally(seconds, self._lengths, self._meter)
         gone: TargetGone | None = None
+        loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self.timeout)
         try:
             async with open_quiet_nursery(wait=True) as nursery:
-                loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self.timeout)
+                self._measured = tally, nursery.cancel_scope
                 for number in range(pace.concurrency):
                     worker = work.worker(number, pace.seed)
                     reads = work.reads_answers
@@ -86,10 +88,22 @@ class CoroutineLoad(ABC):
         except* TargetGone as group:
             # Each caller may have seen it.
             gone = next(each for each in group.exceptions if isinstance(each, TargetGone))
+        finally:
+            self._measured = None
+        tally.leave_out(0, due=0 if loop is None else loop.due)
         turn = tally.finish(trio.current_time())
         if gone is not None:
             raise TargetGone(str(gone), status=gone.status, stderr=gone.stderr, turn=turn)
         return turn
+
+    def cut(self) -> bool:
+        """End the turn now. Return False if there is none, or its callers are being prepared."""
+        if self._measured is None:
+            return False
+        tally, scope = self._measured
+        tally.is_cut = True
+        scope.cancel()
+        return True
 
     @abstractmethod
     async def open_callers(self, count: int) -> None:
@@ -119,7 +133,11 @@ class CoroutineLoad(ABC):
         while (start := await _next_start(tally, loop)) is not None:
             call = worker.next_call(answer)
             tally.sent += 1
-            answer = await self._measure(number, call, start, tally, counts, reads=reads)
+            try:
+                answer = await self._measure(number, call, start, tally, counts, reads=reads)
+            except trio.Cancelled:
+                tally.leave_out(1)
+                raise
             if call.think:
                 await trio.sleep_until(min(trio.current_time() + call.think, tally.deadline))
 

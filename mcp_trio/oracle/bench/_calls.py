@@ -55,7 +55,7 @@ class BenchCalls:
     Attributes:
         kind: `ping` is the smallest request that the revision has.
         name: the tool, the resource's URI, or a key of `LISTS`; "" for a ping.
-        arguments: those of the tool.
+        arguments: the tool's.
         vary: whether the length of the tool's longest argument is drawn for each call.
     """
 
@@ -97,7 +97,7 @@ class BenchCalls:
         return Mix(varied(call) if self.vary else [call])
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, with which `BenchCalls(**values)` makes it again."""
+        """Return it as JSON values. `BenchCalls(**values)` makes it again."""
         return asdict(self)
 
 

@@ -1,6 +1,6 @@
 """Whole conversations as calls: connect or start, negotiate, send one ping, and end.
 
-The latency is that of all of it, as a client sees it that is started for a single question.
+The latency covers all of it, as seen by a client that is started for a single question.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ class HttpLoad:
         self._lengths = Lengths()
         self._ids = new_ids()
         self._answering = 0
-        self._is_measuring = False
+        self._measured: tuple[Tally, trio.CancelScope] | None = None
         self._gone: TargetGone | None = None
         self._dialect: Dialect | None = None
         self._meter: Meter = ListenerMeter(url.port) if is_local_host(url.host) else NoMeter()
@@ -478,6 +478,7 @@ class HttpLoad:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, connections)
             async with trio.open_nursery() as callers:
+                self._measured = tally, callers.cancel_scope
                 for number, connection in enumerate(connections):
                     worker = work.worker(number, pace.seed)
                     caller = _HttpCaller(
@@ -487,11 +488,25 @@ class HttpLoad:
                 if loop is not None:
                     callers.start_soon(loop.run)
             nursery.cancel_scope.cancel()
+        self._measured = None
+        open_calls = [each for each in connections if each.started is not None]
+        for connection in open_calls:
+            connection.started = None
+        tally.leave_out(len(open_calls), due=0 if loop is None else loop.due)
         turn = tally.finish(trio.current_time())
         if self._gone is not None:
             self._gone.turn = turn
             raise self._gone
         return turn
+
+    def cut(self) -> bool:
+        """End the turn now. Return False if there is none, or its connections are being opened."""
+        if self._measured is None:
+            return False
+        tally, scope = self._measured
+        tally.is_cut = True
+        scope.cancel()
+        return True
 
     async def _run(self, caller: _HttpCaller, scope: trio.CancelScope) -> None:
         """Run a caller. If the server is gone, end the turn."""
@@ -580,6 +595,7 @@ class _HttpCaller:
                 except ConnectFailed as exc:
                     if is_refused(exc):
                         tally.error("closed")
+                        connection.started = None
                         raise TargetGone(str(exc)) from exc
                     tally.error("no connection")
             if is_over:

@@ -1,14 +1,14 @@
 """The program of one load process, which `_processes` starts.
 
 It reads one JSON document a line from stdin, and writes one for each to stdout: first how to
-connect, then each turn. It ends with stdin.
+connect, then each turn. `{"cut":true}` has no answer, and ends the turn. It ends with stdin.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 import trio
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from ._requests import Work
     from ._turn import TargetLoad
 
-__all__ = ["main"]
+__all__ = ["CUT", "main"]
 
+CUT: Final = b'{"cut":true}\n'  # ends the turn
 ReadLine: TypeAlias = Callable[[], Awaitable[bytes]]
 
 
@@ -51,7 +52,7 @@ async def main(read_line: ReadLine, write: Callable[[bytes], object]) -> None:
             requests, waiting = trio.open_memory_channel[bytes](0)
             # The end of stdin cancels a turn.
             async with open_quiet_nursery() as nursery:
-                nursery.start_soon(_read_lines, read_line, requests, nursery.cancel_scope)
+                nursery.start_soon(_read_lines, read_line, requests, load, nursery.cancel_scope)
                 async for line in waiting:
                     _write(write, await _answer(load, work, msgspec.json.decode(line)))
     except ConnectFailed as exc:
@@ -59,10 +60,16 @@ async def main(read_line: ReadLine, write: Callable[[bytes], object]) -> None:
 
 
 async def _read_lines(
-    read_line: ReadLine, requests: trio.MemorySendChannel[bytes], scope: trio.CancelScope
+    read_line: ReadLine,
+    requests: trio.MemorySendChannel[bytes],
+    load: TargetLoad,
+    scope: trio.CancelScope,
 ) -> None:
     while line := await read_line():
-        await requests.send(line)
+        if line == CUT:
+            load.cut()
+        else:
+            await requests.send(line)
     scope.cancel()
 
 

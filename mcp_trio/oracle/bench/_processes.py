@@ -7,7 +7,7 @@ rate. It gets one JSON document a line, and answers each with one.
 from __future__ import annotations
 
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.streams._child import Grace, spawn
 
+from ._load_process import CUT
 from ._turn import BenchTurn, TargetGone
 from ._verdicts import decode_json
 
@@ -86,6 +87,7 @@ class ManyLoads:
     ) -> None:
         self._processes = processes
         self._timeout = timeout
+        self._measuring: trio.Nursery | None = None
         self.revision = str(about["revision"])
         self.server = str(about["server"])
         self.capabilities: Mapping[str, Any] = about["capabilities"]
@@ -114,9 +116,13 @@ class ManyLoads:
             except ConnectFailed as exc:  # what the others measure isn't lost
                 answers[place] = {"failed": str(exc)}
 
-        async with open_quiet_nursery(wait=True) as nursery:
-            for place, share in enumerate(share_pace(pace, len(self._processes))):
-                nursery.start_soon(ask, place, share)
+        try:
+            async with open_quiet_nursery(wait=True) as nursery:
+                self._measuring = nursery
+                for place, share in enumerate(share_pace(pace, len(self._processes))):
+                    nursery.start_soon(ask, place, share)
+        finally:
+            self._measuring = None
         turns = [
             BenchTurn.from_json(each["turn"])
             for each in answers.values()
@@ -125,6 +131,14 @@ class ManyLoads:
         for each in answers.values():
             _require(each, reduce(BenchTurn.beside, turns) if turns else None)
         return reduce(BenchTurn.beside, turns)
+
+    def cut(self) -> bool:
+        """Tell all processes to end the turn now. Return False if there is none."""
+        if self._measuring is None:
+            return False
+        for process in self._processes:
+            self._measuring.start_soon(process.cut)
+        return True
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send one request outside a turn, from the first process, and return the response.
@@ -190,6 +204,11 @@ class _LoadProcess:
         raise ConnectFailed(
             f"a process of the load has not answered within {limit:g} s; fewer --processes may help"
         )
+
+    async def cut(self) -> None:
+        """Tell the process to end its turn. It answers the request for that."""
+        with suppress(trio.BrokenResourceError):
+            await self._process.stream.send_all(CUT)
 
     async def _exchange(self, data: bytes) -> bytes:
         """Send a line, and return the line that answers it."""

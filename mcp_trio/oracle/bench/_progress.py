@@ -76,7 +76,7 @@ async def measure_progress(
     Args:
         client: a client of the target.
         tool: the tool.
-        arguments: its arguments, with which it should report `wanted` times or more.
+        arguments: its arguments. It should then report `wanted` times or more.
         wanted: how many notifications are expected.
         timeout: seconds without a response or progress.
     """

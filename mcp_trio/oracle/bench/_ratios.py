@@ -41,7 +41,7 @@ def latency_ratio(
     """Return how many times longer the second target's percentile is than the first's.
 
     Args:
-        first, second: the turns of both, in rounds: those of one index followed each other.
+        first, second: the turns of both targets. Those with the same index followed each other.
         percent: the percentile.
 
     Returns:
@@ -66,7 +66,7 @@ class _Measure(Protocol):
 
 
 def _bootstrap(below: _Measure, above: _Measure) -> Ratio | None:
-    """Return the value of `above` divided by that of `below`."""
+    """Return the value of `above` divided by the value of `below`."""
     rounds = min(below.rounds, above.rounds)
     everything = range(rounds)
     if not rounds or not below.of(everything) or not above.of(everything):

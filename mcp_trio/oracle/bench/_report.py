@@ -16,6 +16,7 @@ from mcp_trio.oracle._junit import attribute, junit_case, junit_suite
 
 from ._histogram import SPECTRUM
 from ._ratios import Ratio, latency_ratio, rate_ratio
+from ._schedule import ROUNDING
 from ._thresholds import percentile_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ._run import BenchRow, TargetEnd
     from ._thresholds import Threshold
+    from ._turn import BenchTurn
 
 __all__ = [
     "COLUMNS",
@@ -44,6 +46,7 @@ _SPARKS: Final = 10  # characters of a sparkline
 _MAX_NAME: Final = 24
 _STDERR_LINES: Final = 5
 _MAX_CAUSES: Final = 5
+_DRAIN: Final = 0.1  # of the time until a caller may call again
 _MARKDOWN: Final = re.compile(r"[\\|\[\]!*_`]")
 
 
@@ -139,7 +142,7 @@ class BenchReport:
                 [row for row in same if not row.is_behind],
                 "p50",
                 lambda row: row.total.histogram.percentile(50),
-                lambda best, row: latency_ratio(best.turns, row.turns),
+                lambda best, row: latency_ratio(best.whole_turns, row.whole_turns),
             )
             slow = [row for row in same if row.is_behind or pace.rate is None]
             fastest = max(same, key=lambda row: row.total.rate)
@@ -147,7 +150,7 @@ class BenchReport:
                 [fastest, *(row for row in slow if row is not fastest)],
                 "rate",
                 lambda row: -row.total.rate,
-                lambda best, row: rate_ratio(best.turns, row.turns),
+                lambda best, row: rate_ratio(best.whole_turns, row.whole_turns),
             )
         return found
 
@@ -192,6 +195,7 @@ class BenchReport:
             found.append(
                 f"the halves of the run differ: {what} {first}, then {second}; measure for longer"
             )
+        found += _turn_remarks(row)
         if row.on_slow_machine:
             found.append("this machine was slow meanwhile: other programs took its time")
         if row.failed_all:
@@ -379,9 +383,51 @@ def _causes(row: BenchRow) -> str:
 
 
 def _failure_text(row: BenchRow) -> str:
+    if row.total.is_cut and not row.total.sent:
+        return "no call was answered before the run was interrupted"
     if not row.total.sent:
         return "no call was made: this machine was too busy, or none was due; measure for longer"
     return f"no call was answered without an error: {_causes(row)}"
+
+
+def _turn_remarks(row: BenchRow) -> list[str]:
+    """Return what the calls of a row show beside their outcome: a sentence each."""
+    total = row.total
+    found = []
+    if total.is_cut:
+        found.append(_cut_text(row.turns[-1]))
+    if total.stray_lines:
+        found.append(
+            f"{_count(total.stray_lines, 'line')} of its stdout"
+            f" {'was' if total.stray_lines == 1 else 'were'} not MCP: a log belongs on stderr,"
+            " and other clients may end the connection"
+        )
+    if total.drain > _DRAIN * (total.histogram.mean + total.drain):
+        found.append(
+            "after its response a call's event stream stayed open for"
+            f" {format_seconds(total.drain)} on average, in which its caller could not call"
+            " again: no latency shows this time, but the rate of a closed loop does"
+        )
+    if total.lag > ROUNDING:
+        found.append(
+            f"the load itself started calls {format_seconds(total.lag)} late on average:"
+            f" latencies include it, but for {format_seconds(ROUNDING)} of each call; this"
+            " machine is too busy for this rate"
+        )
+    return found
+
+
+def _cut_text(turn: BenchTurn) -> str:
+    count = turn.unfinished
+    verb = "is" if count == 1 else "are"
+    open_calls = f", and {_count(count, 'call')} without a response {verb} not counted"
+    return (
+        f"the last turn was cut after {format_seconds(turn.seconds)}{open_calls if count else ''}"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 def _end_text(end: TargetEnd) -> str:
@@ -508,6 +554,7 @@ def _marks(row: BenchRow) -> str:
         ("behind", row.is_behind),
         ("halves differ", row.halves is not None),
         ("ended", row.end is not None),
+        ("cut", row.total.is_cut),
     )
     return ", ".join(word for word, holds in marks if holds)
 
@@ -610,7 +657,7 @@ def markdown(report: BenchReport) -> str:
 
 
 def _markdown_item(text: str) -> str:
-    """Return an item for a text. Its further lines, those of a server's stderr, are items in it."""
+    """Return an item for a text. Its further lines, such as a server's stderr, are items in it."""
     first, *more = text.splitlines() or [""]
     lines = [f"- {_markdown_cell(first)}", *(f"  - {_markdown_cell(line)}" for line in more)]
     return "".join(f"{line}\n" for line in lines)

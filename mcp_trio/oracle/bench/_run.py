@@ -17,6 +17,8 @@ from operator import add
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from mcp_core import ConnectFailed
 
 from ._thresholds import percentile_of
@@ -32,11 +34,12 @@ __all__ = ["BenchRow", "BenchRun", "RateSearch", "TargetEnd", "round_pace"]
 
 WARM_UP: Final = 1.0  # seconds
 _TURN: Final = 1.0  # seconds
-_MIN_TURNS: Final = 5  # of which an interval and halves can be made
+_MIN_TURNS: Final = 5  # fewer give no interval and no halves
 _CLIENT_BOUND: Final = 0.85  # of a core
 _HALVES_DIFFER: Final = 0.2
 _BEHIND: Final = 0.97  # of the intended rate
 _MOSTLY: Final = 0.5  # of the calls
+_CUT_TIME: Final = 2.0  # seconds in which a load ends its turn
 _HOPELESS: Final = 3.0  # times as long as a turn should take
 _SEARCH_START: Final = 100.0  # calls a second
 _SEARCH_GAP: Final = 1.05  # between a rate that is kept and one that isn't
@@ -91,6 +94,11 @@ class BenchRow:
         self.turns.append(turn)
 
     @property
+    def whole_turns(self) -> list[BenchTurn]:
+        """The turns without one that was cut, which compares with no other."""
+        return [turn for turn in self.turns if not turn.is_cut]
+
+    @property
     def is_behind(self) -> bool:
         """True if the target can't keep the rate of an open loop.
 
@@ -124,7 +132,7 @@ class BenchRow:
         """True if there were fewer responses a second than calls were due.
 
         The calls may have been started late by the load itself, which no latency shows. Each turn
-        may be longer by a latency: that of its last call.
+        may be longer by the latency of its last call.
         """
         total = self.total
         if self.pace.rate is None or not total.sent:
@@ -150,10 +158,11 @@ class BenchRow:
 
         In a closed loop these are calls a second. A turn in the middle is in neither.
         """
-        size = len(self.turns) // 2
+        turns = self.whole_turns
+        size = len(turns) // 2
         if not size or self.is_behind:
             return None
-        first, second = (reduce(add, half) for half in (self.turns[:size], self.turns[-size:]))
+        first, second = (reduce(add, half) for half in (turns[:size], turns[-size:]))
         if self.pace.rate is None:
             a, b = first.rate, second.rate
         else:
@@ -223,7 +232,7 @@ def _rounded(rate: float) -> float:
 
 
 def round_pace(pace: Pace, number: int) -> Pace:
-    """Return the pace of a round: its calls and their times differ from those of other rounds."""
+    """Return the pace of a round: each round has other calls, at other times."""
     return replace(pace, seed=pace.seed * 1_000_003 + number)
 
 
@@ -256,6 +265,9 @@ class BenchRun:
     rows: list[BenchRow] = field(default_factory=list)
     tried: list[BenchRow] = field(default_factory=list)
     ends: dict[str, TargetEnd] = field(default_factory=dict)
+    _scope: trio.CancelScope = field(init=False, default_factory=trio.CancelScope)
+    _measured: TargetLoad | None = field(init=False, default=None)
+    _is_stopped: bool = field(init=False, default=False)
 
     @cached_property
     def _random(self) -> Random:
@@ -266,18 +278,33 @@ class BenchRun:
         """How many turns each target has at each pace."""
         return max(_MIN_TURNS, round(self.seconds / _TURN))
 
+    def stop(self) -> None:
+        """End `measure` or `search`. The turn in progress is cut, and added to its row."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        if self._measured is not None and self._measured.cut():
+            self._scope.deadline = trio.current_time() + _CUT_TIME
+        else:
+            self._scope.cancel()
+
     async def measure(self, paces: Sequence[Pace]) -> None:
-        """Measure all targets at each pace. `rows` grows meanwhile."""
-        for pace in paces:
-            rows = [self._row(name, pace) for name in self._alive]
-            self.rows += rows
-            await self._measure(rows)
+        """Measure all targets at each pace, unless `stop` ends it. `rows` grows meanwhile."""
+        with self._scope:
+            for pace in paces:
+                rows = [self._row(name, pace) for name in self._alive]
+                self.rows += rows
+                await self._measure(rows)
 
     async def search(self, pace: Pace, limit: float) -> None:
         """Find the highest rate of each target at which 99 % of the calls take less than `limit`.
 
-        `pace.rate` is the first rate to try.
+        `pace.rate` is the first rate to try. `stop` ends it, too.
         """
+        with self._scope:
+            await self._search(pace, limit)
+
+    async def _search(self, pace: Pace, limit: float) -> None:
         searches = {name: RateSearch(pace.rate or _SEARCH_START) for name in self._alive}
         best: dict[str, BenchRow] = {}
         bounds: dict[str, BenchRow] = {}  # the last row that wasn't kept, or ended a search
@@ -287,7 +314,7 @@ class BenchRun:
             if search.rate is not None and name not in self.ends
         ]:
             self.tried += rows
-            # The row of the best rate is the target's, or that of the only one.
+            # A target's row is the one at its best rate, or the only one.
             self.rows = [best.get(row.target, row) for row in _last_of_each(self.tried)]
             await self._measure(rows)
             for row in rows:
@@ -333,6 +360,7 @@ class BenchRun:
     async def _turn(self, row: BenchRow, number: int) -> None:
         """Measure a turn; -1 is the one before the first, which isn't counted."""
         seconds = row.length if number >= 0 else min(WARM_UP, self.seconds)
+        self._measured = self.loads[row.target] if number >= 0 else None
         try:
             turn = await self.loads[row.target].turn(
                 self.works[row.target], round_pace(row.pace, number), seconds
@@ -352,8 +380,13 @@ class BenchRun:
         else:
             if number >= 0:
                 row.add(turn)
+        finally:
+            self._measured = None
         if row.end is not None:
             self.ends[row.target] = row.end
+        if self._is_stopped:
+            self._scope.cancel()
+            await trio.lowlevel.checkpoint()
 
 
 def _last_of_each(rows: Sequence[BenchRow]) -> list[BenchRow]:

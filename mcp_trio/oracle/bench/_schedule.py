@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ._tally import Tally
     from ._turn import Pace
 
-__all__ = ["MAX_DUE", "OpenLoop", "starts"]
+__all__ = ["MAX_DUE", "ROUNDING", "OpenLoop", "starts"]
 
 # Calls that wait for a free caller. Of more the oldest counts as timed out.
 MAX_DUE: Final = 1_000_000
-_ROUNDING: Final = 0.002  # seconds that a timer may wake up late
+ROUNDING: Final = 0.002  # seconds that a timer may wake up late
 
 
 def starts(pace: Pace, seconds: float) -> Iterator[float]:
@@ -43,7 +43,7 @@ class OpenLoop:
     """Hands the starts of a turn to free callers.
 
     The schedule wakes up late for a start: a millisecond, since epoll waits whole ones, and longer
-    if the load is busy. This is the tally's `lag`. `_ROUNDING` of it at most isn't part of the
+    if the load is busy. This is the tally's `lag`. `ROUNDING` of it at most isn't part of the
     latency of a call that finds a free caller; the rest is, as a late start may hide that the
     target is slow.
 
@@ -74,7 +74,7 @@ class OpenLoop:
                 now = trio.current_time()
             if self._free:
                 tally.lag += now - start
-                self._free.popleft()(min(now, start + _ROUNDING))
+                self._free.popleft()(min(now, start + ROUNDING))
             else:
                 tally.late += 1
                 self._due.append(start)
@@ -83,6 +83,11 @@ class OpenLoop:
         self._is_over = True
         while self._free:
             self._free.popleft()(None)
+
+    @property
+    def due(self) -> int:
+        """The calls whose start has come, and that no caller has taken."""
+        return len(self._due)
 
     def take(self, resume: Callable[[float | None], None]) -> None:
         """Call `resume` with the next start for a caller that is free, at once if one is due.

@@ -2,7 +2,7 @@
 
 1. One session is opened and closed first, so that what the target loads on first use isn't counted.
 2. Then all are opened, a few at a time, and stay open until the memory was read.
-3. A program has one session, so many sessions are many programs, and their memory is that of all.
+3. A program has one session, so many sessions are many programs, and their memory is added up.
 """
 
 from __future__ import annotations

@@ -186,6 +186,8 @@ class StdioLoad:
                 await turn.over.wait()
             finally:
                 self._turn = None
+                if tally.is_cut:
+                    tally.leave_out(len(self._open), due=0 if loop is None else loop.due)
                 for digits in self._open:
                     self._expire(digits)
                 self._open.clear()
@@ -196,6 +198,14 @@ class StdioLoad:
                 str(self._gone), status=self._gone.status, stderr=self._gone.stderr, turn=found
             )
         return found
+
+    def cut(self) -> bool:
+        """End the turn now. Return False if there is none."""
+        if self._turn is None:
+            return False
+        self._turn.tally.is_cut = True
+        self._turn.over.set()
+        return True
 
     def start(self, caller: _StdioCaller, call: PreparedCall, start: float) -> None:
         """Put a call's request with those that `flush` writes."""

@@ -93,10 +93,12 @@ class Tally:
         lag: seconds that the load itself was late, of all calls together.
         stray_lines: lines that are no messages.
         drain: seconds that callers waited for the end of event streams, of all calls together.
+        is_cut: whether Ctrl+C ends the turn before its time.
+        unfinished: calls that were open or due as it ended.
 
     Args:
         seconds: how long the turn is.
-        lengths: those of the load.
+        lengths: the load's.
         meter: measures the target's processes.
     """
 
@@ -111,6 +113,8 @@ class Tally:
         self.lag = 0.0
         self.stray_lines = 0
         self.drain = 0.0
+        self.is_cut = False
+        self.unfinished = 0
         self._seconds = max(seconds, _INSTANT)
         self._lengths = lengths
         self._are_results = lengths.are_results
@@ -219,6 +223,12 @@ class Tally:
         """Count a call without a response in time."""
         self._timeouts += 1
 
+    def leave_out(self, sent: int, *, due: int = 0) -> None:
+        """Take calls back that have no outcome as the turn ends: open ones, and those only due."""
+        self.sent -= sent
+        self.late -= due
+        self.unfinished += sent + due
+
     def finish(self, now: float) -> BenchTurn:
         """Decode the responses that were kept, and return the turn. Call it once."""
         load_cpu = time.process_time() - self._load_cpu
@@ -256,6 +266,8 @@ class Tally:
             lag=self.lag / self.sent if self.sent else 0.0,
             stray_lines=self.stray_lines,
             drain=self.drain / self.sent if self.sent else 0.0,
+            is_cut=self.is_cut,
+            unfinished=self.unfinished,
         )
 
     def _judge(self, kept: _Kept) -> None:

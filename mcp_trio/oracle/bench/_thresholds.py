@@ -96,7 +96,7 @@ class Threshold:
     def value(self, turn: BenchTurn) -> float:
         """Return the measured value: in seconds, bytes, calls a second, calls, or as a share.
 
-        A value that wasn't measured is NaN, with which no threshold is met.
+        A value that wasn't measured is NaN, and meets no threshold.
         """
         value = _value_of(self.name, turn)
         if self.is_share:

@@ -32,8 +32,7 @@ class Pace:
             caller starts its next call once it has its response (a closed loop).
         concurrency: the callers of a closed loop, and the calls that an open one has open at most.
             Over HTTP each caller has a connection of its own.
-        even: whether the starts of an open loop are equally far apart, not those of a Poisson
-            process.
+        even: whether the starts of an open loop are equally far apart, and not a Poisson process.
         seed: decides the starts and what the callers draw.
     """
 
@@ -72,7 +71,7 @@ class BenchTurn:
         slowest: the slowest calls as latency and name, slowest first, `SLOWEST` at most.
         tenths: responses in each tenth of the time that was asked for; later ones are in the last.
         load_cpu: processor time of this process, in seconds.
-        target_cpu: that of the target's processes; None if the system doesn't say.
+        target_cpu: processor time of the target's processes; None if the system doesn't say.
         memory: the resident memory of these at the end, in bytes; None likewise.
         lag: the mean seconds that the load itself was late in starting calls of an open loop. Up to
             2 ms of a call's lag, a timer's rounding, isn't part of its latency; the rest is.
@@ -80,6 +79,9 @@ class BenchTurn:
             that were open stay open.
         drain: the mean seconds that a caller waited after a response, before it could call again,
             for the end of the event stream that had it.
+        is_cut: whether Ctrl+C ended it before its time.
+        unfinished: calls that were open or due as it ended, without an outcome. They are counted
+            nowhere else.
     """
 
     seconds: float = 0.0
@@ -98,6 +100,8 @@ class BenchTurn:
     lag: float = 0.0
     stray_lines: int = 0
     drain: float = 0.0
+    is_cut: bool = False
+    unfinished: int = 0
 
     @property
     def failed(self) -> int:
@@ -117,7 +121,7 @@ class BenchTurn:
     def beside(self, other: BenchTurn) -> BenchTurn:
         """Return both turns as one; they measured one target at the same time.
 
-        `load_cpu` is then that of both processes, which have a core each at most.
+        `load_cpu` is then the sum for both processes, which have a core each at most.
         """
         both = self._count_both(other)
         both.seconds = max(self.seconds, other.seconds)
@@ -145,6 +149,8 @@ class BenchTurn:
             lag=_mean(self.lag, self.sent, other.lag, other.sent),
             stray_lines=self.stray_lines + other.stray_lines,
             drain=_mean(self.drain, self.sent, other.drain, other.sent),
+            is_cut=self.is_cut or other.is_cut,
+            unfinished=self.unfinished + other.unfinished,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -167,6 +173,8 @@ class BenchTurn:
             "lag": self.lag,
             "stray_lines": self.stray_lines,
             "drain": self.drain,
+            "is_cut": self.is_cut,
+            "unfinished": self.unfinished,
         }
 
     @classmethod
@@ -237,6 +245,12 @@ class TargetLoad(Protocol):
         Raises:
             TargetGone: the target ended, or its address refuses connections.
             ConnectFailed: a further connection got no session.
+        """
+
+    def cut(self) -> bool:
+        """End the turn now: `turn` returns what was measured, marked as cut.
+
+        Return False if no call is being measured, as while connections are opened.
         """
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:

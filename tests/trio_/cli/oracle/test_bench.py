@@ -314,21 +314,32 @@ def test_sweep_prints_the_highest_rate_of_each_target(bench: FakeBench) -> None:
 def test_signal_prints_what_was_measured(
     number: signal.Signals, status: int, bench: FakeBench, tmp_path: Path
 ) -> None:
-    """The turn that is interrupted isn't counted, and the files are written."""
+    """The turn that is interrupted counts up to then, and is marked. The files are written."""
 
     class Interrupting(FakeLoad):
         async def turn(self, *arguments: Any) -> Any:
-            if len(self.paces) == 4:
-                os.kill(os.getpid(), number)
-                await trio.sleep_forever()
-            return await super().turn(*arguments)
+            async with trio.open_nursery() as nursery:
+                if len(self.paces) == 4:
+                    nursery.start_soon(self.interrupt)
+                return await super().turn(*arguments)
+
+        async def interrupt(self) -> None:
+            await trio.sleep(0.25)
+            os.kill(os.getpid(), number)
 
     bench.loads["python"] = Interrupting()
     path = tmp_path / "a.json"
     found = bench("--rate", "100", "--output", str(path), "--", "python", "a.py")
     assert found.status == status
-    assert found.out.splitlines()[1].split()[:2] == ["100/s", "300"]
-    assert json.loads(path.read_text())["problem"] == "the run was interrupted"
+    row = found.out.splitlines()[1]
+    assert row.split()[:2] == ["100/s", "325"]
+    assert row.endswith("  cut")
+    remark = "the last turn was cut after 250ms, and 3 calls without a response are not counted"
+    assert remark in found.out
+    document = json.loads(path.read_text())
+    assert document["problem"] == "the run was interrupted"
+    assert document["rows"][0]["remarks"] == [remark]
+    assert document["rows"][0]["measured"]["is_cut"]
 
 
 def test_signal_before_anything_was_measured_says_so(bench: FakeBench) -> None:

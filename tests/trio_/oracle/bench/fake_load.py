@@ -62,6 +62,7 @@ class FakeLoad:
         self.starts = starts
         self.paces: list[Pace] = []
         self.began: list[float] = []
+        self._scope: trio.CancelScope | None = None
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:
         """Sleep for the turn's time, and make up what it showed."""
@@ -73,7 +74,12 @@ class FakeLoad:
         sent = round(seconds * (due if pace.rate else rate))
         took = max(seconds, sent / rate, sent / self.starts)
         took += self.timeout if self.timeouts == 1 else 0.0
-        await trio.sleep(took)
+        with trio.CancelScope() as self._scope:
+            await trio.sleep(took)
+        if is_cut := self._scope.cancelled_caught:
+            share = (trio.current_time() - self.began[-1]) / took
+            sent, took = round(sent * share), took * share
+        self._scope = None
         behind = pace.rate is not None and due > rate
         lost = ceil(sent * self.timeouts)
         answered = 0 if self.error else sent - lost
@@ -94,10 +100,18 @@ class FakeLoad:
             load_cpu=self.cpu * took,
             target_cpu=0.5 * took,
             memory=50_000_000,
+            is_cut=is_cut,
+            unfinished=3 if is_cut else 0,
         )
         if self.ends_after is not None and len(self.paces) > self.ends_after:
             raise TargetGone("the server has ended", status=1, stderr=("boom",), turn=turn)
         return turn
+
+    def cut(self) -> bool:
+        """End the turn."""
+        if self._scope is not None:
+            self._scope.cancel()
+        return self._scope is not None
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Answer nothing."""

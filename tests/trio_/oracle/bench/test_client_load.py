@@ -99,6 +99,26 @@ async def test_closed_loop_counts_latencies_of_each_caller(era: str, autojump_cl
     assert [name for _, name in turn.slowest] == ["tools/call wait"] * 5
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_turn_that_is_cut_has_what_was_answered(era: str, autojump_clock: Clock) -> None:
+    async with loaded(era) as load, trio.open_nursery() as nursery:
+        assert not load.cut()
+        turns = []
+
+        async def play() -> None:
+            work = Mix([tool("wait", seconds=0.15)])
+            turns.append(await load.turn(work, Pace(10.0, 1, even=True), 60.0))
+
+        nursery.start_soon(play)
+        await trio.sleep(1.02)
+        assert load.cut()
+        await trio.testing.wait_all_tasks_blocked()
+        [turn] = turns
+        assert (turn.is_cut, turn.sent, turn.answered, turn.late) == (True, 6, 6, 6)
+        assert turn.unfinished == 5
+        assert (await load.turn(Mix([tool("wait", seconds=0.1)]), Pace(None, 1), 0.5)).answered
+
+
 async def test_think_time_ends_with_the_turn(autojump_clock: Clock) -> None:
     call = tool("wait", seconds=0.1)._replace(think=60.0)
     async with loaded("2026-07-28") as load:

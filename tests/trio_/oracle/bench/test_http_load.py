@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.bench import _http_reader, _tally
@@ -42,6 +43,32 @@ async def test_closed_loop_calls_one_after_the_other(autojump_clock: Any) -> Non
     assert (turn.failed, turn.late, len(turn.slowest)) == (0, 0, 5)
     assert turn.tenths == pytest.approx([8] * 10, abs=4)
     assert stand_in.connections == 4
+
+
+@pytest.mark.parametrize("pace", [Pace(None, 4), Pace(200, 4, even=True)])
+async def test_turn_that_is_cut_has_what_was_answered(pace: Pace, autojump_clock: Any) -> None:
+    """Calls without a response aren't counted, nor are those that no caller has taken."""
+    async with http_load(answer) as (load, server), trio.open_nursery() as nursery:
+        assert not load.cut()
+        turns = []
+
+        async def play() -> None:
+            turns.append(await load.turn(Mix([ECHO]), pace, 60.0))
+
+        nursery.start_soon(play)
+        await trio.sleep(0.105)
+        server.handle = never_answer
+        await trio.sleep(0.2)
+        assert load.cut()
+        await trio.testing.wait_all_tasks_blocked()
+        [turn] = turns
+        assert turn.is_cut
+        assert turn.sent == turn.answered > 20
+        assert turn.seconds == pytest.approx(0.305, rel=0.02)
+        assert turn.unfinished == (4 if pace.rate is None else pytest.approx(61 - turn.sent, abs=2))
+        server.handle = answer
+        assert not load.cut()
+        assert (await load.turn(Mix([ECHO]), ONE, 0.1)).answered >= 9
 
 
 @pytest.mark.parametrize("even", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -60,6 +61,9 @@ class LoadProgram:
         if len(self.answers) == self._wanted:
             self._lines.close()
 
+    def send(self, line: bytes) -> None:
+        self._lines.send_nowait(line)
+
     async def play(self, *requests: Mapping[str, Any], ends: bool = True) -> None:
         """Run the program on documents. `ends`: stdin ends before the answers."""
         for request in requests:
@@ -101,6 +105,19 @@ async def test_program_whose_stdin_ends_cancels_its_turn(
     assert trio.current_time() - began < 10
 
 
+async def test_program_whose_turn_is_cut_answers_with_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    program = LoadProgram(FakeLoad(0.05), monkeypatch)
+    turn = {"pace": {"rate": None, "concurrency": 1}, "seconds": 10.0}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(program.play, SETTINGS, turn, ends=False))
+        await trio.sleep(1.0)
+        program.send(_load_process.CUT)
+    [_, cut] = program.answers
+    assert (cut["turn"]["sent"], cut["turn"]["is_cut"]) == (20, True)
+
+
 async def test_program_without_connection_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     program = LoadProgram(None, monkeypatch)
     await program.play(SETTINGS)
@@ -129,6 +146,9 @@ class AnsweringProcess:
         work = BenchCalls().work("2026-07-28")
         turn = await self._load.turn(work, Pace(**request["pace"]), request["seconds"])
         return {"turn": turn.to_json(), **self._answer}
+
+    async def cut(self) -> None:
+        self._load.cut()
 
 
 def many(*processes: Any) -> ManyLoads:
@@ -159,6 +179,21 @@ async def test_error_of_one_process_is_that_of_all(
     if isinstance(caught.value, TargetGone):
         assert caught.value.turn is not None
         assert caught.value.turn.sent == (80 if "gone" in answer else 40)
+
+
+async def test_turn_is_cut_in_all_processes(autojump_clock: MockClock) -> None:
+    load = many(*(AnsweringProcess(FakeLoad(0.05)) for _ in range(2)))
+    assert not load.cut()
+    turns = []
+
+    async def play() -> None:
+        turns.append(await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 2), 10.0))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(play)
+        await trio.sleep(1.0)
+        assert load.cut()
+    assert [(turn.sent, turn.is_cut) for turn in turns] == [(40, True)]
 
 
 class ByteProcess:

@@ -173,6 +173,9 @@ class _ListedLoad:
     async def turn(self, *_: Any) -> Any:
         raise NotImplementedError
 
+    def cut(self) -> bool:
+        return False
+
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         await trio.lowlevel.checkpoint()
         self.asked.append(method)

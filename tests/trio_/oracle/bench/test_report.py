@@ -72,6 +72,14 @@ REMARKS: list[tuple[BenchRow, str]] = [
         row(seconds=3.5, **FAILED),
         "nothing was answered in a turn of 3.50s: this pace was not measured further",
     ),
+    (row(stray_lines=2), "12 lines of its stdout were not MCP: a log belongs on stderr"),
+    (
+        row(drain=0.001, pace=CLOSED),
+        "event stream stayed open for 1.00ms on average, in which its caller could not call again",
+    ),
+    (row(lag=0.0042), "the load itself started calls 4.20ms late on average: latencies include"),
+    (row(is_cut=True), "the last turn was cut after 1.00s"),
+    (row(**FAILED | {"is_cut": True, "sent": 0}), "no call was answered before the run was int"),
     (ended(), "the server has ended (exit status 1)\nTraceback\nMemoryError <3>"),
 ]
 
@@ -82,8 +90,23 @@ def test_row_that_is_not_what_it_seems_has_a_remark(found: BenchRow, remark: str
 
 
 def test_row_that_is_as_it_seems_has_no_remark() -> None:
-    found = row()
+    found = row(lag=0.001, drain=0.00001)
     assert BenchReport(rows=[found]).remarks(found) == []
+
+
+def test_remark_about_the_load_s_own_lines_is_in_every_form() -> None:
+    report = BenchReport(rows=[row(stray_lines=1)])
+    remark = "6 lines of its stdout were not MCP"
+    assert remark in markdown(report)
+    assert remark in json.dumps(report.document())
+
+
+def test_turn_that_is_cut_is_compared_with_no_other() -> None:
+    """It may have taken a tenth of a second, in which little was answered."""
+    ours, sdk = row(), row("sdk", 0.003)
+    before = BenchReport(rows=[ours, sdk]).comparisons
+    sdk.add(BenchTurn(seconds=0.1, histogram=Histogram([5.0]), sent=1, answered=1, is_cut=True))
+    assert BenchReport(rows=[ours, sdk]).comparisons == before
 
 
 def test_table_has_a_line_for_each_row() -> None:

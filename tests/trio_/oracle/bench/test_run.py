@@ -83,6 +83,58 @@ async def test_run_is_cut_into_turns(
     assert row.length == pytest.approx(length, rel=0.01)
 
 
+@pytest.mark.parametrize("kind", ["measure", "search"])
+async def test_run_that_is_stopped_keeps_what_its_last_turn_has(
+    kind: str, autojump_clock: MockClock
+) -> None:
+    """It is marked, and compared with no other turn. No further one begins."""
+    load = FakeLoad()
+    run = bench_run(a=load)
+    pace = Pace(100, 4)
+    async with trio.open_nursery() as nursery:
+        if kind == "measure":
+            nursery.start_soon(run.measure, [pace, pace])
+        else:
+            nursery.start_soon(run.search, pace, 0.05)
+        await trio.sleep(3.25)  # a second is the warm-up
+        run.stop()
+        run.stop()
+    [row] = run.rows
+    assert [(turn.sent, turn.is_cut) for turn in row.turns] == [
+        (100, False),
+        (100, False),
+        (25, True),
+    ]
+    assert (row.total.is_cut, row.total.sent, row.total.unfinished) == (True, 225, 3)
+    assert len(row.whole_turns) == 2
+    assert len(load.paces) == 4
+
+
+class Deaf(FakeLoad):
+    """A load that doesn't end its turn. `answers` is what it says about that."""
+
+    answers = True
+
+    def cut(self) -> bool:
+        return self.answers
+
+
+@pytest.mark.parametrize(("answers", "seconds", "ends"), [(True, 3.5, 5.5), (False, 3.5, 3.5)])
+async def test_turn_that_cannot_be_cut_is_cancelled(
+    answers: bool, seconds: float, ends: float, autojump_clock: MockClock
+) -> None:
+    load = Deaf(timeouts=1.0, timeout=60.0)
+    load.answers = answers
+    run = bench_run(a=load)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run.measure, [Pace(100, 4)])
+        await trio.sleep(61.0 + seconds)
+        run.stop()
+    assert trio.current_time() - began == pytest.approx(61.0 + ends)
+    assert run.rows[0].turns == []
+
+
 async def test_target_that_ends_ends_its_row_and_the_others_go_on(
     autojump_clock: MockClock,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
@@ -43,6 +44,31 @@ async def test_closed_loop_keeps_its_callers_calling(autojump_clock: Any, era: s
     assert ("notifications/initialized" in methods) == (era == D)
     meta = server.received[-1]["params"].get("_meta", {})
     assert ("io.modelcontextprotocol/protocolVersion" in meta) == (era != D)
+
+
+@pytest.mark.parametrize("pace", [Pace(None, 4), Pace(200, 4, even=True)])
+async def test_turn_that_is_cut_has_what_was_answered(pace: Pace, autojump_clock: Any) -> None:
+    """Calls without a response aren't counted, nor are those that no caller has taken."""
+    async with stdio_load(answer) as (load, server), trio.open_nursery() as nursery:
+        assert not load.cut()
+        turns = []
+
+        async def play() -> None:
+            turns.append(await load.turn(Mix([ECHO]), pace, 60.0))
+
+        nursery.start_soon(play)
+        await trio.sleep(0.105)
+        server.handle = never_answer
+        await trio.sleep(0.2)
+        assert load.cut()
+        await trio.testing.wait_all_tasks_blocked()
+        [turn] = turns
+        assert turn.is_cut
+        assert turn.sent == turn.answered > 20
+        assert turn.seconds == pytest.approx(0.305, rel=0.02)
+        assert turn.unfinished == (4 if pace.rate is None else pytest.approx(61 - turn.sent, abs=2))
+        server.handle = answer
+        assert (await load.turn(Mix([ECHO]), ONE, 0.1)).answered >= 9
 
 
 async def test_open_loop_overload_counts_latency_from_intended_start(autojump_clock: Any) -> None:
