@@ -79,6 +79,7 @@ STARTS_PROGRAMS = [
         tests
         trio_/cli/configured/test_configured
         trio_/cli/oracle/test_bench_programs
+        trio_/cli/oracle/test_bench_protected
         trio_/cli/oracle/test_check
         trio_/cli/oracle/test_configured_target
         trio_/cli/oracle/test_proxy

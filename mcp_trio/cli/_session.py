@@ -637,6 +637,12 @@ async def _print_notice(target: Target, scope: trio.CancelScope) -> None:
             )
 
 
+def needs_login_text(target: Target, error: Exception, required: AuthRequired) -> str:
+    """Return an error's text with what the user can do about it, for one caused by `required`."""
+    cause = _LIBRARY_CURE.sub("", str(error)).removesuffix(".")
+    return f"{cause}{_login_hint(target, required)}"
+
+
 def _login_hint(target: Target, error: AuthRequired) -> str:
     """Return how to get a token that the server accepts, to append to an error."""
     if target.auth is not None:  # `mcp-trio login` itself, or a request without a token
@@ -669,8 +675,7 @@ def explain_error(target: Target, exc: McpTrioError) -> CliError | None:
     None for an error that no use of a server raises.
     """
     if isinstance(exc, AuthRequired):
-        cause = _LIBRARY_CURE.sub("", str(exc)).removesuffix(".")
-        return CliError(f"{cause}{_login_hint(target, exc)}", NO_CONNECTION)
+        return CliError(needs_login_text(target, exc, exc), NO_CONNECTION)
     if isinstance(exc, AuthorizationFailed):
         return CliError(f"{target.name}: {exc}", NO_CONNECTION)
     if isinstance(exc, ConnectFailed):
@@ -705,9 +710,8 @@ def _is_cured(cause: BaseException | None) -> bool:
 
 def _explain_failed_connection(target: Target, exc: ConnectFailed) -> CliError:
     if isinstance(exc.__cause__, AuthRequired):
-        hint = _login_hint(target, exc.__cause__)
-        cause = _LIBRARY_CURE.sub("", str(exc)).removesuffix(".")
-        return CliError(f"{target.name}: {cause}{hint}", NO_CONNECTION)
+        text = needs_login_text(target, exc, exc.__cause__)
+        return CliError(f"{target.name}: {text}", NO_CONNECTION)
     if isinstance(exc.__cause__, AuthorizationFailed):
         return CliError(f"{target.name}: {exc}", NO_CONNECTION)
     text = str(exc)

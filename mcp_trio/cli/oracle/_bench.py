@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from mcp_core import ALL, DIALECTS, ConnectFailed
+from mcp_core import ALL, DIALECTS, AuthRequired, ConnectFailed
 from mcp_trio._files import write_output
 from mcp_trio.cli._arguments import parse_object
 from mcp_trio.cli._errors import (
@@ -41,6 +41,7 @@ from mcp_trio.cli._options import (
 )
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen, encode_document
+from mcp_trio.cli._session import needs_login_text
 from mcp_trio.oracle.bench._calls import LISTS, BenchCalls
 from mcp_trio.oracle.bench._conversations import CONVERSATIONS, open_conversations
 from mcp_trio.oracle.bench._load import Address, open_load
@@ -647,7 +648,10 @@ def _open(target: BenchTarget, options: BenchOptions) -> Any:
 def _end_of(target: BenchTarget, exc: ConnectFailed | TargetGone | NothingToPlay) -> TargetEnd:
     status = exc.status if isinstance(exc, TargetGone) else None
     lines = exc.stderr if isinstance(exc, TargetGone) else ()
-    return TargetEnd(target.hide(str(exc)), status, tuple(map(target.hide, lines)))
+    text = str(exc)
+    if isinstance(exc.__cause__, AuthRequired):
+        text = needs_login_text(target.target, exc, exc.__cause__)
+    return TargetEnd(target.hide(text), status, tuple(map(target.hide, lines)))
 
 
 async def _new_run(
@@ -795,6 +799,7 @@ def _about(target: BenchTarget, load: TargetLoad | None) -> dict[str, Any]:
         "words": list(map(target.hide, target.target.shown_words)),
         "revision": None if load is None else load.revision,
         "server": None if load is None else load.server,
+        "protocol": None if load is None else load.protocol,
     }
 
 

@@ -61,6 +61,7 @@ class _ClientLoad(CoroutineLoad):
     Attributes:
         revision: the revision that the target speaks.
         server: its name and version, "" if it doesn't say.
+        protocol: the protocol below MCP.
         capabilities: what it declares.
     """
 
@@ -69,6 +70,7 @@ class _ClientLoad(CoroutineLoad):
         peer = client.peer
         self.revision = peer.dialect.version
         self.server = "" if peer.info is None else f"{peer.info.name} {peer.info.version}".strip()
+        self.protocol = client.protocol
         self.capabilities: Mapping[str, Any] = msgspec.to_builtins(peer.capabilities)
         self._first = client
 

@@ -56,6 +56,7 @@ class _ConversationLoad(CoroutineLoad):
         self._open_load = open_load
         self.revision = first.revision
         self.server = first.server
+        self.protocol = first.protocol
         self.capabilities = first.capabilities
 
     async def open_callers(self, count: int) -> None:

@@ -225,6 +225,7 @@ class HttpLoad:
         url = Url.parse(address.url)
         self.revision = ""
         self.server = ""
+        self.protocol = "HTTP/1.1"
         self.capabilities: Mapping[str, Any] = {}
         self.mirrored: dict[str, ParamHeaders] = {}
         self._url = url
@@ -335,7 +336,7 @@ class HttpLoad:
             assert head is not None
             where = self._url.text
             if head.status in _NEEDS_LOGIN:
-                cure = "give a token: --header 'Authorization: Bearer TOKEN'"
+                cure = "give a token by --token-env, or log in and call --through client"
                 problem = f"{where} needs a login (HTTP {head.status}); {cure}"
                 raise _HandshakeRefused(problem, head.status)
             if 300 <= head.status < 400:

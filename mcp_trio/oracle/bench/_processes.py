@@ -90,6 +90,7 @@ class ManyLoads:
         self._measuring: trio.Nursery | None = None
         self.revision = str(about["revision"])
         self.server = str(about["server"])
+        self.protocol = "HTTP/1.1"
         self.capabilities: Mapping[str, Any] = about["capabilities"]
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:

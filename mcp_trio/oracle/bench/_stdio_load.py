@@ -78,6 +78,7 @@ class StdioLoad:
     ) -> None:
         self.revision = ""
         self.server = ""
+        self.protocol = ""
         self.capabilities: Mapping[str, Any] = {}
         self._stream = stream
         self._timeout = timeout

@@ -230,11 +230,13 @@ class TargetLoad(Protocol):
     Attributes:
         revision: the revision that it speaks.
         server: its name and version, "" if it doesn't say.
+        protocol: the protocol below MCP: "HTTP/1.1", "HTTP/2", "WebSocket", or "" for pipes.
         capabilities: what it declares.
     """
 
     revision: str
     server: str
+    protocol: str
     capabilities: Mapping[str, Any]
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:

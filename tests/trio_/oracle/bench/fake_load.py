@@ -36,6 +36,7 @@ class FakeLoad:
 
     revision = "2026-07-28"
     server = "fake 1"
+    protocol = ""
     capabilities: Mapping[str, Any] = {}
 
     def __init__(

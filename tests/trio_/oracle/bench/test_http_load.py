@@ -235,7 +235,7 @@ async def test_server_at_root_without_endpoint_is_tried_at_mcp(autojump_clock: A
 @pytest.mark.parametrize(
     ("status", "more", "problem"),
     [
-        (401, "", "needs a login .HTTP 401.; give a token: --header"),
+        (401, "", "needs a login .HTTP 401.; give a token by --token-env, or"),
         (404, "", "responds with HTTP 404; is the path right"),
         (500, "", "responds with HTTP 500"),
         (307, "Location: https://x.test/\r\n", "redirects to https://x.test/; give that URL"),

@@ -164,6 +164,7 @@ class _ListedLoad:
 
     revision = OLD
     server = ""
+    protocol = ""
     capabilities: Mapping[str, Any] = {}
 
     def __init__(self, answers: Mapping[tuple[str, str | None], Any]) -> None:
