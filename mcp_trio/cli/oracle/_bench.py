@@ -469,7 +469,10 @@ def _read_calls(parser: argparse.ArgumentParser, found: argparse.Namespace) -> C
     if found.list is not None:
         return BenchCalls(kind="list", name=found.list)
     if found.script is not None:
-        return read_script(found.script)
+        script = read_script(found.script)
+        if script.waits_for_notifications and found.through is None:
+            parser.error(f"{found.script}: notified is for --through client, which can subscribe")
+        return script
     if found.load is not None:
         return read_recorded(
             found.load, Screen(sys.stderr), answers_itself=found.through is not None

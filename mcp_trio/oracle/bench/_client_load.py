@@ -55,6 +55,7 @@ class _ClientLoad(CoroutineLoad):
 
     Args:
         client: the first client.
+        nursery: has the clients' and the subscriptions' tasks.
         meter: measures the target's processes.
         timeout: seconds for each call.
 
@@ -65,8 +66,10 @@ class _ClientLoad(CoroutineLoad):
         capabilities: what it declares.
     """
 
-    def __init__(self, client: Client, meter: Meter, timeout: float) -> None:
+    def __init__(self, client: Client, nursery: trio.Nursery, meter: Meter, timeout: float) -> None:
         super().__init__(meter, timeout)
+        self.nursery = nursery
+        self._watches: dict[tuple[Client, str], _Watch] = {}
         peer = client.peer
         self.revision = peer.dialect.version
         self.server = "" if peer.info is None else f"{peer.info.name} {peer.info.version}".strip()
@@ -100,11 +103,24 @@ class _ClientLoad(CoroutineLoad):
         """
         client = await self.client_of(number)
         try:
+            watch = await self._watch(client, call.notified) if call.notified else None
+            notified = None if watch is None else watch.notified
             result = await _send(client, call)
+            if watch is not None and notified is not None:
+                await watch.wait(notified)
         except McpTrioError as exc:
             self.require_alive(client, exc)
             raise
         return _builtins(result) if wants_result else None
+
+    async def _watch(self, client: Client, uri: str) -> _Watch:
+        """Return a client's subscription to a resource. It begins with the first call."""
+        watch = self._watches.get((client, uri))
+        if watch is None or watch.is_over:
+            self._watches = {key: each for key, each in self._watches.items() if not each.is_over}
+            watch = self._watches[client, uri] = _Watch(client, uri)
+            await self.nursery.start(watch.run)
+        return watch
 
     @abstractmethod
     async def client_of(self, number: int) -> Client:
@@ -127,9 +143,14 @@ class _ProgramLoad(_ClientLoad):
     """Calls to a program through one client."""
 
     def __init__(
-        self, child: ChildProcess, client: Client, stderr: deque[str], timeout: float
+        self,
+        child: ChildProcess,
+        client: Client,
+        nursery: trio.Nursery,
+        stderr: deque[str],
+        timeout: float,
     ) -> None:
-        super().__init__(client, GroupMeter(child.pid), timeout)
+        super().__init__(client, nursery, GroupMeter(child.pid), timeout)
         self._child = child
         self._stderr = stderr
 
@@ -153,7 +174,7 @@ class _ProgramLoad(_ClientLoad):
 
 
 class _AddressLoad(_ClientLoad):
-    """Calls to a URL, through a client for each caller. `nursery` has a task for each client."""
+    """Calls to a URL, through a client for each caller."""
 
     def __init__(
         self,
@@ -163,9 +184,8 @@ class _AddressLoad(_ClientLoad):
         meter: Meter,
         timeout: float,
     ) -> None:
-        super().__init__(first, meter, timeout)
+        super().__init__(first, nursery, meter, timeout)
         self._connect = connect
-        self._nursery = nursery
         self._clients = {0: first}
 
     async def open_callers(self, count: int) -> None:
@@ -196,7 +216,7 @@ class _AddressLoad(_ClientLoad):
             ) from failures[0]
 
     async def _open(self) -> Client:
-        return await start_client(self._nursery, self._connect, self.timeout)
+        return await start_client(self.nursery, self._connect, self.timeout)
 
     async def client_of(self, number: int) -> Client:
         """Return the client of a caller, a new one if the last has lost its connection.
@@ -214,6 +234,56 @@ class _AddressLoad(_ClientLoad):
 
     def require_alive(self, client: Client, error: McpTrioError) -> None:
         """Check nothing: `client_of` connects again."""
+
+
+class _Watch:
+    """A client's subscription to one resource.
+
+    Attributes:
+        notified: set by the next notification, or by the subscription's end.
+        is_over: whether the subscription has ended.
+    """
+
+    def __init__(self, client: Client, uri: str) -> None:
+        self._client = client
+        self._uri = uri
+        self._failure: McpTrioError | None = None
+        self.notified = trio.Event()
+        self.is_over = False
+
+    async def run(self, task_status: trio.TaskStatus[None]) -> None:
+        """Subscribe, and take notifications until the subscription ends.
+
+        Raises:
+            CallFailed, McpTrioError: there is no subscription.
+        """
+        is_subscribed = False
+        try:
+            async with self._client.listen(uris=[self._uri]) as changes:
+                if not changes.honoured:
+                    raise CallFailed("no subscription")
+                is_subscribed = True
+                task_status.started()
+                async for _ in changes:
+                    self.notified.set()
+                    self.notified = trio.Event()
+        except McpTrioError as exc:
+            if not is_subscribed:
+                raise
+            self._failure = exc
+        finally:
+            self.is_over = True
+            self.notified.set()
+
+    async def wait(self, notified: trio.Event) -> None:
+        """Wait for the notification that sets `notified`.
+
+        Raises:
+            CallFailed, McpTrioError: the subscription has ended before.
+        """
+        await notified.wait()
+        if self.is_over and notified is self.notified:
+            raise self._failure or CallFailed("subscription ended")
 
 
 @asynccontextmanager
@@ -247,7 +317,7 @@ async def open_client_of(
         except ConnectFailed as exc:
             await child.aclose()  # only now are the exit status and all of stderr known
             raise ConnectFailed(f"{exc}{child.describe_start()}") from exc
-        yield _ProgramLoad(child, client, stderr, timeout)
+        yield _ProgramLoad(child, client, nursery, stderr, timeout)
 
 
 @asynccontextmanager

@@ -24,6 +24,8 @@ class PreparedCall(NamedTuple):
         weight: how often it is drawn, relative to others.
         think: seconds that the caller waits after the response, before its next call.
         may_continue: whether a result that isn't the last one is no error: a question, or a task.
+        notified: the URI of a resource. The call then ends with the first notification about it
+            since the call's start, if that comes after the response. "" for none.
     """
 
     method: str
@@ -32,6 +34,7 @@ class PreparedCall(NamedTuple):
     weight: float = 1.0
     think: float = 0.0
     may_continue: bool = False
+    notified: str = ""
 
 
 class Worker(Protocol):

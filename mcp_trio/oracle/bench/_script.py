@@ -50,12 +50,12 @@ _SCRIPT_KEYS: Final = ("call", "think", "era")
 _COMMON_KEYS: Final = ("weight", "think")
 # A call has one of these keys; each has further ones.
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tool": ("arguments",),
+    "tool": ("arguments", "notified"),
     "prompt": ("arguments",),
     "read": (),
     "list": (),
     "ping": (),
-    "method": ("params",),
+    "method": ("params", "notified"),
 }
 _CURE: Final = 'begin each call by the line [[call]], then tool = "echo"'
 
@@ -98,6 +98,11 @@ class Script:
             if call.method == "tools/call" and call.params
         ]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def waits_for_notifications(self) -> bool:
+        """Whether a call ends with a notification. Only a client can make it."""
+        return any(call.notified for call in self.calls)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values, from which `calls_of` makes it again."""
@@ -200,7 +205,7 @@ class _ScriptReader:
         place = f"call {index + 1}{line}"
         kinds = [kind for kind in _KINDS if kind in table]
         if not kinds:
-            _check_keys(place, table, (*_KINDS, *_COMMON_KEYS, "arguments", "params"))
+            _check_keys(place, table, (*_KINDS, *_COMMON_KEYS, "arguments", "params", "notified"))
             raise InvalidScript(f"{place}: it doesn't say what to call: add {_joined(_KINDS)}")
         if len(kinds) > 1:
             raise InvalidScript(f"{place}: it has {_joined(kinds, ' and ')}: make a call of each")
@@ -213,6 +218,7 @@ class _ScriptReader:
             shorten_text(name, _MAX_NAME),
             _number(place, table, "weight", 0.0, _MAX_WEIGHT, 1.0, above=True),
             _number(place, table, "think", 0.0, _MAX_THINK, think),
+            notified=_string(place, table, "notified") if "notified" in table else "",
         )
 
 

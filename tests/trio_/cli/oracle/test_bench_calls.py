@@ -54,6 +54,15 @@ class Size:
     size: int
 
 
+def test_script_that_waits_for_notifications_needs_the_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text('[[call]]\ntool = "t"\nnotified = "a:b"\n')
+    assert main(["bench", "--script", str(path), URL]) == 2
+    assert "notified is for --through client, which can subscribe" in capsys.readouterr().err
+
+
 def make_server() -> mcp_trio.Server:
     server = mcp_trio.Server("shop")
 

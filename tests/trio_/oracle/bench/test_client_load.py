@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.bench._turn import TargetLoad
 
 Clock = trio.testing.MockClock
+POT = "tea://pot"
 ERAS = ["2025-11-25", "2026-07-28"]
 
 
@@ -76,13 +77,38 @@ def make_server(page_size: int = 1_000) -> mcp_trio.Server:
     return server
 
 
+def make_pot() -> mcp_trio.Server:
+    server = mcp_trio.Server("pot")
+
+    @server.resource(POT)
+    def pot() -> str:
+        """Say what is in the pot."""
+        return "tea"
+
+    @server.tool
+    def brew(seconds: float | None) -> str:
+        """Change the pot after a while, or never."""
+
+        async def change() -> None:
+            await trio.sleep(seconds or 0)
+            server.changed(resource=POT)
+
+        if seconds is not None:
+            trio.lowlevel.spawn_system_task(change)
+        return "started"
+
+    return server
+
+
 def tool(name: str, **arguments: Any) -> PreparedCall:
     return PreparedCall("tools/call", {"name": name, "arguments": arguments}, f"tools/call {name}")
 
 
 @asynccontextmanager
-async def loaded(era: str, timeout: float = 10.0, **options: Any) -> AsyncIterator[TargetLoad]:
-    connect = partial(mcp_trio.connect, make_server(), versions=[era], **options)
+async def loaded(
+    era: str, timeout: float = 10.0, server: mcp_trio.Server | None = None, **options: Any
+) -> AsyncIterator[TargetLoad]:
+    connect = partial(mcp_trio.connect, server or make_server(), versions=[era], **options)
     async with open_client_at(connect, port=None, timeout=timeout) as load:
         yield load
 
@@ -189,6 +215,42 @@ async def test_call_without_response_in_time_is_a_timeout(era: str, autojump_clo
         assert turn.histogram.count == 0
         turn = await load.turn(Mix([tool("wait", seconds=0.25)]), Pace(None, 2), 1.0)
     assert turn.answered == 8
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_call_ends_with_the_notification_that_it_waits_for(
+    era: str, autojump_clock: Clock
+) -> None:
+    """The response comes at once, and the change 0.2 s later. Each caller is subscribed once."""
+    async with loaded(era, server=make_pot()) as load:
+        call = tool("brew", seconds=0.2)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(None, 1), 1.0)
+        assert (turn.sent, turn.answered, turn.failed) == (5, 5, 0)
+        assert turn.histogram.percentile(50) == pytest.approx(0.2, rel=0.04)
+        turn = await load.turn(Mix([call]), Pace(4.0, 2, even=True), 1.0)
+        assert (turn.answered, turn.failed) == (4, 0)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_notification_that_does_not_come_is_a_timeout(
+    era: str, autojump_clock: Clock
+) -> None:
+    async with loaded(era, 0.5, make_pot()) as load:
+        call = tool("brew", seconds=None)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(None, 1), 1.0)
+        assert (turn.answered, turn.timeouts) == (0, 2)
+        call = tool("brew", seconds=0.1)._replace(notified=POT)
+        assert (await load.turn(Mix([call]), Pace(None, 1), 1.0)).answered == 10
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_subscription_that_a_server_does_not_have_is_an_error(
+    era: str, autojump_clock: Clock
+) -> None:
+    async with loaded(era) as load:
+        call = tool("wait", seconds=0.1)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(2.0, 1, even=True), 1.0)
+    assert turn.errors == {"not sent": 2}
 
 
 async def test_think_time_passes_between_calls(autojump_clock: Clock) -> None:

@@ -48,6 +48,13 @@ def test_call_becomes_a_request(text: str, method: str, params: Any, name: str |
     assert call.name == (name or (f"{method} tea://menu" if params else method))
 
 
+def test_call_may_wait_for_a_notification() -> None:
+    script = parse_script(f'{CALL}notified = "tea://pot"'.encode())
+    assert script.waits_for_notifications
+    assert script.work("2026-07-28").worker(0, 0).next_call(None).notified == "tea://pot"
+    assert not parse_script(CALL.encode()).waits_for_notifications
+
+
 def test_ping_is_the_request_of_the_targets_revision() -> None:
     script = parse_script(b"[[call]]\nping = true")
     assert script.work("2025-11-25").worker(0, 0).next_call(None).method == "ping"
@@ -106,7 +113,9 @@ def test_calls_with_weights_are_drawn_by_the_seed() -> None:
             CALL + "weigth = 3",
             "call 1 (line 1): weigth isn't known here: did you mean weight?",
         ),
-        (CALL + 'uri = "x"', "uri isn't known here: it takes tool, arguments, weight or think"),
+        (CALL + "notified = true", "notified is true: write it as a text, notified = "),
+        ('[[call]]\nread = "a:b"\nnotified = "a:b"', "notified isn't known here"),
+        (CALL + 'uri = "x"', "uri isn't known here: it takes tool, arguments, notified, weight or"),
         ("\n# it\n[[call]]", "call 1 (line 3): it doesn't say what to call: add tool, prompt, "),
         ("call = [{}]", "call 1: it doesn't say what to call"),
         (CALL + 'read = "x"', "call 1 (line 1): it has tool and read: make a call of each"),
